@@ -1,0 +1,33 @@
+# How our own code is compiled: caches and linkers when present, warnings, sanitizers.
+
+find_program(KEDGE_CCACHE ccache)
+if(KEDGE_CCACHE)
+  # The sloppiness lets ccache work with precompiled headers, whose time stamps it would otherwise compare.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${KEDGE_CCACHE}")
+endif()
+find_program(KEDGE_MOLD mold)
+if(KEDGE_MOLD AND NOT KEDGE_CUDA)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# `kedge_flags` is linked by every target of ours and by nothing else.
+add_library(kedge_flags INTERFACE)
+target_include_directories(kedge_flags INTERFACE "${CMAKE_SOURCE_DIR}")
+target_compile_options(kedge_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wnull-dereference>
+  # No fused multiply-add behind our back: the same source gives the same bits on x86_64, aarch64 and the GPU.
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off -fno-math-errno>
+  $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false --expt-relaxed-constexpr>)
+if(KEDGE_WERROR)
+  target_compile_options(kedge_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports these inside the standard library's own headers when it optimises.
+  target_compile_options(kedge_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>)
+endif()
+target_link_libraries(kedge_flags INTERFACE Threads::Threads)
+if(KEDGE_SANITIZE)
+  target_compile_options(kedge_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(kedge_flags INTERFACE -fsanitize=address,undefined)
+endif()

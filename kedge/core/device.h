@@ -1,0 +1,21 @@
+#pragma once
+// Names of devices and number types as users write them and as we print them.
+#include <string>
+#include <string_view>
+
+#include "kedge/core/tensor.h"
+
+namespace kedge {
+
+// "cpu", "cuda", "cuda:N" or "auto" (a GPU when there is one). `where` opens the error: "--device".
+[[nodiscard]] at::Device parse_device(std::string_view name, std::string_view where);
+[[nodiscard]] std::string name_of(at::Device device);
+
+// fp32, bf16, fp16 and the other spellings in use: float32, bfloat16, 32, bf16-mixed, 32-true, torch.float16, ...
+[[nodiscard]] at::ScalarType parse_dtype(std::string_view name, std::string_view where);
+[[nodiscard]] std::string name_of(at::ScalarType dtype);
+
+// How many CUDA devices this process can use; 0 in a build without CUDA.
+[[nodiscard]] int num_cuda_devices();
+
+}  // namespace kedge

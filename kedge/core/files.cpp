@@ -1,0 +1,130 @@
+#include "kedge/core/files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+// An open file descriptor, closed at the end of its scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+std::string reason() { return std::strerror(errno); }
+
+int open_for_reading(const Path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  check(fd >= 0, path.string(), ": cannot be read: ", reason());
+  return fd;
+}
+
+size_t size_of(const Descriptor& file, const Path& path) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) throw Error(str(path.string(), ": ", reason()));
+  check(S_ISREG(info.st_mode), path.string(), ": wanted a file, found ", S_ISDIR(info.st_mode) ? "a folder" : "something else");
+  return static_cast<size_t>(info.st_size);
+}
+
+void write_all(const Descriptor& file, std::string_view content, const Path& path) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(file.get(), content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(str(path.string(), ": cannot be written: ", reason()));
+    content.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void sync_path(const Path& path, int flags) {
+  const Descriptor file(::open(path.c_str(), flags | O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || ::fsync(file.get()) != 0) throw Error(str(path.string(), ": cannot be synced to disk: ", reason()));
+}
+
+// Unique among the processes and threads that may write the same file at the same time.
+Path temporary_beside(const Path& path) {
+  static std::atomic<uint64_t> counter = 0;
+  return path.parent_path() / str(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
+}
+
+}  // namespace
+
+std::string read_text(const Path& path) {
+  const Descriptor file(open_for_reading(path));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) throw Error(str(path.string(), ": ", reason()));
+  check(!S_ISDIR(info.st_mode), path.string(), ": wanted a file, found a folder");
+  std::string content;
+  content.reserve(static_cast<size_t>(info.st_size));
+  std::string block(1 << 16, '\0');
+  while (true) {  // until the end, not until st_size: pipes and /proc files have none
+    const ssize_t count = ::read(file.get(), block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(str(path.string(), ": cannot be read: ", reason()));
+    if (count == 0) return content;
+    content.append(block.data(), static_cast<size_t>(count));
+  }
+}
+
+void write_atomic(const Path& path, std::string_view content) {
+  const Path temporary = temporary_beside(path);
+  try {
+    const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!file.valid()) throw Error(str(path.string(), ": cannot be written: ", reason()));
+    write_all(file, content, path);
+    if (::fsync(file.get()) != 0) throw Error(str(path.string(), ": cannot be synced to disk: ", reason()));
+    if (::rename(temporary.c_str(), path.c_str()) != 0) throw Error(str(path.string(), ": cannot be renamed into place: ", reason()));
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_folder(path.parent_path());
+}
+
+void sync_folder(const Path& folder) { sync_path(folder.empty() ? Path(".") : folder, O_DIRECTORY); }
+
+void sync_file(const Path& file) { sync_path(file, 0); }
+
+MappedFile::MappedFile(const Path& path) : path_(path) {
+  const Descriptor file(open_for_reading(path));
+  size_ = size_of(file, path);
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (mapped == MAP_FAILED) throw Error(str(path.string(), ": cannot be mapped: ", reason()));
+  data_ = static_cast<const char*>(mapped);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace kedge

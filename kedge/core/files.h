@@ -1,0 +1,48 @@
+#pragma once
+// Files that are whole or not there, and files read in place. Every error names the path.
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kedge {
+
+using Path = std::filesystem::path;
+
+// The whole file. A file that cannot be read is the user's error (they named it).
+std::string read_text(const Path& path);
+
+// After a crash at any moment the file holds its old content or all of the new: written beside its final name, fsynced,
+// renamed, folder fsynced. A failure leaves the old content and removes the temporary file.
+void write_atomic(const Path& path, std::string_view content);
+
+// Makes a rename or a new entry in this folder survive a power cut.
+void sync_folder(const Path& folder);
+
+// Makes a file's own content survive a power cut.
+void sync_file(const Path& file);
+
+// A file mapped for reading. Movable; the bytes live as long as the object. An empty file maps to no bytes.
+class MappedFile {
+ public:
+  explicit MappedFile(const Path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  [[nodiscard]] std::string_view text() const { return {data_, size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return std::as_bytes(std::span(data_, size_)); }
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace kedge

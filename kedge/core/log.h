@@ -1,0 +1,50 @@
+#pragma once
+// Lines for people, on standard error: level, time, rank. Knows nothing of metrics; numbers over time go to MetricsLog.
+// Thread-safe. One status line (a progress bar) may stand below the log; lines are written above it.
+#include <string>
+#include <string_view>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+
+enum class LogLevel { debug, info, warn, error };
+
+struct LogSetup {
+  LogLevel level = LogLevel::info;
+  int rank = 0;       // lines below `warn` are written by rank 0 only
+  int num_ranks = 1;  // above 1, every line names its rank
+};
+
+void set_up_log(const LogSetup& setup);
+[[nodiscard]] LogLevel parse_log_level(std::string_view name);
+
+// Is standard error a terminal that understands colour and cursor movement?
+[[nodiscard]] bool log_to_terminal();
+
+// Replaces the line below the log; empty removes it. Does nothing where there is no terminal.
+void set_status_line(std::string_view text);
+
+void log_line(LogLevel level, std::string_view text);
+
+// What `log_line` writes, without colour: "12:03:59 warning [rank 2] text".
+[[nodiscard]] std::string format_log_line(LogLevel level, std::string_view text, std::string_view clock, const LogSetup& setup);
+
+template <typename... Parts>
+void log_debug(const Parts&... parts) {
+  log_line(LogLevel::debug, str(parts...));
+}
+template <typename... Parts>
+void log_info(const Parts&... parts) {
+  log_line(LogLevel::info, str(parts...));
+}
+template <typename... Parts>
+void log_warn(const Parts&... parts) {
+  log_line(LogLevel::warn, str(parts...));
+}
+template <typename... Parts>
+void log_error(const Parts&... parts) {
+  log_line(LogLevel::error, str(parts...));
+}
+
+}  // namespace kedge

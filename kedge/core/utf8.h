@@ -1,0 +1,25 @@
+#pragma once
+// The shape of UTF-8: what is valid, and how a code point is written. Knows no character properties.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kedge {
+
+// Bytes of the well-formed character at the front of `text` (1 to 4); 0 when there is none. Overlong forms, surrogates and
+// values above U+10FFFF are not well-formed.
+[[nodiscard]] size_t utf8_length(std::string_view text);
+
+// How many bytes at the front are valid; equals text.size() when all are.
+[[nodiscard]] size_t utf8_valid_prefix(std::string_view text);
+
+// Each byte that belongs to no valid character becomes U+FFFD; everything else stays.
+[[nodiscard]] std::string utf8_replace_invalid(std::string_view text);
+
+// The code point at the front of valid text.
+[[nodiscard]] char32_t utf8_decode(std::string_view text);
+
+void utf8_append(std::string& out, char32_t code_point);
+
+}  // namespace kedge

@@ -1,0 +1,85 @@
+#include "kedge/core/files.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temp_folder.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+using testing::TempFolder;
+
+size_t entries_of(const Path& folder) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+}
+
+TEST(Files, AnAtomicWriteReplacesTheWholeContentAndLeavesNothingBeside) {
+  const TempFolder folder;
+  write_atomic(folder / "a.txt", "a long first content");
+  write_atomic(folder / "a.txt", "second");
+  EXPECT_EQ(read_text(folder / "a.txt"), "second");
+  EXPECT_EQ(entries_of(folder.path()), 1U);
+}
+
+TEST(Files, AWriteThatFailsKeepsTheOldContentAndCleansUp) {
+  const TempFolder folder;
+  write_atomic(folder / "a.txt", "old");
+  // A file-size limit fails the write in the middle, as a full disk does.
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1024, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string text = error_of<Error>([&] { write_atomic(folder / "a.txt", std::string(100000, 'x')); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(text, (folder / "a.txt").string() + ": cannot be written: File too large");
+  EXPECT_EQ(read_text(folder / "a.txt"), "old");
+  EXPECT_EQ(entries_of(folder.path()), 1U);
+}
+
+TEST(Files, WritersOfTheSameFileDoNotDisturbEachOther) {
+  const TempFolder folder;
+  std::vector<std::thread> writers;
+  for (char c = 'a'; c < 'e'; ++c)
+    writers.emplace_back([&folder, c] {
+      for (int i = 0; i < 20; ++i) write_atomic(folder / "f", std::string(1000, c));
+    });
+  for (auto& writer : writers) writer.join();
+  const std::string content = read_text(folder / "f");
+  EXPECT_EQ(content, std::string(1000, content.at(0)));
+  EXPECT_EQ(entries_of(folder.path()), 1U);
+}
+
+TEST(Files, MapsAFileInPlace) {
+  const TempFolder folder;
+  MappedFile mapped(folder.file("m.bin", "hello"));
+  EXPECT_EQ(mapped.text(), "hello");
+  EXPECT_EQ(mapped.bytes().size(), 5U);
+  const MappedFile moved = std::move(mapped);
+  EXPECT_EQ(moved.text(), "hello");
+  EXPECT_EQ(MappedFile(folder.file("empty", "")).size(), 0U);
+}
+
+TEST(Files, ErrorsNameThePath) {
+  const TempFolder folder;
+  const std::string missing = (folder / "none").string();
+  EXPECT_EQ(error_of([&] { read_text(missing); }), missing + ": cannot be read: No such file or directory");
+  EXPECT_EQ(error_of([&] { MappedFile{missing}; }), missing + ": cannot be read: No such file or directory");
+  EXPECT_EQ(error_of([&] { read_text(folder.path()); }), folder.path().string() + ": wanted a file, found a folder");
+  EXPECT_EQ(error_of([&] { MappedFile{folder.path()}; }), folder.path().string() + ": wanted a file, found a folder");
+  const std::string nowhere = (folder / "no/such/folder/a").string();
+  EXPECT_EQ(error_of<Error>([&] { write_atomic(nowhere, "x"); }), nowhere + ": cannot be written: No such file or directory");
+}
+
+}  // namespace
+}  // namespace kedge

@@ -1,0 +1,46 @@
+#include "kedge/core/log.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+TEST(Log, ALineHasTimeLevelAndRank) {
+  EXPECT_EQ(format_log_line(LogLevel::info, "hello", "12:00:00", {}), "12:00:00 hello");
+  EXPECT_EQ(format_log_line(LogLevel::warn, "hello", "12:00:00", {.rank = 2, .num_ranks = 4}), "12:00:00 warning [rank 2] hello");
+}
+
+std::string lines_written(const LogSetup& setup) {
+  ::testing::internal::CaptureStderr();
+  set_up_log(setup);
+  log_debug("d", 1);
+  log_info("i", 2);
+  log_warn("w", 3);
+  set_up_log({});
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Log, WritesFromItsLevelUpwards) {
+  const std::string quiet = lines_written({.level = LogLevel::warn});
+  EXPECT_EQ(quiet.find("i2"), std::string::npos);
+  EXPECT_NE(quiet.find("warning w3\n"), std::string::npos);
+  EXPECT_NE(lines_written({.level = LogLevel::debug}).find("debug d1\n"), std::string::npos);
+}
+
+TEST(Log, OtherRanksOnlyWarn) {
+  const std::string text = lines_written({.level = LogLevel::debug, .rank = 1, .num_ranks = 2});
+  EXPECT_EQ(text.find("i2"), std::string::npos);
+  EXPECT_NE(text.find("warning [rank 1] w3\n"), std::string::npos);
+}
+
+TEST(Log, NoColourOutsideATerminal) { EXPECT_EQ(lines_written({}).find('\x1b'), std::string::npos); }
+
+TEST(Log, ParsesLevelNames) {
+  EXPECT_EQ(parse_log_level("error"), LogLevel::error);
+  EXPECT_EQ(testing::error_of([] { return parse_log_level("loud"); }), "log level: wants debug, info, warn or error, found \"loud\"");
+}
+
+}  // namespace
+}  // namespace kedge
