@@ -1,0 +1,111 @@
+#include "cli/arguments.h"
+
+#include <algorithm>
+
+#include "kedge/core/config_overrides.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/nearest.h"
+
+namespace kedge::cli {
+namespace {
+
+std::string key_of(std::string flag) {
+  std::replace(flag.begin(), flag.end(), '-', '_');
+  return flag;
+}
+
+std::string flag_of(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return "--" + key;
+}
+
+class FlagReader {
+ public:
+  FlagReader(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals)
+      : section_(section), arguments_(arguments), positionals_(positionals) {}
+
+  ConfigNode read() {
+    bool flags_may_come = true;
+    while (next_ < arguments_.size()) {
+      const std::string& argument = arguments_[next_++];
+      if (flags_may_come && argument == "--") {
+        flags_may_come = false;
+      } else if (flags_may_come && argument.size() > 2 && argument.rfind("--", 0) == 0) {
+        flag(argument);
+      } else {
+        check(num_positionals_ < positionals_.size(), "unexpected argument \"", argument, "\"");
+        set(positionals_[num_positionals_++], argument);
+      }
+    }
+    return std::move(user_);
+  }
+
+ private:
+  void flag(const std::string& argument) {
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const std::string key = key_of(name);
+    if (const auto field = find_field(section_, key); field && !field->section) {
+      if (equals != std::string::npos) return set(key, argument.substr(equals + 1));
+      if (field->type == "bool") return set(key, "true");
+      check(next_ < arguments_.size(), argument, ": wants a value (", field->help, ")");
+      return set(key, arguments_[next_++]);
+    }
+    const auto negated = name.rfind("no-", 0) == 0 ? find_field(section_, key_of(name.substr(3))) : std::nullopt;
+    if (negated && negated->type == "bool" && equals == std::string::npos) return set(key_of(name.substr(3)), "false");
+    std::vector<std::string> known;
+    for (const std::string& other : all_keys(section_)) known.push_back(flag_of(other));
+    throw UsageError(str("unknown flag --", name, nearest_hint("--" + name, known)));
+  }
+
+  void set(const std::string& key, const std::string& value) {
+    ConfigNode node = ConfigNode::scalar(value);
+    node.settled = true;  // a shell user's ${ is text
+    node.where = {kCommandLine, 0};
+    const auto field = find_field(section_, key);
+    ConfigNode& place = user_.make(key);
+    if (field && field->type.rfind("list of ", 0) == 0) {
+      if (place.kind != ConfigNode::Kind::list) place = ConfigNode::list({});
+      place.where = node.where;
+      place.items.push_back(std::move(node));
+    } else {
+      place = std::move(node);
+    }
+  }
+
+  const Section& section_;
+  const Arguments& arguments_;
+  const std::vector<std::string>& positionals_;
+  ConfigNode user_ = ConfigNode::map();
+  size_t next_ = 0;
+  size_t num_positionals_ = 0;
+};
+
+}  // namespace
+
+void parse_arguments(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals) {
+  for (const std::string& warning : load_section(section, FlagReader(section, arguments, positionals).read())) log_warn(warning);
+}
+
+std::string flags_help(const Section& section, const std::vector<std::string>& positionals) {
+  struct Line {
+    std::string left, right;
+  };
+  std::vector<Line> lines;
+  for (const KeyRow& row : key_rows(section)) {
+    const bool is_positional = std::find(positionals.begin(), positionals.end(), row.key) != positionals.end();
+    std::string left = is_positional ? row.key : flag_of(row.key);
+    std::transform(left.begin(), left.end(), left.begin(), [&](unsigned char c) { return is_positional ? std::toupper(c) : c; });
+    if (row.type != "bool" && !is_positional) left += " " + (row.type.find('|') == std::string::npos ? "<" + row.type + ">" : row.type);
+    const bool shows_default = row.default_value != "null" && row.default_value != "false" && row.default_value != "\"\"";
+    lines.push_back({std::move(left), shows_default ? str(row.meaning, " [", row.default_value, "]") : row.meaning});
+  }
+  size_t width = 0;
+  for (const Line& line : lines) width = std::max(width, line.left.size());
+  std::string text;
+  for (const Line& line : lines) text += str("  ", line.left, std::string(width - line.left.size() + 2, ' '), line.right, "\n");
+  return text;
+}
+
+}  // namespace kedge::cli

@@ -1,0 +1,20 @@
+#pragma once
+// Command-line flags onto the same fields that configuration files use: --max-steps 5 sets max_steps.
+#include <string>
+#include <vector>
+
+#include "kedge/core/config.h"
+
+namespace kedge::cli {
+
+using Arguments = std::vector<std::string>;
+
+// --key value, --key=value, --flag, --no-flag; a flag given twice makes a list where the field is one. Dashes stand for
+// underscores, dots reach into sections. Other arguments fill `positionals` in order. Values are taken as they stand.
+// Throws UsageError: unknown flag with the nearest names, missing value, argument too many, and whatever binding finds.
+void parse_arguments(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals);
+
+// The flags of a command, one a line, for its help.
+[[nodiscard]] std::string flags_help(const Section& section, const std::vector<std::string>& positionals);
+
+}  // namespace kedge::cli

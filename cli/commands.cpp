@@ -1,0 +1,77 @@
+#include "cli/commands.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "kedge/core/error.h"
+#include "kedge/core/nearest.h"
+#include "kedge/core/version.h"
+
+namespace kedge::cli {
+namespace {
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+std::string overview(std::span<const Command> commands) {
+  std::string text =
+      "kedge aligns language models: Hugging Face folders and JSONL in, a Hugging Face folder out.\n"
+      "\n"
+      "Usage: kedge COMMAND [arguments]\n";
+  size_t width = 0;
+  for (const Command& command : commands) width = std::max(width, command.name.size());
+  std::string_view group;
+  for (const Command& command : commands) {
+    if (command.group != group) text += str("\n", command.group, "\n");
+    group = command.group;
+    text += str("  ", command.name, std::string(width - command.name.size() + 2, ' '), command.summary, "\n");
+  }
+  return text +
+         "\nExamples\n"
+         "  kedge doctor                       is this machine ready, and what is missing\n"
+         "  kedge config metrics               every key with its default and meaning\n"
+         "  kedge config metrics --yaml        the same as a file to start from\n"
+         "\n"
+         "kedge COMMAND --help tells more; kedge --version says what this is.\n"
+         "Exit codes: 0 done, 1 something failed, 2 the input was wrong.\n";
+}
+
+std::string help_of(const Command& command) {
+  const std::string flags = command.flags();
+  return str("kedge ", command.name, ": ", command.summary, "\n\nUsage: ", command.usage, "\n", flags.empty() ? "" : "\n" + flags);
+}
+
+bool is_help(const std::string& argument) { return argument == "--help" || argument == "-h" || argument == "help"; }
+
+const Command& find_command(std::span<const Command> commands, const std::string& name) {
+  const auto found = std::find_if(commands.begin(), commands.end(), [&](const Command& command) { return command.name == name; });
+  if (found != commands.end()) return *found;
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.emplace_back(command.name);
+  throw UsageError(str("unknown command \"", name, "\"", nearest_hint(name, names), "; kedge --help lists all commands"));
+}
+
+}  // namespace
+
+int run_commands(std::span<const Command> commands, const Arguments& arguments) {
+  if (arguments.empty() || (is_help(arguments[0]) && arguments.size() == 1)) {
+    print(overview(commands));
+    return arguments.empty() ? kExitUsage : kExitOk;
+  }
+  if (arguments[0] == "--version" || arguments[0] == "-V" || arguments[0] == "version") {
+    print(str("kedge ", version(), " (", commit(), ", ", build_type(), ")\n"));
+    return kExitOk;
+  }
+  if (is_help(arguments[0])) {
+    print(help_of(find_command(commands, arguments[1])));
+    return kExitOk;
+  }
+  const Command& command = find_command(commands, arguments[0]);
+  const Arguments rest(arguments.begin() + 1, arguments.end());
+  if (std::any_of(rest.begin(), rest.end(), [](const std::string& argument) { return argument == "--help" || argument == "-h"; })) {
+    print(help_of(command));
+    return kExitOk;
+  }
+  return command.run(rest);
+}
+
+}  // namespace kedge::cli

@@ -1,0 +1,29 @@
+#pragma once
+// The commands: one table in main.cpp, one function each. A command returns the process's exit code.
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/arguments.h"
+
+namespace kedge::cli {
+
+struct Command {
+  std::string_view name;
+  std::string_view group;    // the heading it stands under in kedge --help
+  std::string_view summary;  // one line
+  std::string_view usage;    // arguments and examples for kedge NAME --help
+  int (*run)(const Arguments& arguments);
+  std::string (*flags)();  // its flags, for the same help
+};
+
+int run_doctor(const Arguments& arguments);
+std::string doctor_flags();
+int run_config(const Arguments& arguments);
+std::string config_flags();
+
+// What `run` does with the program's arguments, without the program's name. Errors leave as exceptions.
+int run_commands(std::span<const Command> commands, const Arguments& arguments);
+
+}  // namespace kedge::cli

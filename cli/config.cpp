@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "kedge/core/config.h"
+#include "kedge/core/error.h"
+#include "kedge/core/nearest.h"
+#include "kedge/metrics/metrics_config.h"
+
+namespace kedge::cli {
+namespace {
+
+// A configuration that can be asked for by name.
+struct NamedConfig {
+  std::string_view name, about;
+  Section (*section)();
+};
+
+template <typename T>
+Section default_section() {
+  static T defaults;
+  return describe(defaults);
+}
+
+constexpr std::array kConfigs = {
+    NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
+};
+
+struct ConfigOptions {
+  std::string name;
+  bool yaml = false;
+
+  void fields(auto&& field) {
+    field("name", name, "which configuration");
+    field("yaml", yaml, "print a commented YAML file to start from");
+  }
+};
+
+const std::vector<std::string> kPositionals = {"name"};
+
+std::string table_of(const std::vector<KeyRow>& rows) {
+  std::array<size_t, 3> widths = {3, 4, 7};  // of the headings
+  for (const KeyRow& row : rows) {
+    widths[0] = std::max(widths[0], row.key.size());
+    widths[1] = std::max(widths[1], row.type.size());
+    widths[2] = std::max(widths[2], row.default_value.size());
+  }
+  const auto line = [&](const KeyRow& row) {
+    const auto pad = [](const std::string& text, size_t width) { return text + std::string(width - text.size() + 2, ' '); };
+    return pad(row.key, widths[0]) + pad(row.type, widths[1]) + pad(row.default_value, widths[2]) + row.meaning + "\n";
+  };
+  std::string text = line({"KEY", "TYPE", "DEFAULT", "MEANING"});
+  for (const KeyRow& row : rows) text += line(row);
+  return text;
+}
+
+std::string names_of_configs() {
+  std::string text;
+  for (const NamedConfig& config : kConfigs) text += str("  ", config.name, "  ", config.about, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string config_flags() {
+  ConfigOptions options;
+  return str(flags_help(describe(options), kPositionals), "\nConfigurations\n", names_of_configs());
+}
+
+int run_config(const Arguments& arguments) {
+  ConfigOptions options;
+  parse_arguments(describe(options), arguments, kPositionals);
+  const auto found = std::find_if(kConfigs.begin(), kConfigs.end(), [&](const NamedConfig& config) { return config.name == options.name; });
+  if (found == kConfigs.end()) {
+    std::vector<std::string> names;
+    for (const NamedConfig& config : kConfigs) names.emplace_back(config.name);
+    check(!options.name.empty(), "kedge config: which one?\n", names_of_configs());
+    throw UsageError(str("no configuration \"", options.name, "\"", nearest_hint(options.name, names), "; there are:\n", names_of_configs()));
+  }
+  const Section section = found->section();
+  const std::string text = options.yaml ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section)) : table_of(key_rows(section));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kExitOk;
+}
+
+}  // namespace kedge::cli

@@ -1,0 +1,35 @@
+#pragma once
+// What this machine is: processor, memory, disk. Read from the system; knows no torch and no GPUs.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/core/files.h"
+
+namespace kedge {
+
+struct Machine {
+  std::string cpu;                    // "Neoverse-V1", "Intel(R) Xeon(R) ..."
+  std::string architecture;           // "x86_64", "aarch64"
+  std::vector<std::string> features;  // those that decide speed: avx2, avx512f, amx_bf16, asimd, sve, bf16, i8mm
+  int num_cores = 0;                  // this process may run on
+  int64_t memory_bytes = 0;           // of the machine, or of the control group where that is less
+  int64_t available_bytes = 0;
+};
+
+[[nodiscard]] Machine this_machine();
+
+// The same from the texts of /proc/cpuinfo and /proc/meminfo.
+[[nodiscard]] Machine parse_machine(std::string_view cpuinfo, std::string_view meminfo);
+
+[[nodiscard]] int64_t free_disk_bytes(const Path& folder);
+
+// "1.5 GiB", "512 MiB", "17 B".
+[[nodiscard]] std::string format_bytes(int64_t bytes);
+
+// Makes MKL give a row the same bits whatever rows stand beside it (x86_64; a no-op elsewhere). Call it before the first
+// use of torch; a value the user set wins.
+void make_mkl_strict();
+
+}  // namespace kedge

@@ -1,0 +1,43 @@
+#include "kedge/core/machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kedge {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Machine, ReadsAnX86ProcessorAndItsMemory) {
+  const Machine machine = parse_machine(
+      "processor\t: 0\nmodel\t\t: 143\nmodel name\t: Some Xeon\nflags\t\t: fpu avx2 avx512f amx_bf16 ht\n\nprocessor\t: 1\nmodel name\t: Other\n",
+      "MemTotal:       16384 kB\nMemFree: 1 kB\nMemAvailable:    8192 kB\n");
+  EXPECT_EQ(machine.cpu, "Some Xeon");
+  EXPECT_THAT(machine.features, ElementsAre("avx2", "avx512f", "amx_bf16"));
+  EXPECT_EQ(machine.memory_bytes, 16 << 20);
+  EXPECT_EQ(machine.available_bytes, 8 << 20);
+}
+
+TEST(Machine, ReadsAnArmProcessor) {
+  const Machine machine = parse_machine("processor\t: 0\nFeatures\t: fp asimd bf16\nCPU part\t: 0xd40\n", "");
+  EXPECT_EQ(machine.cpu, "Neoverse-V1");
+  EXPECT_THAT(machine.features, ElementsAre("asimd", "bf16"));
+  EXPECT_EQ(parse_machine("CPU part\t: 0x123\n", "").cpu, "Arm part 0x123");
+}
+
+TEST(Machine, ThisOneHasCoresAndMemory) {
+  const Machine machine = this_machine();
+  EXPECT_GE(machine.num_cores, 1);
+  EXPECT_GT(machine.memory_bytes, 0);
+  EXPECT_GT(free_disk_bytes("/"), 0);
+}
+
+TEST(Machine, BytesAreWrittenForPeople) {
+  EXPECT_EQ(format_bytes(17), "17 B");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_bytes(int64_t{512} << 20), "512 MiB");
+  EXPECT_EQ(format_bytes(int64_t{139} << 30), "139 GiB");
+}
+
+}  // namespace
+}  // namespace kedge

@@ -1,0 +1,61 @@
+#include "kedge/core/stop.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(StopSignals, TheFirstSignalSetsAFlag) {
+  const StopSignals stop;
+  EXPECT_FALSE(stop.received().has_value());
+  std::raise(SIGTERM);
+  EXPECT_EQ(stop.received(), SIGTERM);
+}
+
+TEST(StopSignals, ASecondSignalEndsAtOnce) {
+  const auto twice = [] {
+    const StopSignals stop;
+    std::raise(SIGUSR1);
+    std::raise(SIGINT);
+    std::exit(0);
+  };
+  EXPECT_EXIT(twice(), ::testing::ExitedWithCode(130), "");
+}
+
+TEST(StopSignals, AfterwardsTheOldHandlersAreBack) {
+  { const StopSignals stop; }
+  EXPECT_EXIT(std::raise(SIGTERM), ::testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(StopSignals, ExitCodesTellTheSignal) {
+  EXPECT_EQ(exit_code_of(SIGTERM), 143);
+  EXPECT_EQ(exit_code_of(SIGUSR1), 138);
+  EXPECT_EQ(name_of_signal(SIGTERM), "SIGTERM");
+}
+
+TEST(RunTimer, ParsesDaysHoursMinutesSeconds) {
+  EXPECT_EQ(parse_time_limit("00:00:00:05", "max_time_per_run"), 5s);
+  EXPECT_EQ(parse_time_limit("1:2:3:4", "max_time_per_run"), 86400s + 7200s + 180s + 4s);
+  EXPECT_EQ(parse_time_limit("00:03:45:00", "max_time_per_run"), 13500s);
+  for (const char* bad : {"", "5", "00:00:05", "1:2:3:4:5", "a:0:0:0", "0:0:0:", ":0:0:0", "0:0:0:-1", "0:0:0:1.5", "9999999:0:0:0"})
+    EXPECT_EQ(testing::error_of([&] { return parse_time_limit(bad, "max_time_per_run"); }),
+              std::string("max_time_per_run: wants a time as DD:HH:MM:SS, found \"") + bad + "\"");
+}
+
+TEST(RunTimer, IsOverWhenItsTimeHasCome) {
+  const auto start = RunTimer::Clock::now();
+  const RunTimer timer(10s, start);
+  EXPECT_FALSE(timer.is_over(start + 9s));
+  EXPECT_TRUE(timer.is_over(start + 10s));
+  EXPECT_TRUE(timer.is_over_after(2s, start + 9s));
+  EXPECT_FALSE(RunTimer().is_over(start + 1000h));
+}
+
+}  // namespace
+}  // namespace kedge
