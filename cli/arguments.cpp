@@ -20,6 +20,17 @@ std::string flag_of(std::string key) {
   return "--" + key;
 }
 
+bool is_positional(const std::string& key, const std::vector<std::string>& positionals) {
+  return std::find(positionals.begin(), positionals.end(), key) != positionals.end();
+}
+
+// MODEL for an argument that goes by its place, --max-tokens for a flag.
+std::string shown_name(std::string key, const std::vector<std::string>& positionals) {
+  if (!is_positional(key, positionals)) return flag_of(std::move(key));
+  std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::toupper(c); });
+  return key;
+}
+
 class FlagReader {
  public:
   FlagReader(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals)
@@ -38,6 +49,8 @@ class FlagReader {
         set(positionals_[num_positionals_++], argument);
       }
     }
+    for (const Field& field : section_.fields)
+      check(!field.rules.required || user_.member(field.name) != nullptr, "missing ", shown_name(field.name, positionals_), " (", field.help, ")");
     return std::move(user_);
   }
 
@@ -94,10 +107,8 @@ std::string flags_help(const Section& section, const std::vector<std::string>& p
   };
   std::vector<Line> lines;
   for (const KeyRow& row : key_rows(section)) {
-    const bool is_positional = std::find(positionals.begin(), positionals.end(), row.key) != positionals.end();
-    std::string left = is_positional ? row.key : flag_of(row.key);
-    std::transform(left.begin(), left.end(), left.begin(), [&](unsigned char c) { return is_positional ? std::toupper(c) : c; });
-    if (row.type != "bool" && !is_positional) left += " " + (row.type.find('|') == std::string::npos ? "<" + row.type + ">" : row.type);
+    std::string left = shown_name(row.key, positionals);
+    if (row.type != "bool" && !is_positional(row.key, positionals)) left += " " + (row.type.find('|') == std::string::npos ? "<" + row.type + ">" : row.type);
     const bool shows_default = row.default_value != "null" && row.default_value != "false" && row.default_value != "\"\"";
     lines.push_back({std::move(left), shows_default ? str(row.meaning, " [", row.default_value, "]") : row.meaning});
   }

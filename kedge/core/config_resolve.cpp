@@ -162,8 +162,9 @@ class Resolver {
   static void collect(const ConfigNode& node, const std::string& path, std::vector<std::string>& paths) {
     for (const auto& [name, value] : node.members) {
       if (paths.size() > 2000) return;
-      paths.push_back(join_path(path, name));
-      collect(value, paths.back(), paths);
+      const std::string here = join_path(path, name);
+      paths.push_back(here);
+      collect(value, here, paths);
     }
   }
 

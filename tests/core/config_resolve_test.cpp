@@ -48,6 +48,7 @@ TEST(ConfigResolve, AnEscapedReferenceIsText) {
 
 TEST(ConfigResolve, ErrorsNameKeyAndPlace) {
   EXPECT_EQ(error_in("step: 1\nb: ${stp}\n"), "x.yaml:2: b: no key \"stp\" to refer to; nearest: step");
+  EXPECT_EQ(error_in("a: {b: {c: {step: 1, d: 2}}}\nx: ${a.b.c.stp}\n"), "x.yaml:2: x: no key \"a.b.c.stp\" to refer to; nearest: a.b.c.step");
   EXPECT_EQ(error_in("a: ${a}\n"), "x.yaml:1: a: reference goes in a circle: a -> a");
   EXPECT_EQ(error_in("a: {b: '${a}'}\n"), "x.yaml:1: a.b: reference goes in a circle: a.b -> a.b");
   EXPECT_EQ(error_in("a: ${power:1,2}\n"), "x.yaml:1: a: unknown function \"power\"; known: multiply, int_div, subtract, sum");

@@ -1,0 +1,27 @@
+#include "kedge/core/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include "kedge/core/error.h"
+#include "kedge/core/machine.h"
+
+namespace kedge {
+namespace {
+
+void must(cudaError_t status) {
+  if (status != cudaSuccess) throw Error(str("CUDA: ", cudaGetErrorString(status)));
+}
+
+}  // namespace
+
+std::string describe_cuda_device(int index) {
+  cudaDeviceProp properties{};
+  must(cudaGetDeviceProperties(&properties, index));
+  must(cudaSetDevice(index));
+  size_t free_bytes = 0, total_bytes = 0;
+  must(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return str(properties.name, ", ", format_bytes(static_cast<int64_t>(total_bytes)), " (", format_bytes(static_cast<int64_t>(free_bytes)), " free), sm_",
+             properties.major, properties.minor);
+}
+
+}  // namespace kedge

@@ -1,0 +1,74 @@
+#include "cli/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace kedge::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using kedge::testing::error_of;
+
+struct Options {
+  std::string model;
+  std::string prompt;
+  int64_t max_tokens = 16;
+  double temperature = 1.0;
+  bool greedy = false;
+  bool stream = true;
+  std::vector<std::string> input;
+
+  void fields(auto&& field) {
+    field("model", model, "a model folder", required());
+    field("prompt", prompt, "text to go on from");
+    field("max_tokens", max_tokens, "new tokens at most", at_least(1));
+    field("temperature", temperature, "of sampling", at_least(0));
+    field("greedy", greedy, "take the likeliest token");
+    field("stream", stream, "print as it comes");
+    field("input", input, "files");
+  }
+};
+
+Options parsed(const Arguments& arguments) {
+  Options options;
+  parse_arguments(describe(options), arguments, {"model"});
+  return options;
+}
+
+TEST(Arguments, FlagsSetFields) {
+  const Options options = parsed({"m", "--max-tokens", "5", "--temperature=0.5", "--greedy", "--no-stream", "--input", "a", "--input=b"});
+  EXPECT_EQ(options.model, "m");
+  EXPECT_EQ(options.max_tokens, 5);
+  EXPECT_EQ(options.temperature, 0.5);
+  EXPECT_TRUE(options.greedy);
+  EXPECT_FALSE(options.stream);
+  EXPECT_THAT(options.input, ElementsAre("a", "b"));
+}
+
+TEST(Arguments, ValuesAreTakenAsTheyStand) {
+  EXPECT_EQ(parsed({"m", "--prompt", "[INST] {a: ${b}} null"}).prompt, "[INST] {a: ${b}} null");
+  EXPECT_EQ(parsed({"m", "--prompt", "null"}).prompt, "null");
+  EXPECT_EQ(parsed({"m", "--prompt", "???"}).prompt, "???");
+  EXPECT_EQ(parsed({"m", "--prompt", "--greedy"}).prompt, "--greedy");
+  EXPECT_EQ(parsed({"--", "--m"}).model, "--m");
+}
+
+TEST(Arguments, MistakesAreNamed) {
+  EXPECT_EQ(error_of([] { return parsed({"m", "--max-token", "5"}); }), "unknown flag --max-token; nearest: --max-tokens");
+  EXPECT_EQ(error_of([] { return parsed({"m", "--max-tokens"}); }), "--max-tokens: wants a value (new tokens at most)");
+  EXPECT_EQ(error_of([] { return parsed({"m", "n"}); }), "unexpected argument \"n\"");
+  EXPECT_EQ(error_of([] { return parsed({"m", "--max-tokens", "0"}); }), "command line: max_tokens: wants at least 1, found 0");
+  EXPECT_EQ(error_of([] { return parsed({}); }), "missing MODEL (a model folder)");
+}
+
+TEST(Arguments, HelpListsEveryFlag) {
+  Options options;
+  const std::string help = flags_help(describe(options), {"model"});
+  EXPECT_NE(help.find("  MODEL                   a model folder [(required)]\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("  --max-tokens <integer>  new tokens at most (at least 1) [16]\n"), std::string::npos) << help;
+}
+
+}  // namespace
+}  // namespace kedge::cli

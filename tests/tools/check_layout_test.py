@@ -1,0 +1,83 @@
+"""Every rule of tools/check_layout fires on a tree that breaks it, and a clean tree passes."""
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "check_layout"
+HEADER = "#pragma once\n// A thing.\n"
+CLEAN = {
+    "README.md": "# x\n\n## The tree\n```\nkedge/  the library\nkedge/core/  basics\nkedge/data/  text\ntests/  tests\n```\n",
+    "kedge/CMakeLists.txt": "core/a.cpp data/b.cpp",
+    "tests/CMakeLists.txt": "core/a_test.cpp data/b_test.cpp",
+    "kedge/core/a.h": HEADER,
+    "kedge/core/a.cpp": '#include "kedge/core/a.h"\n',
+    "kedge/data/b.h": HEADER + '#include "kedge/core/a.h"\n',
+    "kedge/data/b.cpp": '#include "kedge/data/b.h"\n',
+    "tests/core/a_test.cpp": "",
+    "tests/data/b_test.cpp": "",
+}
+
+
+def run(changes):
+    with tempfile.TemporaryDirectory() as root:
+        subprocess.run(["git", "init", "-q", root], check=True)
+        for name, text in {**CLEAN, **changes}.items():
+            if text is None:
+                continue
+            path = Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        result = subprocess.run([sys.executable, str(TOOL), root], capture_output=True, text=True)
+        return result.returncode, result.stdout
+
+
+class CheckLayout(unittest.TestCase):
+    def finds(self, changes, text):
+        code, out = run(changes)
+        self.assertEqual(code, 1, out)
+        self.assertIn(text, out)
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(run({}), (0, "the layout holds\n"))
+
+    def test_rooms_include_only_upward(self):
+        self.finds({"kedge/core/a.h": HEADER + '#include "kedge/data/b.h"\n'}, "room core may not include room data")
+        self.finds({"kedge/core/a.h": HEADER + '#include "cli/x.h"\n'}, "a room may not include cli/x.h")
+
+    def test_unknown_rooms_are_refused(self):
+        self.finds({"kedge/misc/c.h": HEADER}, "no room named misc")
+
+    def test_circles_are_found(self):
+        self.finds({"kedge/core/c.h": HEADER + '#include "kedge/core/d.h"\n', "kedge/core/d.h": HEADER + '#include "kedge/core/c.h"\n'},
+                   "includes go in a circle")
+
+    def test_headers(self):
+        self.finds({"kedge/core/a.h": HEADER + "#ifdef X\n#endif\n"}, "kedge/core/a.h:3: no #if in a header")
+        self.finds({"kedge/core/a.h": "// x\n"}, "a header opens with #pragma once")
+        self.finds({"kedge/core/a.h": "#pragma once\nint x;\n"}, "a header says what it is")
+
+    def test_libraries_stay_behind_one_file(self):
+        self.finds({"kedge/core/a.cpp": "#include <torch/torch.h>\n"}, "includes <torch/torch.h>")
+        self.finds({"kedge/core/a.cpp": "#include <yaml-cpp/yaml.h>\n"}, "belongs behind kedge/core/yaml.cpp")
+
+    def test_sizes(self):
+        self.finds({"kedge/core/a.cpp": "//\n" * 601}, "601 lines, at most 600")
+        self.finds({"kedge/core/a.cpp": "int f() {\n" + "  g();\n" * 80 + "}\n"}, "a function of 82 lines")
+
+    def test_marks(self):
+        self.finds({"kedge/core/a.cpp": "// TO" + "DO later\n"}, "an unfinished mark")
+
+    def test_pairs_have_tests_and_sources_are_built(self):
+        self.finds({"tests/core/a_test.cpp": None}, "no test file tests/core/a_test.cpp")
+        self.finds({"kedge/core/no_z.cpp": ""}, "stands in for nothing")
+        self.finds({"kedge/core/e.h": HEADER, "kedge/core/e.cpp": "", "tests/core/e_test.cpp": ""}, "kedge/core/e.cpp: in no CMakeLists.txt")
+
+    def test_the_tree_is_true(self):
+        self.finds({"README.md": CLEAN["README.md"].replace("kedge/data/  text\n", "")}, "the tree does not name kedge/data/")
+        self.finds({"README.md": CLEAN["README.md"].replace("tests/  tests\n", "tests/  tests\nbench/  none\n")}, "names bench/, which is not there")
+
+
+if __name__ == "__main__":
+    unittest.main()
