@@ -101,6 +101,12 @@ void write_atomic(const Path& path, std::string_view content) {
   sync_folder(path.parent_path());
 }
 
+void make_folder(const Path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  check(!error, folder.string(), ": cannot be made a folder: ", error.message());
+}
+
 void sync_folder(const Path& folder) { sync_path(folder.empty() ? Path(".") : folder, O_DIRECTORY); }
 
 void sync_file(const Path& file) { sync_path(file, 0); }

@@ -18,6 +18,9 @@ std::string read_text(const Path& path);
 // renamed, folder fsynced. A failure leaves the old content and removes the temporary file.
 void write_atomic(const Path& path, std::string_view content);
 
+// Makes a folder and those above it; one that is there already will do.
+void make_folder(const Path& folder);
+
 // Makes a rename or a new entry in this folder survive a power cut.
 void sync_folder(const Path& folder);
 

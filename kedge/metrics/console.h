@@ -1,9 +1,11 @@
 #pragma once
 // Progress for the person who watches: a live bar below the log on a terminal, plain log lines at a bounded rate elsewhere.
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kedge/metrics/metrics.h"

@@ -26,7 +26,7 @@ double to_number(const Json& value, std::string_view where) {
 }
 
 const Path& made(const Path& folder) {
-  std::filesystem::create_directories(folder);
+  make_folder(folder);
   return folder;
 }
 

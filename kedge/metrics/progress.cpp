@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "kedge/core/error.h"
 #include "kedge/core/utf8.h"

@@ -71,9 +71,7 @@ std::string row(const std::vector<std::string>& cells) {
 
 }  // namespace
 
-TensorBoardSink::TensorBoardSink(const Path& folder, WallClock clock) : folder_(folder), clock_(std::move(clock)) {
-  std::filesystem::create_directories(folder);
-}
+TensorBoardSink::TensorBoardSink(const Path& folder, WallClock clock) : folder_(folder), clock_(std::move(clock)) { make_folder(folder); }
 
 void TensorBoardSink::append(int64_t step, std::string_view event) {
   if (!file_) file_.emplace(new_event_file(folder_, clock_()));

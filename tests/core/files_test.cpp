@@ -86,6 +86,15 @@ TEST(Files, AnAppendThatFailsLeavesNoHalfAndLaterOnesWork) {
   EXPECT_EQ(read_text(folder / "log"), "first second");
 }
 
+TEST(Files, AFolderIsMadeWithThoseAboveIt) {
+  const TempFolder folder;
+  make_folder(folder / "a/b/c");
+  make_folder(folder / "a/b/c");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
+  const Path file = folder.file("f", "");
+  EXPECT_EQ(error_of([&] { make_folder(file / "x"); }), (file / "x").string() + ": cannot be made a folder: Not a directory");
+}
+
 TEST(Files, MapsAFileInPlace) {
   const TempFolder folder;
   MappedFile mapped(folder.file("m.bin", "hello"));
