@@ -50,7 +50,7 @@ ConsoleSink::~ConsoleSink() {
 
 void ConsoleSink::write(int64_t step, const Metrics& metrics) {
   latest_.merge(metrics);
-  if (works_.empty() || !is_reported_) return show(update({.done = step}));
+  if (!is_reported_) return show(update({.done = step}));
   if (screen_.is_terminal) show(works_.at(current_));  // a plain line waits for the end of the step
 }
 

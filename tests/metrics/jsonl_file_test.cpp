@@ -116,7 +116,7 @@ TEST(JsonlFile, AFullDiskLosesTheLineButNotTheFile) {
 }
 
 // Appends numbered lines, telling each number through the pipe once the line is written, until it is killed.
-[[noreturn]] void append_until_killed(const Path& path, int64_t next, int told) {
+[[noreturn]] void append_until_killed(const Path& path, int64_t next, int told) noexcept {
   JsonlFile file(path);
   const std::string ballast(20000, 'x');
   for (;; ++next) {
