@@ -50,7 +50,8 @@ class FlagReader {
       }
     }
     for (const Field& field : section_.fields)
-      check(!field.rules.required || user_.member(field.name) != nullptr, "missing ", shown_name(field.name, positionals_), " (", field.help, ")");
+      check(!field.rules.required || user_.member(field.name) != nullptr, "missing ", shown_name(field.name, positionals_), " (",
+            field.help, ")");
     return std::move(user_);
   }
 
@@ -108,7 +109,8 @@ std::string flags_help(const Section& section, const std::vector<std::string>& p
   std::vector<Line> lines;
   for (const KeyRow& row : key_rows(section)) {
     std::string left = shown_name(row.key, positionals);
-    if (row.type != "bool" && !is_positional(row.key, positionals)) left += " " + (row.type.find('|') == std::string::npos ? "<" + row.type + ">" : row.type);
+    if (row.type != "bool" && !is_positional(row.key, positionals))
+      left += " " + (row.type.find('|') == std::string::npos ? "<" + row.type + ">" : row.type);
     const bool shows_default = row.default_value != "null" && row.default_value != "false" && row.default_value != "\"\"";
     lines.push_back({std::move(left), shows_default ? str(row.meaning, " [", row.default_value, "]") : row.meaning});
   }

@@ -1,12 +1,14 @@
+#include "kedge/core/config.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 
-#include "cli/commands.h"
-#include "kedge/core/config.h"
 #include "kedge/core/error.h"
 #include "kedge/core/nearest.h"
 #include "kedge/metrics/metrics_config.h"
+
+#include "cli/commands.h"
 
 namespace kedge::cli {
 namespace {
@@ -76,10 +78,12 @@ int run_config(const Arguments& arguments) {
     std::vector<std::string> names;
     for (const NamedConfig& config : kConfigs) names.emplace_back(config.name);
     check(!options.name.empty(), "kedge config: which one?\n", names_of_configs());
-    throw UsageError(str("no configuration \"", options.name, "\"", nearest_hint(options.name, names), "; there are:\n", names_of_configs()));
+    throw UsageError(
+        str("no configuration \"", options.name, "\"", nearest_hint(options.name, names), "; there are:\n", names_of_configs()));
   }
   const Section section = found->section();
-  const std::string text = options.yaml ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section)) : table_of(key_rows(section));
+  const std::string text =
+      options.yaml ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section)) : table_of(key_rows(section));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kExitOk;
 }

@@ -6,12 +6,13 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/headeronly/version.h>
 
-#include "cli/commands.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/version.h"
 #include "kedge/dist/mesh.h"
+
+#include "cli/commands.h"
 
 namespace kedge::cli {
 namespace {
@@ -38,7 +39,8 @@ Finding look_at_cuda() {
   const auto& hooks = at::detail::getCUDAHooks();
   if (!hooks.hasCUDA()) {
     const bool has_driver = free_disk_bytes("/") >= 0 && std::filesystem::exists("/proc/driver/nvidia/version");
-    return {"CUDA", "none: this kedge was built without CUDA", "", has_driver ? "a NVIDIA driver is present; build with: scripts/build cuda" : ""};
+    return {"CUDA", "none: this kedge was built without CUDA", "",
+            has_driver ? "a NVIDIA driver is present; build with: scripts/build cuda" : ""};
   }
   if (num_cuda_devices() == 0) return {"CUDA", "none: the driver shows no device (nvidia-smi says more)", "", ""};
   std::string text;
@@ -49,7 +51,8 @@ Finding look_at_cuda() {
 Finding look_at_mpi() {
   const std::string version = mpi_version();
   if (version.empty()) return {"MPI", "none: one process only", "libopenmpi-dev openmpi-bin", "then build again"};
-  if (std::system("command -v mpirun >/dev/null 2>&1") != 0) return {"MPI", version + ", but no mpirun to start ranks with", "openmpi-bin", ""};
+  if (std::system("command -v mpirun >/dev/null 2>&1") != 0)
+    return {"MPI", version + ", but no mpirun to start ranks with", "openmpi-bin", ""};
   return {"MPI", version, "", ""};
 }
 

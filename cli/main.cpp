@@ -5,18 +5,19 @@
 
 #include <c10/util/Exception.h>
 
-#include "cli/commands.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/dist/mesh.h"
+
+#include "cli/commands.h"
 
 namespace {
 
 using kedge::cli::Command;
 
 constexpr std::array kCommands = {
-    Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning",
-            "kedge config NAME [--yaml]", kedge::cli::run_config, kedge::cli::config_flags},
+    Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
+            kedge::cli::run_config, kedge::cli::config_flags},
     Command{"doctor", "Look and check", "this machine: devices, libraries, limits; what is missing and how to install it",
             "kedge doctor [--json]", kedge::cli::run_doctor, kedge::cli::doctor_flags},
 };

@@ -44,7 +44,8 @@ void move_aliases(ConfigNode& user, const PathAliases& aliases) {
     if (found == nullptr) continue;
     const ConfigNode value = *found;
     if (const ConfigNode* other = user.find(to); other != nullptr && !(*other == value))
-      throw UsageError(str(value.where.prefix(), from, " (", value.shown(), ") and ", to, " (", other->shown(), ") are the same key with two values"));
+      throw UsageError(
+          str(value.where.prefix(), from, " (", value.shown(), ") and ", to, " (", other->shown(), ") are the same key with two values"));
     user.erase(from);
     user.make(to) = value;
   }
@@ -153,7 +154,8 @@ std::vector<KeyRow> key_rows(const Section& section) {
     const ConfigNode defaults = defaults_node(inner);
     for (const Field& field : inner.fields)
       if (!field.section)
-        rows.push_back({join_path(path, field.name), field.type, field.rules.required ? "(required)" : defaults.member(field.name)->shown(), meaning_of(field)});
+        rows.push_back({join_path(path, field.name), field.type, field.rules.required ? "(required)" : defaults.member(field.name)->shown(),
+                        meaning_of(field)});
   });
   return rows;
 }

@@ -17,7 +17,8 @@ struct ConfigText {
 
 // Fills the fields of `section` and returns warnings. Throws one UsageError that lists everything wrong, a line each.
 // Overrides are key=value, +key=value, ++key=value and ~key; later ones win.
-[[nodiscard]] std::vector<std::string> load_section(const Section& section, const ConfigText& text, const std::vector<std::string>& overrides);
+[[nodiscard]] std::vector<std::string> load_section(const Section& section, const ConfigText& text,
+                                                    const std::vector<std::string>& overrides);
 
 // The same from a tree that was read elsewhere (the flags of a command line).
 [[nodiscard]] std::vector<std::string> load_section(const Section& section, ConfigNode user);

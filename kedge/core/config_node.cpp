@@ -49,7 +49,9 @@ std::pair<std::string_view, std::string_view> split_path(std::string_view path) 
   return {path.substr(0, dot), path.substr(dot + 1)};
 }
 
-std::string join_path(std::string_view parent, std::string_view name) { return parent.empty() ? std::string(name) : str(parent, ".", name); }
+std::string join_path(std::string_view parent, std::string_view name) {
+  return parent.empty() ? std::string(name) : str(parent, ".", name);
+}
 
 const ConfigNode* ConfigNode::member(std::string_view name) const {
   const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.first == name; });
@@ -135,9 +137,24 @@ bool read_bool(std::string_view text, bool& value) {
     bool value;
   };
   static constexpr std::array<Word, 18> kWords = {{
-      {"true", true}, {"True", true}, {"TRUE", true}, {"false", false}, {"False", false}, {"FALSE", false},
-      {"yes", true},  {"Yes", true},  {"YES", true},  {"no", false},    {"No", false},    {"NO", false},
-      {"on", true},   {"On", true},   {"ON", true},   {"off", false},   {"Off", false},   {"OFF", false},
+      {"true", true},
+      {"True", true},
+      {"TRUE", true},
+      {"false", false},
+      {"False", false},
+      {"FALSE", false},
+      {"yes", true},
+      {"Yes", true},
+      {"YES", true},
+      {"no", false},
+      {"No", false},
+      {"NO", false},
+      {"on", true},
+      {"On", true},
+      {"ON", true},
+      {"off", false},
+      {"Off", false},
+      {"OFF", false},
   }};
   const auto found = std::find_if(kWords.begin(), kWords.end(), [&](const Word& word) { return word.text == text; });
   if (found == kWords.end()) return false;

@@ -25,10 +25,10 @@ struct ConfigNode {
   using Member = std::pair<std::string, ConfigNode>;
 
   Kind kind = Kind::null;
-  std::string text;             // of a scalar, as written; of a null, how it was written
-  bool quoted = false;          // a quoted scalar is text whatever it looks like
-  bool settled = false;         // ${ in the text is no reference any more
-  bool added = false;           // by + or ++: an unknown key is then a warning, not an error
+  std::string text;      // of a scalar, as written; of a null, how it was written
+  bool quoted = false;   // a quoted scalar is text whatever it looks like
+  bool settled = false;  // ${ in the text is no reference any more
+  bool added = false;    // by + or ++: an unknown key is then a warning, not an error
   std::vector<ConfigNode> items;
   std::vector<Member> members;  // in the order of the file
   Where where;

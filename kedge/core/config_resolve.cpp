@@ -190,7 +190,8 @@ class Resolver {
     Number result;
     result.is_integer = read_integer(value.text, result.integer);
     result.number = static_cast<double>(result.integer);
-    if (!result.is_integer && !read_number(value.text, result.number)) fail(place, str("wants a number in the expression, found ", value.shown()));
+    if (!result.is_integer && !read_number(value.text, result.number))
+      fail(place, str("wants a number in the expression, found ", value.shown()));
     return result;
   }
 

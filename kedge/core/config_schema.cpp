@@ -53,7 +53,8 @@ void bind_unknown(const Section& section, const std::string& name, const ConfigN
 }
 
 void report_missing(const Field& field, const std::string& path, const Where& where, BindReport& report) {
-  report.errors.push_back(str(where.prefix(), "missing required key \"", path, "\" (", field.help, "); set it in the file or with ", path, "=..."));
+  report.errors.push_back(
+      str(where.prefix(), "missing required key \"", path, "\" (", field.help, "); set it in the file or with ", path, "=..."));
 }
 
 }  // namespace
@@ -111,8 +112,8 @@ bool read_scalar(const ConfigNode& node, ByteSize& value) {
     std::string_view name;
     double factor;
   };
-  static constexpr std::array<Suffix, 9> kSuffixes = {{{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3}, {"MB", 1e6},
-                                                       {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}};
+  static constexpr std::array<Suffix, 9> kSuffixes = {
+      {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}};
   if (node.kind != ConfigNode::Kind::scalar) return false;
   std::string_view text = node.text;
   double factor = 1;

@@ -35,8 +35,8 @@ struct ByteSize {
 struct FieldRules {
   std::optional<double> min, max;
   bool min_excluded = false, max_excluded = false;
-  std::string unit;          // "tokens", "s"
-  std::string follows;       // the default is this expression: "${.val_check_interval}"
+  std::string unit;     // "tokens", "s"
+  std::string follows;  // the default is this expression: "${.val_check_interval}"
   bool required = false;
 };
 using FieldRule = std::function<void(FieldRules&)>;
@@ -86,9 +86,13 @@ struct EnumName {
 
 class SectionBuilder;
 template <typename T>
-concept HasFields = requires(T& value, SectionBuilder& builder) { value.fields(builder); };
+concept HasFields = requires(T& value, SectionBuilder& builder) {
+  value.fields(builder);
+};
 template <typename T>
-concept NamedEnum = std::is_enum_v<T> && requires(T value) { enum_names(value); };
+concept NamedEnum = std::is_enum_v<T> && requires(T value) {
+  enum_names(value);
+};
 
 template <HasFields T>
 Section describe(T& object);
@@ -132,8 +136,8 @@ struct ScalarNames {
 [[nodiscard]] ScalarNames scalar_names(ByteSize);
 [[nodiscard]] ScalarNames scalar_names(const Json&);
 template <typename T>
-concept ConfigScalar = std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double> || std::is_same_v<T, std::string> ||
-                       std::is_same_v<T, ByteSize> || std::is_same_v<T, Json>;
+concept ConfigScalar = std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double> ||
+    std::is_same_v<T, std::string> || std::is_same_v<T, ByteSize> || std::is_same_v<T, Json>;
 
 // How one type is bound, shown and named.
 template <typename T>

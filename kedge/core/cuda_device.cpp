@@ -20,8 +20,8 @@ std::string describe_cuda_device(int index) {
   must(cudaSetDevice(index));
   size_t free_bytes = 0, total_bytes = 0;
   must(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return str(properties.name, ", ", format_bytes(static_cast<int64_t>(total_bytes)), " (", format_bytes(static_cast<int64_t>(free_bytes)), " free), sm_",
-             properties.major, properties.minor);
+  return str(properties.name, ", ", format_bytes(static_cast<int64_t>(total_bytes)), " (", format_bytes(static_cast<int64_t>(free_bytes)),
+             " free), sm_", properties.major, properties.minor);
 }
 
 }  // namespace kedge

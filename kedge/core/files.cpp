@@ -26,6 +26,7 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -39,16 +40,16 @@ int open_for_reading(const Path& path) {
   return fd;
 }
 
-size_t size_of(const Descriptor& file, const Path& path) {
+size_t size_of(int fd, const Path& path) {
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) throw Error(str(path.string(), ": ", reason()));
+  if (::fstat(fd, &info) != 0) throw Error(str(path.string(), ": ", reason()));
   check(S_ISREG(info.st_mode), path.string(), ": wanted a file, found ", S_ISDIR(info.st_mode) ? "a folder" : "something else");
   return static_cast<size_t>(info.st_size);
 }
 
-void write_all(const Descriptor& file, std::string_view content, const Path& path) {
+void write_all(int fd, std::string_view content, const Path& path) {
   while (!content.empty()) {
-    const ssize_t count = ::write(file.get(), content.data(), content.size());
+    const ssize_t count = ::write(fd, content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Error(str(path.string(), ": cannot be written: ", reason()));
     content.remove_prefix(static_cast<size_t>(count));
@@ -90,7 +91,7 @@ void write_atomic(const Path& path, std::string_view content) {
   try {
     const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!file.valid()) throw Error(str(path.string(), ": cannot be written: ", reason()));
-    write_all(file, content, path);
+    write_all(file.get(), content, path);
     if (::fsync(file.get()) != 0) throw Error(str(path.string(), ": cannot be synced to disk: ", reason()));
     if (::rename(temporary.c_str(), path.c_str()) != 0) throw Error(str(path.string(), ": cannot be renamed into place: ", reason()));
   } catch (...) {
@@ -100,13 +101,51 @@ void write_atomic(const Path& path, std::string_view content) {
   sync_folder(path.parent_path());
 }
 
+void make_folder(const Path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  check(!error, folder.string(), ": cannot be made a folder: ", error.message());
+}
+
 void sync_folder(const Path& folder) { sync_path(folder.empty() ? Path(".") : folder, O_DIRECTORY); }
 
 void sync_file(const Path& file) { sync_path(file, 0); }
 
+AppendFile::AppendFile(const Path& path) : path_(path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  check(file.valid(), path.string(), ": cannot be opened for writing: ", reason());
+  size_ = static_cast<int64_t>(size_of(file.get(), path));
+  sync_folder(path.parent_path());
+  fd_ = file.release();
+}
+
+AppendFile::~AppendFile() { ::close(fd_); }
+
+void AppendFile::append(std::string_view bytes) {
+  if (torn_) cut_back(size_);
+  try {
+    write_all(fd_, bytes, path_);
+  } catch (const Error&) {
+    torn_ = ::ftruncate(fd_, size_) != 0;
+    throw;
+  }
+  size_ += static_cast<int64_t>(bytes.size());
+}
+
+void AppendFile::cut_back(int64_t size) {
+  ensure(size >= 0 && size <= size_, path_.string(), ": cut back to ", size, " of ", size_, " bytes");
+  if (::ftruncate(fd_, size) != 0) throw Error(str(path_.string(), ": cannot be cut back: ", reason()));
+  size_ = size;
+  torn_ = false;
+}
+
+void AppendFile::sync() {
+  if (::fsync(fd_) != 0) throw Error(str(path_.string(), ": cannot be synced to disk: ", reason()));
+}
+
 MappedFile::MappedFile(const Path& path) : path_(path) {
   const Descriptor file(open_for_reading(path));
-  size_ = size_of(file, path);
+  size_ = size_of(file.get(), path);
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapped == MAP_FAILED) throw Error(str(path.string(), ": cannot be mapped: ", reason()));

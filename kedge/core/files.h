@@ -1,5 +1,5 @@
 #pragma once
-// Files that are whole or not there, and files read in place. Every error names the path.
+// Files that are whole or not there, files that only grow, and files read in place. Every error names the path.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -18,11 +18,39 @@ std::string read_text(const Path& path);
 // renamed, folder fsynced. A failure leaves the old content and removes the temporary file.
 void write_atomic(const Path& path, std::string_view content);
 
+// Makes a folder and those above it; one that is there already will do.
+void make_folder(const Path& folder);
+
 // Makes a rename or a new entry in this folder survive a power cut.
 void sync_folder(const Path& folder);
 
 // Makes a file's own content survive a power cut.
 void sync_file(const Path& file);
+
+// A file that only grows at its end. For one writer; not thread-safe.
+class AppendFile {
+ public:
+  // Opened where it exists, else created; the folder must exist.
+  explicit AppendFile(const Path& path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  // All of the bytes, or an Error and none of them: what a full disk took of them is cut off again. The bytes are with the
+  // operating system on return, so they outlive this process; `sync` makes them outlive a power cut.
+  void append(std::string_view bytes);
+  void cut_back(int64_t size);  // to at most the present size
+  void sync();
+
+  [[nodiscard]] int64_t size() const { return size_; }
+  [[nodiscard]] const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  int fd_ = -1;
+  int64_t size_ = 0;
+  bool torn_ = false;  // bytes of a failed write may stand behind size_
+};
 
 // A file mapped for reading. Movable; the bytes live as long as the object. An empty file maps to no bytes.
 class MappedFile {

@@ -46,8 +46,14 @@ std::string arm_name(std::string_view cpuinfo) {
   struct Part {
     std::string_view number, name;
   };
-  static constexpr std::array<Part, 9> kParts = {{{"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
-                                                  {"0xd8e", "Neoverse-N3"}, {"0xd84", "Neoverse-V3"}, {"0xd08", "Cortex-A72"}, {"0xd0b", "Cortex-A76"},
+  static constexpr std::array<Part, 9> kParts = {{{"0xd0c", "Neoverse-N1"},
+                                                  {"0xd40", "Neoverse-V1"},
+                                                  {"0xd49", "Neoverse-N2"},
+                                                  {"0xd4f", "Neoverse-V2"},
+                                                  {"0xd8e", "Neoverse-N3"},
+                                                  {"0xd84", "Neoverse-V3"},
+                                                  {"0xd08", "Cortex-A72"},
+                                                  {"0xd0b", "Cortex-A76"},
                                                   {"0xac3", "Ampere-1"}}};
   const std::string part = value_of(cpuinfo, "CPU part");
   for (const Part& known : kParts)
@@ -58,8 +64,8 @@ std::string arm_name(std::string_view cpuinfo) {
 }  // namespace
 
 Machine parse_machine(std::string_view cpuinfo, std::string_view meminfo) {
-  static constexpr std::array<std::string_view, 12> kTelling = {"avx",  "avx2", "fma",  "avx512f", "avx512_bf16", "amx_tile",
-                                                                "amx_bf16", "asimd", "sve", "sve2", "bf16", "i8mm"};
+  static constexpr std::array<std::string_view, 12> kTelling = {"avx",      "avx2",  "fma", "avx512f", "avx512_bf16", "amx_tile",
+                                                                "amx_bf16", "asimd", "sve", "sve2",    "bf16",        "i8mm"};
   Machine machine;
   machine.cpu = value_of(cpuinfo, "model name");
   if (machine.cpu.empty()) machine.cpu = arm_name(cpuinfo);

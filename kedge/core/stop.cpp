@@ -59,7 +59,8 @@ std::chrono::seconds parse_time_limit(std::string_view text, std::string_view wh
   for (size_t i = 0; i < kSecondsOf.size(); ++i) {
     const size_t colon = i + 1 < kSecondsOf.size() ? rest.find(':') : rest.size();
     int64_t field = 0;
-    const bool is_field = colon != std::string_view::npos && colon > 0 && rest[0] >= '0' && rest[0] <= '9' && read_integer(rest.substr(0, colon), field);
+    const bool is_field =
+        colon != std::string_view::npos && colon > 0 && rest[0] >= '0' && rest[0] <= '9' && read_integer(rest.substr(0, colon), field);
     check(is_field && field <= 1000000, where, ": wants a time as DD:HH:MM:SS, found \"", text, "\"");
     total += field * kSecondsOf[i];
     if (i + 1 < kSecondsOf.size()) rest.remove_prefix(colon + 1);

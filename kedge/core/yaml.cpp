@@ -130,8 +130,12 @@ class TreeBuilder : public YAML::EventHandler {
 
 // May the text stand without quotes and read back as the same text?
 bool is_safe_plain(std::string_view text) {
-  const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/'; };
-  if (text.empty() || !is_word(text[0]) || !std::all_of(text.begin(), text.end(), [&](char c) { return is_word(c) || c == '.' || c == '-'; })) return false;
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/';
+  };
+  if (text.empty() || !is_word(text[0]) ||
+      !std::all_of(text.begin(), text.end(), [&](char c) { return is_word(c) || c == '.' || c == '-'; }))
+    return false;
   return to_json(ConfigNode::scalar(std::string(text))).is_text() && !is_null_word(text);
 }
 

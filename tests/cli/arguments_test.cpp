@@ -8,8 +8,8 @@
 namespace kedge::cli {
 namespace {
 
-using ::testing::ElementsAre;
 using kedge::testing::error_of;
+using ::testing::ElementsAre;
 
 struct Options {
   std::string model;

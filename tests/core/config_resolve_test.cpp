@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kedge/core/yaml.h"
+
 #include "tests/support/expect_error.h"
 
 namespace kedge {
@@ -48,7 +49,8 @@ TEST(ConfigResolve, AnEscapedReferenceIsText) {
 
 TEST(ConfigResolve, ErrorsNameKeyAndPlace) {
   EXPECT_EQ(error_in("step: 1\nb: ${stp}\n"), "x.yaml:2: b: no key \"stp\" to refer to; nearest: step");
-  EXPECT_EQ(error_in("a: {b: {c: {step: 1, d: 2}}}\nx: ${a.b.c.stp}\n"), "x.yaml:2: x: no key \"a.b.c.stp\" to refer to; nearest: a.b.c.step");
+  EXPECT_EQ(error_in("a: {b: {c: {step: 1, d: 2}}}\nx: ${a.b.c.stp}\n"),
+            "x.yaml:2: x: no key \"a.b.c.stp\" to refer to; nearest: a.b.c.step");
   EXPECT_EQ(error_in("a: ${a}\n"), "x.yaml:1: a: reference goes in a circle: a -> a");
   EXPECT_EQ(error_in("a: {b: '${a}'}\n"), "x.yaml:1: a.b: reference goes in a circle: a.b -> a.b");
   EXPECT_EQ(error_in("a: ${power:1,2}\n"), "x.yaml:1: a: unknown function \"power\"; known: multiply, int_div, subtract, sum");
@@ -64,7 +66,8 @@ TEST(ConfigResolve, GrowthIsBounded) {
   std::string chain, text, sections;
   for (int i = 0; i < 100; ++i) chain += "a" + std::to_string(i) + ": ${a" + std::to_string(i + 1) + "}\n";
   EXPECT_NE(error_in(chain + "a100: 1\n").find("more than 64 references in a row"), std::string::npos);
-  for (int i = 0; i < 30; ++i) text += "a" + std::to_string(i) + ": \"${a" + std::to_string(i + 1) + "}${a" + std::to_string(i + 1) + "}\"\n";
+  for (int i = 0; i < 30; ++i)
+    text += "a" + std::to_string(i) + ": \"${a" + std::to_string(i + 1) + "}${a" + std::to_string(i + 1) + "}\"\n";
   EXPECT_NE(error_in(text + "a30: xy\n").find("longer than 1048576 characters"), std::string::npos);
   for (int i = 0; i < 30; ++i)
     sections += "a" + std::to_string(i) + ": {x: '${a" + std::to_string(i + 1) + "}', y: '${a" + std::to_string(i + 1) + "}'}\n";

@@ -144,7 +144,8 @@ TEST(Config, AliasesAreTheSameKey) {
 }
 
 TEST(Config, IgnoredRefusedAndUnreadKeysAreSaid) {
-  EXPECT_THAT(load_toy("optim: {bucket_cap_mb: 200}\n").warnings, ElementsAre("x.yaml:1: optim.bucket_cap_mb is ignored: there are no buckets here"));
+  EXPECT_THAT(load_toy("optim: {bucket_cap_mb: 200}\n").warnings,
+              ElementsAre("x.yaml:1: optim.bucket_cap_mb is ignored: there are no buckets here"));
   EXPECT_EQ(toy_error("optim: {fused: false}\n"), "x.yaml:1: optim.fused: only the fused form exists (found false)");
   EXPECT_THAT(load_toy("optim: {fused: true}\n").warnings, ElementsAre());
   EXPECT_THAT(load_toy("", {"++max_stepz=3"}).warnings, ElementsAre("command line: nobody reads key \"max_stepz\"; nearest: max_steps"));
@@ -153,7 +154,8 @@ TEST(Config, IgnoredRefusedAndUnreadKeysAreSaid) {
 
 TEST(Config, TheReferencesDefaultsListPassesWhenItIsEmpty) {
   EXPECT_EQ(load_toy("defaults:\n  - optional tp_overlap@model.ub:\n  - _self_\nmax_steps: 3\n").config.max_steps, 3);
-  EXPECT_EQ(toy_error("defaults:\n  - base\n"), "x.yaml:2: defaults: config groups are not supported (base); write its keys into this file");
+  EXPECT_EQ(toy_error("defaults:\n  - base\n"),
+            "x.yaml:2: defaults: config groups are not supported (base); write its keys into this file");
 }
 
 TEST(Config, TheDumpReadsBackToTheSameValues) {

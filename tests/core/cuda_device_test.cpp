@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kedge/core/device.h"
+
 #include "tests/support/expect_error.h"
 
 namespace kedge {

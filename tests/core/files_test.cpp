@@ -1,21 +1,21 @@
 #include "kedge/core/files.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <thread>
 #include <vector>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"
 
 namespace kedge {
 namespace {
 
 using testing::error_of;
+using testing::FileSizeLimit;
 using testing::TempFolder;
 
 size_t entries_of(const Path& folder) {
@@ -33,15 +33,11 @@ TEST(Files, AnAtomicWriteReplacesTheWholeContentAndLeavesNothingBeside) {
 TEST(Files, AWriteThatFailsKeepsTheOldContentAndCleansUp) {
   const TempFolder folder;
   write_atomic(folder / "a.txt", "old");
-  // A file-size limit fails the write in the middle, as a full disk does.
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{1024, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string text = error_of<Error>([&] { write_atomic(folder / "a.txt", std::string(100000, 'x')); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  std::string text;
+  {
+    const FileSizeLimit limit(1024);
+    text = error_of<Error>([&] { write_atomic(folder / "a.txt", std::string(100000, 'x')); });
+  }
   EXPECT_EQ(text, (folder / "a.txt").string() + ": cannot be written: File too large");
   EXPECT_EQ(read_text(folder / "a.txt"), "old");
   EXPECT_EQ(entries_of(folder.path()), 1U);
@@ -58,6 +54,45 @@ TEST(Files, WritersOfTheSameFileDoNotDisturbEachOther) {
   const std::string content = read_text(folder / "f");
   EXPECT_EQ(content, std::string(1000, content.at(0)));
   EXPECT_EQ(entries_of(folder.path()), 1U);
+}
+
+TEST(Files, AnAppendedFileGrowsAcrossOpeningsAndCanBeCutBack) {
+  const TempFolder folder;
+  {
+    AppendFile file(folder / "log");
+    file.append("one ");
+    file.append("two ");
+    file.sync();
+    EXPECT_EQ(file.size(), 8);
+  }
+  AppendFile file(folder / "log");
+  EXPECT_EQ(file.size(), 8);
+  file.cut_back(4);
+  file.append("three");
+  EXPECT_EQ(read_text(folder / "log"), "one three");
+}
+
+TEST(Files, AnAppendThatFailsLeavesNoHalfAndLaterOnesWork) {
+  const TempFolder folder;
+  AppendFile file(folder / "log");
+  file.append("first ");
+  {
+    const FileSizeLimit limit(1024);
+    EXPECT_EQ(error_of<Error>([&] { file.append(std::string(5000, 'x')); }),
+              (folder / "log").string() + ": cannot be written: File too large");
+    EXPECT_EQ(read_text(folder / "log"), "first ");
+  }
+  file.append("second");
+  EXPECT_EQ(read_text(folder / "log"), "first second");
+}
+
+TEST(Files, AFolderIsMadeWithThoseAboveIt) {
+  const TempFolder folder;
+  make_folder(folder / "a/b/c");
+  make_folder(folder / "a/b/c");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
+  const Path file = folder.file("f", "");
+  EXPECT_EQ(error_of([&] { make_folder(file / "x"); }), (file / "x").string() + ": cannot be made a folder: Not a directory");
 }
 
 TEST(Files, MapsAFileInPlace) {
@@ -77,6 +112,7 @@ TEST(Files, ErrorsNameThePath) {
   EXPECT_EQ(error_of([&] { MappedFile{missing}; }), missing + ": cannot be read: No such file or directory");
   EXPECT_EQ(error_of([&] { read_text(folder.path()); }), folder.path().string() + ": wanted a file, found a folder");
   EXPECT_EQ(error_of([&] { MappedFile{folder.path()}; }), folder.path().string() + ": wanted a file, found a folder");
+  EXPECT_EQ(error_of([&] { AppendFile{folder.path()}; }), folder.path().string() + ": cannot be opened for writing: Is a directory");
   const std::string nowhere = (folder / "no/such/folder/a").string();
   EXPECT_EQ(error_of<Error>([&] { write_atomic(nowhere, "x"); }), nowhere + ": cannot be written: No such file or directory");
 }

@@ -10,7 +10,8 @@ using ::testing::ElementsAre;
 
 TEST(Machine, ReadsAnX86ProcessorAndItsMemory) {
   const Machine machine = parse_machine(
-      "processor\t: 0\nmodel\t\t: 143\nmodel name\t: Some Xeon\nflags\t\t: fpu avx2 avx512f amx_bf16 ht\n\nprocessor\t: 1\nmodel name\t: Other\n",
+      "processor\t: 0\nmodel\t\t: 143\nmodel name\t: Some Xeon\nflags\t\t: fpu avx2 avx512f amx_bf16 ht\n\nprocessor\t: 1\nmodel name\t: "
+      "Other\n",
       "MemTotal:       16384 kB\nMemFree: 1 kB\nMemAvailable:    8192 kB\n");
   EXPECT_EQ(machine.cpu, "Some Xeon");
   EXPECT_THAT(machine.features, ElementsAre("avx2", "avx512f", "amx_bf16"));

@@ -72,7 +72,7 @@ TEST(Random, NormalsAreTheSameBitsEverywhere) {
     hash = hash * 31 + std::bit_cast<uint64_t>(x);
   }
   EXPECT_EQ(hash, 0xe3ec6f84a819e65ULL);
-  EXPECT_NEAR(sum / 1e5, 0, 0.0127);          // four standard errors of the mean
+  EXPECT_NEAR(sum / 1e5, 0, 0.0127);           // four standard errors of the mean
   EXPECT_NEAR(squares / 1e5, 1, 4 * 0.00447);  // and of the variance
 }
 

@@ -15,11 +15,14 @@ std::string yaml_error(const std::string& yaml) {
 }
 
 TEST(Yaml, ReadsTheUsualForms) {
-  EXPECT_EQ(json_of("a: 1\nb:\n  - x\n  - 'y z'\nc: {d: [1, 2], e: null}\n"), R"({"a": 1, "b": ["x", "y z"], "c": {"d": [1, 2], "e": null}})");
+  EXPECT_EQ(json_of("a: 1\nb:\n  - x\n  - 'y z'\nc: {d: [1, 2], e: null}\n"),
+            R"({"a": 1, "b": ["x", "y z"], "c": {"d": [1, 2], "e": null}})");
   EXPECT_EQ(json_of(""), "{}");
   EXPECT_EQ(json_of("# only a comment\n"), "{}");
   EXPECT_EQ(json_of("a: \"12\"\nb: |\n  two\n  lines\n"), R"({"a": "12", "b": "two\nlines\n"})");
-  EXPECT_EQ(json_of("\xEF\xBB\xBF" "a: 1\r\nb: 2\r\n"), R"({"a": 1, "b": 2})");
+  EXPECT_EQ(json_of("\xEF\xBB\xBF"
+                    "a: 1\r\nb: 2\r\n"),
+            R"({"a": 1, "b": 2})");
 }
 
 TEST(Yaml, AnchorsAliasesAndMergeKeysWork) {
@@ -54,14 +57,16 @@ TEST(Yaml, TextThatWouldGrowOrNestWithoutEndIsRefused) {
 }
 
 TEST(Yaml, WhatIsWrittenReadsBack) {
-  const char* text = R"({"a": [1, "1", "x y", "", "null", null, "true", true], "b c": {"d": {}, "e": [], "f": [[1, 2], {"g": 1}]}, "h": "#é\n"})";
+  const char* text =
+      R"({"a": [1, "1", "x y", "", "null", null, "true", true], "b c": {"d": {}, "e": [], "f": [[1, 2], {"g": 1}]}, "h": "#é\n"})";
   const ConfigNode node = to_node(Json::parse(text));
   EXPECT_EQ(to_json(parse_yaml(to_yaml(node), "x.yaml")).dump(), text);
 }
 
 TEST(Yaml, CommentsStandAboveTheirKeys) {
   const ConfigNode node = to_node(Json::parse(R"({"a": {"b": 1}})"));
-  EXPECT_EQ(to_yaml(node, [](const std::string& path) { return path == "a.b" ? "first\nsecond" : ""; }), "a:\n  # first\n  # second\n  b: 1\n");
+  EXPECT_EQ(to_yaml(node, [](const std::string& path) { return path == "a.b" ? "first\nsecond" : ""; }),
+            "a:\n  # first\n  # second\n  b: 1\n");
 }
 
 }  // namespace

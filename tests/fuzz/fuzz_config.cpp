@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "kedge/core/error.h"
+
 #include "tests/support/config_toys.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,0 +1,112 @@
+#include "kedge/metrics/jsonl.h"
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Json to_json(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
+
+double to_number(const Json& value, std::string_view where) {
+  if (value == Json("NaN")) return std::numeric_limits<double>::quiet_NaN();
+  if (value == Json("Infinity")) return kInfinity;
+  if (value == Json("-Infinity")) return -kInfinity;
+  return value.as_number(where);
+}
+
+const Path& made(const Path& folder) {
+  make_folder(folder);
+  return folder;
+}
+
+std::string name_of(const JsonlFile& file) { return file.path().filename().string(); }
+
+Json line_of(int64_t step, double time) {
+  Json line;
+  line.append("step", step);
+  line.append("time", to_json(time));
+  return line;
+}
+
+void cut_back_to_step(JsonlFile& file, int64_t step) {
+  for (const JsonlLine& line : read_jsonl(file.path())) {
+    const std::string where = str(file.path().string(), ":", line.number);
+    if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return file.cut_back(line.offset);
+  }
+}
+
+}  // namespace
+
+JsonlSink::JsonlSink(const Path& folder, WallClock clock)
+    : clock_(std::move(clock)), metrics_(made(folder) / "metrics.jsonl"), samples_(folder / "samples.jsonl") {}
+
+void JsonlSink::write(int64_t step, const Metrics& metrics) {
+  Json line = line_of(step, clock_());
+  for (const auto& [name, value] : metrics) {
+    ensure(name != "step" && name != "time", "a metric may not be called \"", name, "\"");
+    line.append(name, to_json(value));
+  }
+  metrics_.append(line);
+}
+
+void JsonlSink::write_samples(int64_t step, const SampleTable& table) {
+  const double now = clock_();
+  for (const Sample& sample : table.rows) {
+    Json line = line_of(step, now);
+    line.append("table", table.name);
+    line.append("prompt", sample.prompt);
+    line.append("response", sample.response);
+    line.append("reward", to_json(sample.reward));
+    for (const auto& [name, value] : sample.extra) {
+      ensure(line.find(name) == nullptr, "a further column of a sample may not be called \"", name, "\"");
+      line.append(name, value);
+    }
+    samples_.append(line);
+  }
+}
+
+void JsonlSink::flush() {
+  metrics_.sync();
+  samples_.sync();
+}
+
+void JsonlSink::record(SinkPositions& positions) const {
+  for (const JsonlFile* file : {&metrics_, &samples_}) positions[name_of(*file)] = file->offset();
+}
+
+void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
+  for (JsonlFile* file : {&metrics_, &samples_}) {
+    const auto found = positions.find(name_of(*file));
+    if (found == positions.end()) {
+      cut_back_to_step(*file, step);
+    } else {
+      file->cut_back(found->second);
+    }
+  }
+}
+
+std::vector<MetricsLine> read_metrics(const Path& path) {
+  std::vector<MetricsLine> lines;
+  for (const JsonlLine& line : read_jsonl(path)) {
+    const std::string where = str(path.string(), ":", line.number);
+    const auto key = [&](std::string_view name) { return str(where, ": \"", name, "\""); };
+    MetricsLine read{line.value.at("step", where).as_integer(key("step")), to_number(line.value.at("time", where), key("time")), {}};
+    for (const auto& [name, value] : line.value.as_object(where))
+      if (name != "step" && name != "time") read.metrics.set(name, to_number(value, key(name)));
+    lines.push_back(std::move(read));
+  }
+  return lines;
+}
+
+}  // namespace kedge

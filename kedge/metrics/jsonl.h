@@ -1,0 +1,41 @@
+#pragma once
+// A run's numbers and samples as JSON lines, for jq, for scripts and for the dashboard. Knows nothing of what the names mean.
+#include <cstdint>
+#include <vector>
+
+#include "kedge/core/files.h"
+#include "kedge/metrics/jsonl_file.h"
+#include "kedge/metrics/metrics.h"
+
+namespace kedge {
+
+// FOLDER/metrics.jsonl: {"step": 3, "time": 1700000000.25, "train_optim/loss": 0.5, ...}, a line a write.
+// FOLDER/samples.jsonl: {"step": 3, "time": ..., "table": "train_rollouts", "prompt": ..., "response": ..., "reward": 1.5, ...}.
+// NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity" and "-Infinity".
+class JsonlSink final : public Sink {
+ public:
+  explicit JsonlSink(const Path& folder, WallClock clock = seconds_since_epoch);
+
+  void write(int64_t step, const Metrics& metrics) override;
+  void write_samples(int64_t step, const SampleTable& table) override;
+  void flush() override;
+  void record(SinkPositions& positions) const override;
+  // Cut back to the recorded offset; where none was recorded, to the first line of `step` or a later one.
+  void resume(int64_t step, const SinkPositions& positions) override;
+
+ private:
+  WallClock clock_;
+  JsonlFile metrics_;
+  JsonlFile samples_;
+};
+
+struct MetricsLine {
+  int64_t step;
+  double time;
+  Metrics metrics;
+};
+
+// What a JsonlSink wrote to its metrics.jsonl, numbers that are strings included.
+[[nodiscard]] std::vector<MetricsLine> read_metrics(const Path& path);
+
+}  // namespace kedge

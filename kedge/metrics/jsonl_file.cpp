@@ -1,0 +1,51 @@
+#include "kedge/metrics/jsonl_file.h"
+
+#include <string_view>
+
+#include "kedge/core/log.h"
+
+namespace kedge {
+namespace {
+
+Json parse_line(std::string_view text, const Path& path, int64_t number) {
+  try {
+    return Json::parse(text, "");
+  } catch (const UsageError& error) {
+    std::string_view what = error.what();
+    if (what.starts_with(":1:")) what.remove_prefix(2);  // the parser saw one line; the file has many
+    throw UsageError(str(path.string(), ":", number, what));
+  }
+}
+
+}  // namespace
+
+JsonlFile::JsonlFile(const Path& path) : file_(path) {
+  const auto end_of_last_line = static_cast<int64_t>(MappedFile(path).text().rfind('\n') + 1);  // npos + 1 is 0
+  if (end_of_last_line == file_.size()) return;
+  log_warn(path.string(), ": the last line was cut short; dropping its ", file_.size() - end_of_last_line, " bytes");
+  file_.cut_back(end_of_last_line);
+}
+
+void JsonlFile::append(const Json& value) { file_.append(value.dump() + '\n'); }
+
+void JsonlFile::cut_back(int64_t offset) {
+  const auto where = [&] { return str(path().string(), ": cannot be cut back to byte ", offset); };
+  check(offset >= 0 && offset <= this->offset(), where(), ": it has ", this->offset(), " bytes; was it changed since the checkpoint?");
+  if (offset > 0)
+    check(MappedFile(path()).text().at(static_cast<size_t>(offset) - 1) == '\n', where(),
+          ": no line ends there; was it changed since the checkpoint?");
+  file_.cut_back(offset);
+}
+
+std::vector<JsonlLine> read_jsonl(const Path& path) {
+  const MappedFile file(path);
+  std::vector<JsonlLine> lines;
+  size_t start = 0;
+  for (size_t end = 0; (end = file.text().find('\n', start)) != std::string_view::npos; start = end + 1) {
+    const auto number = static_cast<int64_t>(lines.size()) + 1;
+    lines.push_back({number, static_cast<int64_t>(start), parse_line(file.text().substr(start, end - start), path, number)});
+  }
+  return lines;
+}
+
+}  // namespace kedge
