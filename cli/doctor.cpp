@@ -6,11 +6,12 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/headeronly/version.h>
 
+#include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/version.h"
-#include "kedge/dist/mesh.h"
+#include "kedge/dist/mpi.h"
 
 #include "cli/commands.h"
 
@@ -38,7 +39,7 @@ std::string joined(const std::vector<std::string>& words) {
 Finding look_at_cuda() {
   const auto& hooks = at::detail::getCUDAHooks();
   if (!hooks.hasCUDA()) {
-    const bool has_driver = free_disk_bytes("/") >= 0 && std::filesystem::exists("/proc/driver/nvidia/version");
+    const bool has_driver = std::filesystem::exists("/proc/driver/nvidia/version");
     return {"CUDA", "none: this kedge was built without CUDA", "",
             has_driver ? "a NVIDIA driver is present; build with: scripts/build cuda" : ""};
   }
@@ -49,7 +50,7 @@ Finding look_at_cuda() {
 }
 
 Finding look_at_mpi() {
-  const std::string version = mpi_version();
+  const std::string version = mpi::library_version();
   if (version.empty()) return {"MPI", "none: one process only", "libopenmpi-dev openmpi-bin", "then build again"};
   if (std::system("command -v mpirun >/dev/null 2>&1") != 0)
     return {"MPI", version + ", but no mpirun to start ranks with", "openmpi-bin", ""};

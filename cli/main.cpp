@@ -1,5 +1,4 @@
 #include <array>
-#include <cstdio>
 #include <exception>
 #include <new>
 
@@ -22,27 +21,22 @@ constexpr std::array kCommands = {
             "kedge doctor [--json]", kedge::cli::run_doctor, kedge::cli::doctor_flags},
 };
 
-// The one place that knows what each kind of error means to the caller.
-int report(const char* opening, const char* what, int exit_code) {
-  kedge::fail_job(kedge::str(opening, what), exit_code);  // ends the other ranks too
-  return exit_code;
-}
-
 }  // namespace
 
+// The one catch: what each kind of error means to the caller. end_job ends the other ranks of the job too.
 int main(int argc, char** argv) {
   kedge::make_mkl_strict();
   try {
     return kedge::cli::run_commands(kCommands, kedge::cli::Arguments(argv + 1, argv + argc));
   } catch (const kedge::UsageError& error) {
-    return report("error: ", error.what(), kedge::kExitUsage);
+    kedge::end_job(error.what(), kedge::kExitUsage);
   } catch (const kedge::Error& error) {
-    return report("error: ", error.what(), kedge::kExitWorld);
+    kedge::end_job(error.what(), kedge::kExitWorld);
   } catch (const std::bad_alloc&) {
-    return report("error: ", "out of memory", kedge::kExitWorld);
+    kedge::end_job("out of memory", kedge::kExitWorld);
   } catch (const c10::Error& error) {
-    return report("error inside torch, probably a bug in kedge: ", error.what_without_backtrace(), kedge::kExitWorld);
+    kedge::end_job(kedge::str("error inside torch, probably a bug in kedge: ", error.what_without_backtrace()), kedge::kExitWorld);
   } catch (const std::exception& error) {
-    return report("a bug in kedge, please report it: ", error.what(), kedge::kExitWorld);
+    kedge::end_job(kedge::str("a bug in kedge, please report it: ", error.what()), kedge::kExitWorld);
   }
 }

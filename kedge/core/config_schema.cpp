@@ -168,7 +168,7 @@ void bind_section(const Section& section, const ConfigNode& node, const std::str
     const ConfigNode* value = node.member(field.name);
     if (value == nullptr) {
       if (field.rules.required) report_missing(field, key, node.where, report);
-    } else if (is_plain_scalar(*value) && value->text == kMissing) {
+    } else if (is_plain_scalar(*value) && !value->settled && value->text == kMissing) {
       report_missing(field, key, value->where, report);
     } else {
       const size_t errors_before = report.errors.size();

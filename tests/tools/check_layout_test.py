@@ -72,6 +72,12 @@ class CheckLayout(unittest.TestCase):
     def test_pairs_have_tests_and_sources_are_built(self):
         self.finds({"tests/core/a_test.cpp": None}, "no test file tests/core/a_test.cpp")
         self.finds({"kedge/core/no_z.cpp": ""}, "stands in for nothing")
+        self.finds({"kedge/core/z.cpp": "", "kedge/CMakeLists.txt": "core/a.cpp core/z.cpp data/b.cpp"}, "kedge/core/z.cpp: no header beside it")
+
+    def test_a_pair_may_have_a_second_source(self):
+        self.assertEqual(run({"kedge/core/a_more.cpp": "", "kedge/CMakeLists.txt": "core/a.cpp core/a_more.cpp data/b.cpp"})[0], 0)
+
+    def test_sources_are_built(self):
         self.finds({"kedge/core/e.h": HEADER, "kedge/core/e.cpp": "", "tests/core/e_test.cpp": ""}, "kedge/core/e.cpp: in no CMakeLists.txt")
 
     def test_the_tree_is_true(self):

@@ -1,0 +1,52 @@
+# How tests are declared; tests/CMakeLists.txt only lists them.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# One test program a room, one for its torch-free pairs and one for the others; each TEST is its own ctest entry.
+#   kedge_tests(core fast kedge_plain core/files_test.cpp ...)
+function(kedge_tests name label library)
+  add_executable(test_${name} ${ARGN})
+  target_link_libraries(test_${name} PRIVATE ${library} GTest::gtest GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(test_${name} PROPERTIES LABELS ${label} TIMEOUT 120 DISCOVERY_MODE PRE_TEST)
+endfunction()
+
+# A test program that mpirun starts with several ranks; every rank runs every TEST, and the whole is one ctest entry a
+# number of ranks. Its sources see their ranks through tests/support/ranks.h.
+#   kedge_rank_tests(dist_ranks dist "2;3" dist/group_ranks_test.cpp ...)
+set(KEDGE_MPIRUN_ENVIRONMENT  # root in a container and more ranks than cores are fine for a test; Open MPI 4, then 5
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+  OMP_NUM_THREADS=1)
+function(kedge_mpirun_test name label num_ranks target)
+  add_test(NAME ${name} COMMAND "${MPIEXEC_EXECUTABLE}" -n ${num_ranks} $<TARGET_FILE:${target}>)
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 120 PROCESSORS ${num_ranks} ENVIRONMENT "${KEDGE_MPIRUN_ENVIRONMENT}")
+endfunction()
+function(kedge_rank_tests name label numbers_of_ranks)
+  if(NOT KEDGE_HAVE_MPI)
+    return()
+  endif()
+  add_executable(test_${name} ${ARGN} support/ranks_main.cpp)
+  target_link_libraries(test_${name} PRIVATE kedge GTest::gtest GTest::gmock)
+  foreach(num_ranks IN LISTS numbers_of_ranks)
+    kedge_mpirun_test(${name}_on_${num_ranks}_ranks ${label} ${num_ranks} test_${name})
+  endforeach()
+endfunction()
+
+# The Python of the tests' packages (tests/requirements.txt), installed by scripts/setup --tests. It is looked for when a test runs:
+# without it the test is reported as skipped.
+if(DEFINED ENV{KEDGE_DEPS})
+  set(deps "$ENV{KEDGE_DEPS}")
+elseif(DEFINED ENV{XDG_CACHE_HOME})
+  set(deps "$ENV{XDG_CACHE_HOME}/kedge")
+else()
+  set(deps "$ENV{HOME}/.cache/kedge")
+endif()
+set(KEDGE_TEST_PYTHON "${deps}/tests/bin/python" CACHE FILEPATH "Python with the tests' packages")
+
+# A Python script that asks a real peer what it makes of our files or servers.
+#   kedge_interop_test(metrics.tensorboard metrics/tensorboard_interop.py $<TARGET_FILE:write_events>)
+function(kedge_interop_test name script)
+  add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/tests/support/run_python" "${KEDGE_TEST_PYTHON}"
+           "${CMAKE_SOURCE_DIR}/tests/${script}" ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS interop TIMEOUT 300 SKIP_RETURN_CODE 77)
+endfunction()

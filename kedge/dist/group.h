@@ -1,0 +1,77 @@
+#pragma once
+// The ranks that work together, and what they do together. Knows nothing of models. Includes no torch header, so that
+// rooms without torch can share bytes and numbers too; the tensor calls are for those that have core/tensor.h.
+//
+// A group of one is legal everywhere and does nothing. Every call is made by all ranks, in the same order, by one thread at
+// a time. The ranks first show each other what they are about to do: when they disagree on the call, the element type or
+// the shape, all of them throw the same Error, and the group can still be used.
+//
+// Results are the same bits on every rank and in every run: a sum adds rank 0, 1, 2, ... in that order.
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace at {
+class Tensor;
+}
+
+namespace kedge {
+
+namespace mpi {
+class World;
+}
+struct Call;
+enum class Freedom;
+
+enum class Reduce { sum, max };  // of a NaN and anything: NaN
+
+// A value: copies are the same group. MPI ends when the last copy goes.
+class Group {
+ public:
+  [[nodiscard]] static Group single();
+  [[nodiscard]] static Group over_mpi();  // starts MPI; once per process, and only under mpirun or srun
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+
+  // No rank returns before all have entered.
+  void barrier() const;
+
+  // Byte strings of any length; the others' old content does not matter.
+  void broadcast(std::string& text, int root) const;
+  [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) const;  // in rank order
+
+  // In place. For timers and metrics: every rank holds all ranks' numbers for a moment.
+  void all_reduce(std::span<double> values, Reduce reduce) const;
+
+  // Tensors of any strides, also empty and without dimensions. Extra memory is bounded (about 64 MiB) where the tensor is
+  // contiguous. CUDA tensors go through pinned host memory. Nothing is recorded for autograd.
+  //
+  // In place. bf16 and fp16 are summed in fp32 and rounded once; integers wrap around; there is no sum of bool.
+  void broadcast(const at::Tensor& tensor, int root) const;
+  void all_reduce(const at::Tensor& tensor, Reduce reduce) const;
+
+  // Every rank's rows, in rank order: [size * rows, ...]. A tensor without dimensions is one row. With one member the result
+  // is the tensor itself, as it is for reduce_scatter.
+  [[nodiscard]] at::Tensor all_gather(const at::Tensor& tensor) const;
+  // The same where ranks may have different numbers of rows, also none.
+  [[nodiscard]] at::Tensor all_gather_rows(const at::Tensor& tensor) const;
+
+  // [size * rows, ...] -> [rows, ...]: rank r gets the r-th block of rows of what all_reduce would give.
+  [[nodiscard]] at::Tensor reduce_scatter(const at::Tensor& tensor, Reduce reduce) const;
+
+ private:
+  Group() = default;
+  // Every rank's call, after they were found to agree.
+  std::vector<Call> agree(const Call& mine, Freedom freedom) const;
+  void check_root(int root) const;
+  [[nodiscard]] at::Tensor gather(const at::Tensor& tensor, std::string_view name, Freedom freedom) const;
+
+  int rank_ = 0;
+  int size_ = 1;
+  std::shared_ptr<const mpi::World> world_;  // null in a group of one
+};
+
+}  // namespace kedge

@@ -1,0 +1,81 @@
+#include "kedge/dist/mesh.h"
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "kedge/core/error.h"
+#include "kedge/dist/mpi.h"
+
+namespace kedge {
+namespace {
+
+// Open MPI's mpirun, MPICH's (and srun --mpi=pmi2), srun. In this order: on a cluster mpirun starts its daemons with srun,
+// whose variables its ranks inherit.
+constexpr std::array kNumRanks = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+constexpr std::array kLocalRank = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+
+// The first of these variables that is set, as a number from `least` up.
+std::optional<int> first_number(const Lookup& variable, std::span<const char* const> names, int least) {
+  for (const char* name : names) {
+    const char* found = variable(name);
+    if (found == nullptr) continue;
+    const std::string_view text = found;
+    int number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    check(error == std::errc() && end == text.data() + text.size() && number >= least, name, ": wants a number from ", least,
+          " up, found \"", text, "\"");
+    return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Launch read_launch(const Lookup& variable) {
+  const auto set = [&](const char* name) { return variable(name) != nullptr; };
+  const bool can_meet = set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK") || set("PMI_RANK");
+  const std::optional<int> num_ranks = first_number(variable, kNumRanks, 1);
+  // Taken for a job of one, each rank of an unknown launcher would train alone into the same folder.
+  check(num_ranks.has_value() || !can_meet, "started by a launcher that does not say how many ranks there are (",
+        set("PMIX_RANK") ? "PMIX_RANK" : "PMI_RANK", " is set, ", kNumRanks[0], ", ", kNumRanks[1], " and ", kNumRanks[2],
+        " are not): start with mpirun or srun --mpi=pmix");
+  if (num_ranks.value_or(1) == 1) return {};
+  check(can_meet, "srun started ", *num_ranks, " tasks that MPI cannot connect: start with srun --mpi=pmix");
+  return {.num_ranks = *num_ranks, .local_rank = first_number(variable, kLocalRank, 0).value_or(0)};
+}
+
+at::Device device_of_rank(const MeshOptions& options, int local_rank, int num_cuda) {
+  const bool shared_out = options.device == "auto" || options.device == "cuda";
+  if (shared_out && num_cuda > 0) return {at::kCUDA, static_cast<at::DeviceIndex>(local_rank % num_cuda)};
+  return parse_device(options.device, options.device_key);
+}
+
+Mesh Mesh::from_environment(const MeshOptions& options) {
+  const Launch launch = read_launch([](const char* name) -> const char* { return std::getenv(name); });
+  const Group world = launch.num_ranks > 1 ? Group::over_mpi() : Group::single();
+  set_up_log({.level = options.log_level, .rank = world.rank(), .num_ranks = world.size()});
+  check(world.size() == launch.num_ranks, "the launcher started ", launch.num_ranks, " ranks, but MPI connects ", world.size(),
+        ": is it the launcher of another MPI?");
+  const at::Device device = device_of_rank(options, launch.local_rank, num_cuda_devices());
+  // Without this, every rank of a machine would also hold a context, and its memory, on the first GPU.
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  return {world, launch.local_rank, device};
+}
+
+void end_job(std::string_view message, int exit_code) {
+  set_status_line("");
+  log_error(message);
+  // What a rank has written must not be lost in the abort, which flushes nothing.
+  std::cout.flush();
+  std::fflush(nullptr);
+  mpi::abort_job(exit_code);
+  std::exit(exit_code);
+}
+
+}  // namespace kedge

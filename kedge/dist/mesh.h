@@ -1,0 +1,44 @@
+#pragma once
+// Where this process stands among the ranks of its job and which device it works on, from what mpirun or srun left in the
+// environment. Started by neither, it is a job of one and MPI is not touched. Also how a job ends when a rank fails.
+#include <functional>
+#include <string_view>
+
+#include "kedge/core/device.h"
+#include "kedge/core/log.h"
+#include "kedge/dist/group.h"
+
+namespace kedge {
+
+struct MeshOptions {
+  std::string_view device = "auto";          // auto and cuda: this rank's share of the GPUs; or cpu, cuda:N
+  std::string_view device_key = "--device";  // opens the error about `device`
+  LogLevel log_level = LogLevel::info;
+};
+
+struct Mesh {
+  Group world;
+  int local_rank;  // among the ranks on this machine
+  at::Device device;
+
+  // Starts MPI when there is more than one rank, puts the rank into the log and makes `device` the current one of this
+  // thread. Once per process.
+  static Mesh from_environment(const MeshOptions& options = {});
+};
+
+// Ends this process, and all ranks of its job with it, after the message is logged. For the one catch in main: it works
+// before, during and after the life of a Mesh.
+[[noreturn]] void end_job(std::string_view message, int exit_code);
+
+// What the launcher says.
+struct Launch {
+  int num_ranks = 1;
+  int local_rank = 0;
+};
+using Lookup = std::function<const char*(const char* name)>;  // std::getenv, or a table
+[[nodiscard]] Launch read_launch(const Lookup& variable);
+
+// Ranks of one machine take its GPUs in turn.
+[[nodiscard]] at::Device device_of_rank(const MeshOptions& options, int local_rank, int num_cuda);
+
+}  // namespace kedge

@@ -1,0 +1,47 @@
+#pragma once
+// Bytes between the ranks of an MPI job. Internal to this room; knows neither what the bytes mean nor which calls match.
+// mpi.cpp is the only file that sees MPI; a build without MPI has no_mpi.cpp in its place.
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace kedge::mpi {
+
+using Bytes = std::span<std::byte>;
+using ConstBytes = std::span<const std::byte>;
+
+// MPI counts in int, so long messages travel in pieces.
+inline constexpr size_t kMaxMessageBytes = size_t{1} << 30;
+
+// All ranks of the job. One per process; calls come from one thread at a time and in the same order on every rank.
+class World {
+ public:
+  World();  // starts MPI
+  // Ends MPI, which waits for all ranks. Not while an exception is on its way to main: the other ranks may wait in a call
+  // that this one will never join, and abort_job is what must follow.
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+
+  // Every rank's `mine` in rank order; all of one length.
+  void all_gather(ConstBytes mine, Bytes all) const;
+  void broadcast(Bytes data, int root, size_t message_bytes = kMaxMessageBytes) const;
+  // to[r] goes to rank r, from[r] comes from it; lengths must match pairwise. to[rank()] is copied to from[rank()], or is
+  // the same memory.
+  void exchange(std::span<const ConstBytes> to, std::span<const Bytes> from, size_t message_bytes = kMaxMessageBytes) const;
+
+ private:
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+// "Open MPI v4.1.4", without starting it; empty in a build without MPI.
+[[nodiscard]] std::string library_version();
+
+// Ends every process of the job at once. Returns only where MPI is not running.
+void abort_job(int exit_code);
+
+}  // namespace kedge::mpi

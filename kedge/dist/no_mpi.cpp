@@ -1,0 +1,27 @@
+// The build without MPI: one process only.
+#include "kedge/core/error.h"
+#include "kedge/dist/mpi.h"
+
+namespace kedge::mpi {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw UsageError(
+      "this kedge was built without MPI and runs as one process only: install libopenmpi-dev and openmpi-bin and build it again with "
+      "KEDGE_MPI=ON");
+}
+
+}  // namespace
+
+World::World() { refuse(); }
+World::~World() = default;
+
+void World::all_gather(ConstBytes, Bytes) const { refuse(); }
+void World::broadcast(Bytes, int, size_t) const { refuse(); }
+void World::exchange(std::span<const ConstBytes>, std::span<const Bytes>, size_t) const { refuse(); }
+
+std::string library_version() { return ""; }
+
+void abort_job(int) {}
+
+}  // namespace kedge::mpi

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The program as a user meets it: exit codes, help, nearest names. commands_test.sh KEDGE
+set -uo pipefail
+kedge=$1
+failures=0
+# expect EXIT_CODE PATTERN ARGUMENT...: both streams together must match the pattern (grep -E).
+expect() {
+  local code=$1 pattern=$2 out status
+  shift 2
+  out=$("$kedge" "$@" 2>&1)
+  status=$?
+  if [ "$status" != "$code" ] || ! grep -qE -- "$pattern" <<<"$out"; then
+    printf 'FAILED: kedge %s\nwanted exit %s and /%s/, found exit %s and:\n%s\n' "$*" "$code" "$pattern" "$status" "$out"
+    failures=$((failures + 1))
+  fi
+}
+expect 0 '^kedge [0-9]+\.[0-9]+\.[0-9]+ \(' --version
+expect 0 '^Usage: kedge COMMAND' --help
+expect 0 '^  doctor ' --help
+expect 0 '^Examples$' --help
+expect 2 '^Usage: kedge COMMAND'
+expect 2 'unknown command "docter"; nearest: doctor; kedge --help lists all commands' docter
+expect 0 '^Usage: kedge doctor' doctor --help
+expect 0 '^Usage: kedge config NAME' help config
+expect 0 '^CPU  ' doctor
+expect 0 '^torch  +2\.11\.0' doctor
+expect 0 '^CUDA  ' doctor
+expect 0 '^MPI  ' doctor
+expect 0 '^\{"kedge": ' doctor --json
+expect 2 'unknown flag --jsn; nearest: --json' doctor --jsn
+expect 0 '^KEY +TYPE +DEFAULT +MEANING$' config metrics
+expect 0 '^create_tensorboard_logger +bool +true ' config metrics
+expect 0 '^console_numbers: 4$' config metrics --yaml
+expect 2 'no configuration "metrix"; nearest: metrics' config metrix
+expect 2 'which one' config
+# Results go to standard output, complaints to standard error.
+[ -z "$("$kedge" docter 2>/dev/null)" ] || { echo "FAILED: an error on standard output"; failures=$((failures + 1)); }
+[ "$failures" = 0 ] && echo "all as expected"
+exit "$((failures > 0))"

@@ -1,0 +1,73 @@
+// How a job of three ranks ends when one of them fails while the others wait for it. A hang ends in the time limit, which
+// shows as exit code 124.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Ending {
+  int exit_code;
+  std::string output;  // both streams
+};
+
+Ending end_of_job(const std::string& how) {
+  const std::string command = str("timeout 60 ", KEDGE_MPIRUN, " -n 3 '", KEDGE_FAILING_JOB, "' ", how, " 2>&1");
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) throw Error(str("cannot run ", command));
+  std::string output;
+  std::array<char, 4096> buffer{};
+  while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) output.append(buffer.data(), count);
+  return {WEXITSTATUS(::pclose(pipe)), output};
+}
+
+TEST(Job, EndsWellWhenAllRanksDo) {
+  const Ending end = end_of_job("work");
+  EXPECT_EQ(end.exit_code, 0) << end.output;
+  EXPECT_THAT(end.output, HasSubstr("an unfinished line"));
+}
+
+TEST(Job, ARankThatThrowsEndsAllRanksWithItsMessage) {
+  const Ending end = end_of_job("throw");
+  EXPECT_EQ(end.exit_code, kExitWorld) << end.output;
+  EXPECT_THAT(end.output, HasSubstr("error [rank 1] no room left on the disk\n"));
+  EXPECT_THAT(end.output, HasSubstr("an unfinished line")) << "what it had printed is not lost";
+}
+
+TEST(Job, TheUsersMistakeHasItsOwnExitCode) {
+  const Ending end = end_of_job("refuse");
+  EXPECT_EQ(end.exit_code, kExitUsage) << end.output;
+  EXPECT_THAT(end.output, HasSubstr("error [rank 1] train.jsonl:3: no \"prompt\" field\n"));
+}
+
+TEST(Job, ARankThatIsKilledEndsAllRanks) {
+  const Ending end = end_of_job("kill");
+  EXPECT_THAT(end.exit_code, Not(AnyOf(0, 124))) << end.output;
+  EXPECT_THAT(end.output, AllOf(HasSubstr("process rank 1"), HasSubstr("signal 9"))) << "the launcher names it";
+}
+
+TEST(Job, ARankThatExitsOnItsOwnEndsAllRanks) {
+  const Ending end = end_of_job("exit");
+  EXPECT_THAT(end.exit_code, Not(AnyOf(0, 124))) << end.output;
+}
+
+TEST(Job, ARankThatLeavesEarlyIsNamedByTheOthers) {
+  const Ending end = end_of_job("leave");
+  EXPECT_EQ(end.exit_code, kExitWorld) << end.output;
+  EXPECT_THAT(end.output, HasSubstr("the ranks disagree: rank 0 calls all_reduce sum of fp32 [3], rank 1 calls the end of the job\n"));
+}
+
+}  // namespace
+}  // namespace kedge
