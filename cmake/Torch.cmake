@@ -19,7 +19,10 @@ target_link_options(torch INTERFACE
 
 if(KEDGE_CUDA)
   enable_language(CUDA)
-  set(CMAKE_CUDA_STANDARD 20)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know how to ask nvcc 13 for C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
   set(CMAKE_CUDA_ARCHITECTURES "${KEDGE_CUDA_ARCHITECTURES}")
   find_package(CUDAToolkit 13.0 REQUIRED)
   target_include_directories(torch SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
