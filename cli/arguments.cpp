@@ -102,6 +102,30 @@ void parse_arguments(const Section& section, const Arguments& arguments, const s
   for (const std::string& warning : load_section(section, FlagReader(section, arguments, positionals).read())) log_warn(warning);
 }
 
+ConfigArguments read_config_arguments(const Arguments& arguments) {
+  ConfigArguments result;
+  std::optional<std::string> folder, name;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (flag == "--config-path" || flag == "--config-name") {
+      const bool has_value = flag.size() < argument.size();
+      check(has_value || i + 1 < arguments.size(), flag, ": wants a value");
+      (flag == "--config-path" ? folder : name) = has_value ? argument.substr(flag.size() + 1) : arguments[++i];
+    } else if (is_override(argument)) {
+      result.overrides.push_back(argument);
+    } else {
+      check(argument.rfind("--", 0) != 0, "unknown flag ", flag, "; settings are given as key=value");
+      check(!result.file, "two configuration files: ", result.file->string(), " and ", argument);
+      result.file = argument;
+    }
+  }
+  check(!folder || name, "--config-path wants --config-name beside it");
+  check(!name || !result.file, "two configuration files: ", result.file.value_or("").string(), " and --config-name ", name.value_or(""));
+  if (name) result.file = Path(folder.value_or(".")) / (name->ends_with(".yaml") ? *name : *name + ".yaml");
+  return result;
+}
+
 std::string flags_help(const Section& section, const std::vector<std::string>& positionals) {
   struct Line {
     std::string left, right;

@@ -1,5 +1,6 @@
 #pragma once
 // Command-line flags onto the same fields that configuration files use: --max-steps 5 sets max_steps.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,14 @@ using Arguments = std::vector<std::string>;
 // underscores, dots reach into sections. Other arguments fill `positionals` in order. Values are taken as they stand.
 // Throws UsageError: unknown flag with the nearest names, missing value, argument too many, and whatever binding finds.
 void parse_arguments(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals);
+
+// The arguments of a command that takes a configuration: CONFIG.yaml [key=value ...], or as the reference's programs are called,
+// --config-path DIR --config-name NAME [key=value ...] (NAME with or without .yaml).
+struct ConfigArguments {
+  std::optional<Path> file;
+  std::vector<std::string> overrides;
+};
+[[nodiscard]] ConfigArguments read_config_arguments(const Arguments& arguments);
 
 // The flags of a command, one a line, for its help.
 [[nodiscard]] std::string flags_help(const Section& section, const std::vector<std::string>& positionals);

@@ -63,6 +63,18 @@ TEST(Arguments, MistakesAreNamed) {
   EXPECT_EQ(error_of([] { return parsed({}); }), "missing MODEL (a model folder)");
 }
 
+TEST(Arguments, AConfigurationIsAFileAndOverrides) {
+  const ConfigArguments plain = read_config_arguments({"configs/ppo.yaml", "a.b=1", "++c={d: 2}", "~e"});
+  EXPECT_EQ(plain.file, "configs/ppo.yaml");
+  EXPECT_THAT(plain.overrides, ElementsAre("a.b=1", "++c={d: 2}", "~e"));
+  EXPECT_EQ(read_config_arguments({"--config-path=conf", "--config-name", "gpt_ppo", "a=1"}).file, "conf/gpt_ppo.yaml");
+  EXPECT_EQ(read_config_arguments({"--config-name=x.yaml"}).file, "./x.yaml");
+  EXPECT_FALSE(read_config_arguments({"a=1"}).file.has_value());
+  EXPECT_EQ(error_of([] { return read_config_arguments({"a.yaml", "b.yaml"}); }), "two configuration files: a.yaml and b.yaml");
+  EXPECT_EQ(error_of([] { return read_config_arguments({"--lr", "1"}); }), "unknown flag --lr; settings are given as key=value");
+  EXPECT_EQ(error_of([] { return read_config_arguments({"--config-path", "x"}); }), "--config-path wants --config-name beside it");
+}
+
 TEST(Arguments, HelpListsEveryFlag) {
   Options options;
   const std::string help = flags_help(describe(options), {"model"});
