@@ -18,6 +18,7 @@ target_link_options(torch INTERFACE
   "LINKER:-rpath,${KEDGE_TORCH}/lib" "LINKER:-rpath-link,${KEDGE_TORCH}/lib" "LINKER:-rpath-link,${KEDGE_NVIDIA_LIB}")
 
 if(KEDGE_CUDA)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # torch's; a second, static runtime in one process corrupts its heap
   enable_language(CUDA)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know how to ask nvcc 13 for C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
