@@ -18,8 +18,12 @@ target_link_options(torch INTERFACE
   "LINKER:-rpath,${KEDGE_TORCH}/lib" "LINKER:-rpath-link,${KEDGE_TORCH}/lib" "LINKER:-rpath-link,${KEDGE_NVIDIA_LIB}")
 
 if(KEDGE_CUDA)
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # torch's; a second, static runtime in one process corrupts its heap
+  set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # CUDA::cudart below, shared as torch's own
   enable_language(CUDA)
+  # The host compiler knows where its libraries are. nvcc's idea of it can name another gcc, whose libstdc++ would then be
+  # linked in beside torch's and crash the program when it ends.
+  set(CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES "")
+  set(CMAKE_CUDA_IMPLICIT_LINK_LIBRARIES "")
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know how to ask nvcc 13 for C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
