@@ -30,7 +30,7 @@ const Path& made(const Path& folder) {
   return folder;
 }
 
-std::string name_of(const JsonlFile& file) { return file.path().filename().string(); }
+std::string name_of(const JsonlLog& file) { return file.path().filename().string(); }
 
 Json line_of(int64_t step, double time) {
   Json line;
@@ -39,7 +39,7 @@ Json line_of(int64_t step, double time) {
   return line;
 }
 
-void cut_back_to_step(JsonlFile& file, int64_t step) {
+void cut_back_to_step(JsonlLog& file, int64_t step) {
   for (const JsonlLine& line : read_jsonl(file.path())) {
     const std::string where = str(file.path().string(), ":", line.number);
     if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return file.cut_back(line.offset);
@@ -82,11 +82,11 @@ void JsonlSink::flush() {
 }
 
 void JsonlSink::record(SinkPositions& positions) const {
-  for (const JsonlFile* file : {&metrics_, &samples_}) positions[name_of(*file)] = file->offset();
+  for (const JsonlLog* file : {&metrics_, &samples_}) positions[name_of(*file)] = file->offset();
 }
 
 void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
-  for (JsonlFile* file : {&metrics_, &samples_}) {
+  for (JsonlLog* file : {&metrics_, &samples_}) {
     const auto found = positions.find(name_of(*file));
     if (found == positions.end()) {
       cut_back_to_step(*file, step);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kedge/core/files.h"
-#include "kedge/metrics/jsonl_file.h"
+#include "kedge/metrics/jsonl_log.h"
 #include "kedge/metrics/metrics.h"
 
 namespace kedge {
@@ -25,8 +25,8 @@ class JsonlSink final : public Sink {
 
  private:
   WallClock clock_;
-  JsonlFile metrics_;
-  JsonlFile samples_;
+  JsonlLog metrics_;
+  JsonlLog samples_;
 };
 
 struct MetricsLine {

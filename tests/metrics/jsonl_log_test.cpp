@@ -1,4 +1,4 @@
-#include "kedge/metrics/jsonl_file.h"
+#include "kedge/metrics/jsonl_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,9 +32,9 @@ std::vector<int64_t> numbers_in(const Path& path) {
   return numbers;
 }
 
-TEST(JsonlFile, LinesReadBackWithNumberAndOffset) {
+TEST(JsonlLog, LinesReadBackWithNumberAndOffset) {
   const TempFolder folder;
-  JsonlFile file(folder / "f.jsonl");
+  JsonlLog file(folder / "f.jsonl");
   file.append(numbered(1));
   file.append("two\nlines");
   EXPECT_EQ(file.offset(), 9 + 13);
@@ -46,7 +46,7 @@ TEST(JsonlFile, LinesReadBackWithNumberAndOffset) {
   EXPECT_EQ(lines[1].value, Json("two\nlines"));
 }
 
-TEST(JsonlFile, CutAtAnyByteItReadsBackWithoutTheTornLineAndGoesOn) {
+TEST(JsonlLog, CutAtAnyByteItReadsBackWithoutTheTornLineAndGoesOn) {
   const TempFolder folder;
   const std::string whole = "{\"n\": 1}\n{\"n\": 2}\n{\"n\": 3}\n";
   for (size_t size = 0; size <= whole.size(); ++size) {
@@ -55,7 +55,7 @@ TEST(JsonlFile, CutAtAnyByteItReadsBackWithoutTheTornLineAndGoesOn) {
     for (size_t line = 1; line <= size / 9; ++line) expected.push_back(static_cast<int64_t>(line));
     EXPECT_EQ(numbers_in(path), expected) << size;
     ::testing::internal::CaptureStderr();
-    JsonlFile(path).append(numbered(9));
+    JsonlLog(path).append(numbered(9));
     const std::string warning = ::testing::internal::GetCapturedStderr();
     expected.push_back(9);
     EXPECT_EQ(numbers_in(path), expected) << size;
@@ -63,9 +63,9 @@ TEST(JsonlFile, CutAtAnyByteItReadsBackWithoutTheTornLineAndGoesOn) {
   }
 }
 
-TEST(JsonlFile, CanBeCutBackToARecordedOffset) {
+TEST(JsonlLog, CanBeCutBackToARecordedOffset) {
   const TempFolder folder;
-  JsonlFile file(folder / "f.jsonl");
+  JsonlLog file(folder / "f.jsonl");
   file.append(numbered(1));
   file.append(numbered(2));
   file.sync();
@@ -79,9 +79,9 @@ TEST(JsonlFile, CanBeCutBackToARecordedOffset) {
   EXPECT_TRUE(read_jsonl(folder / "f.jsonl").empty());
 }
 
-TEST(JsonlFile, AnOffsetOutsideTheFileOrInsideALineIsRefused) {
+TEST(JsonlLog, AnOffsetOutsideTheFileOrInsideALineIsRefused) {
   const TempFolder folder;
-  JsonlFile file(folder / "f.jsonl");
+  JsonlLog file(folder / "f.jsonl");
   file.append(numbered(1));
   const std::string path = (folder / "f.jsonl").string();
   EXPECT_EQ(error_of([&] { file.cut_back(10); }),
@@ -93,7 +93,7 @@ TEST(JsonlFile, AnOffsetOutsideTheFileOrInsideALineIsRefused) {
   EXPECT_EQ(numbers_in(path), (std::vector<int64_t>{1}));
 }
 
-TEST(JsonlFile, ABrokenLineInTheMiddleIsNamed) {
+TEST(JsonlLog, ABrokenLineInTheMiddleIsNamed) {
   const TempFolder folder;
   const Path broken = folder.file("f.jsonl", "{\"n\": 1}\n{\"n\": x}\n{\"n\": 3}\n");
   EXPECT_THAT(error_of([&] { return read_jsonl(broken); }), ::testing::StartsWith(broken.string() + ":2:7: not valid JSON: "));
@@ -103,9 +103,9 @@ TEST(JsonlFile, ABrokenLineInTheMiddleIsNamed) {
   EXPECT_THAT(error_of([&] { return read_jsonl(empty); }), ::testing::StartsWith(empty.string() + ":2:1: not valid JSON: "));
 }
 
-TEST(JsonlFile, AFullDiskLosesTheLineButNotTheFile) {
+TEST(JsonlLog, AFullDiskLosesTheLineButNotTheFile) {
   const TempFolder folder;
-  JsonlFile file(folder / "f.jsonl");
+  JsonlLog file(folder / "f.jsonl");
   file.append(numbered(1));
   {
     const FileSizeLimit limit(1024);
@@ -117,7 +117,7 @@ TEST(JsonlFile, AFullDiskLosesTheLineButNotTheFile) {
 
 // Appends numbered lines, telling each number through the pipe once the line is written, until it is killed.
 [[noreturn]] void append_until_killed(const Path& path, int64_t next, int told) noexcept {
-  JsonlFile file(path);
+  JsonlLog file(path);
   const std::string ballast(20000, 'x');
   for (;; ++next) {
     Json line = numbered(next);
@@ -127,7 +127,7 @@ TEST(JsonlFile, AFullDiskLosesTheLineButNotTheFile) {
   }
 }
 
-TEST(JsonlFile, AKilledWriterLosesNoLineItHadWritten) {
+TEST(JsonlLog, AKilledWriterLosesNoLineItHadWritten) {
   const TempFolder folder;
   const Path path = folder / "f.jsonl";
   std::mt19937 random(1);  // NOLINT: the same moments each time, as far as the machine allows
@@ -151,7 +151,7 @@ TEST(JsonlFile, AKilledWriterLosesNoLineItHadWritten) {
 
     num_torn += read_text(path).back() == '\n' ? 0 : 1;
     ::testing::internal::CaptureStderr();
-    const int64_t size = JsonlFile(path).offset();
+    const int64_t size = JsonlLog(path).offset();
     ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(static_cast<int64_t>(std::filesystem::file_size(path)), size);
     const std::vector<int64_t> found = numbers_in(path);

@@ -10,10 +10,10 @@
 namespace kedge {
 
 // For one writer; not thread-safe.
-class JsonlFile {
+class JsonlLog {
  public:
   // Opens or creates; a last line without its newline is dropped with a warning.
-  explicit JsonlFile(const Path& path);
+  explicit JsonlLog(const Path& path);
 
   // The whole line or, with an Error, nothing of it.
   void append(const Json& value);

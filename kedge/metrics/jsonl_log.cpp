@@ -1,4 +1,4 @@
-#include "kedge/metrics/jsonl_file.h"
+#include "kedge/metrics/jsonl_log.h"
 
 #include <string_view>
 
@@ -19,16 +19,16 @@ Json parse_line(std::string_view text, const Path& path, int64_t number) {
 
 }  // namespace
 
-JsonlFile::JsonlFile(const Path& path) : file_(path) {
+JsonlLog::JsonlLog(const Path& path) : file_(path) {
   const auto end_of_last_line = static_cast<int64_t>(MappedFile(path).text().rfind('\n') + 1);  // npos + 1 is 0
   if (end_of_last_line == file_.size()) return;
   log_warn(path.string(), ": the last line was cut short; dropping its ", file_.size() - end_of_last_line, " bytes");
   file_.cut_back(end_of_last_line);
 }
 
-void JsonlFile::append(const Json& value) { file_.append(value.dump() + '\n'); }
+void JsonlLog::append(const Json& value) { file_.append(value.dump() + '\n'); }
 
-void JsonlFile::cut_back(int64_t offset) {
+void JsonlLog::cut_back(int64_t offset) {
   const auto where = [&] { return str(path().string(), ": cannot be cut back to byte ", offset); };
   check(offset >= 0 && offset <= this->offset(), where(), ": it has ", this->offset(), " bytes; was it changed since the checkpoint?");
   if (offset > 0)
