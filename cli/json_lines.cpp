@@ -1,0 +1,36 @@
+#include "cli/json_lines.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+#include "kedge/core/error.h"
+
+namespace kedge::cli {
+
+void for_each_json_line(const std::string& input, const std::function<void(const Json& value, const std::string& where)>& use) {
+  std::ifstream file;
+  if (input != "-") {
+    file.open(input, std::ios::binary);
+    check(file.is_open(), input, ": cannot be read: ", std::strerror(errno));
+  }
+  std::istream& stream = input == "-" ? std::cin : file;
+  const std::string name = input == "-" ? "standard input" : input;
+  std::string line;
+  for (int64_t number = 1; std::getline(stream, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string where = str(name, ":", number);
+    use(Json::parse(line, where), where);
+  }
+  if (stream.bad()) throw Error(str(name, ": cannot be read to the end"));
+}
+
+void print_json_line(const Json& value) {
+  const std::string text = value.dump() + "\n";
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw Error(str("standard output: cannot be written: ", std::strerror(errno)));
+}
+
+}  // namespace kedge::cli
