@@ -3,8 +3,9 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
-#include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,7 @@ World::World() {
   checked(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
 }
 
-World::~World() {
-  if (std::uncaught_exceptions() == 0) MPI_Finalize();
-}
+World::~World() { MPI_Finalize(); }
 
 void World::all_gather(ConstBytes mine, Bytes all) const {
   ensure(all.size() == mine.size() * static_cast<size_t>(size_) && mine.size() <= kMaxMessageBytes, "all_gather of ", mine.size(),
@@ -92,7 +91,10 @@ void abort_job(int exit_code) {
   int ended = 0;
   MPI_Initialized(&started);
   MPI_Finalized(&ended);
-  if (started != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  if (started == 0 || ended != 0) return;
+  std::cout.flush();  // MPI_Abort flushes nothing
+  std::fflush(nullptr);
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
 }  // namespace kedge::mpi
