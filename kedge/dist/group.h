@@ -27,7 +27,8 @@ enum class Freedom;
 
 enum class Reduce { sum, max };  // of a NaN and anything: NaN
 
-// A value: copies are the same group. MPI ends when the last copy goes.
+// A value: copies are the same group. The last copy to go waits for the other ranks to end too, unless an exception is the
+// reason; a rank that goes while others still wait for it in a call ends the job with an error.
 class Group {
  public:
   [[nodiscard]] static Group single();
@@ -46,8 +47,8 @@ class Group {
   // In place. For timers and metrics: every rank holds all ranks' numbers for a moment.
   void all_reduce(std::span<double> values, Reduce reduce) const;
 
-  // Tensors of any strides, also empty and without dimensions. Extra memory is bounded (about 64 MiB) where the tensor is
-  // contiguous. CUDA tensors go through pinned host memory. Nothing is recorded for autograd.
+  // Tensors of any strides, also empty and without dimensions. Extra memory is bounded (below 100 MiB) where the tensor
+  // is contiguous. CUDA tensors go through pinned host memory. Nothing is recorded for autograd.
   //
   // In place. bf16 and fp16 are summed in fp32 and rounded once; integers wrap around; there is no sum of bool.
   void broadcast(const at::Tensor& tensor, int root) const;

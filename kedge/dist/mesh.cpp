@@ -2,9 +2,7 @@
 
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <optional>
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -62,7 +60,7 @@ Mesh Mesh::from_environment(const MeshOptions& options) {
   set_up_log({.level = options.log_level, .rank = world.rank(), .num_ranks = world.size()});
   check(world.size() == launch.num_ranks, "the launcher started ", launch.num_ranks, " ranks, but MPI connects ", world.size(),
         ": is it the launcher of another MPI?");
-  const at::Device device = device_of_rank(options, launch.local_rank, num_cuda_devices());
+  const at::Device device = device_of_rank(options, launch.local_rank, options.device == "cpu" ? 0 : num_cuda_devices());
   // Without this, every rank of a machine would also hold a context, and its memory, on the first GPU.
   if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return {world, launch.local_rank, device};
@@ -71,9 +69,6 @@ Mesh Mesh::from_environment(const MeshOptions& options) {
 void end_job(std::string_view message, int exit_code) {
   set_status_line("");
   log_error(message);
-  // What a rank has written must not be lost in the abort, which flushes nothing.
-  std::cout.flush();
-  std::fflush(nullptr);
   mpi::abort_job(exit_code);
   std::exit(exit_code);
 }

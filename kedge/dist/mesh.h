@@ -22,7 +22,7 @@ struct Mesh {
   at::Device device;
 
   // Starts MPI when there is more than one rank, puts the rank into the log and makes `device` the current one of this
-  // thread. Once per process.
+  // thread. Once per process, before anything that may fail on one rank alone: until then nobody can tell the others.
   static Mesh from_environment(const MeshOptions& options = {});
 };
 

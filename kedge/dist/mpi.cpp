@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
-#include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,7 @@ World::World() {
   checked(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
 }
 
-World::~World() {
-  if (std::uncaught_exceptions() == 0) MPI_Finalize();
-}
+World::~World() { MPI_Finalize(); }
 
 void World::all_gather(ConstBytes mine, Bytes all) const {
   ensure(all.size() == mine.size() * static_cast<size_t>(size_) && mine.size() <= kMaxMessageBytes, "all_gather of ", mine.size(),
@@ -101,7 +100,10 @@ void abort_job(int exit_code) {
   int ended = 0;
   MPI_Initialized(&started);
   MPI_Finalized(&ended);
-  if (started != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  if (started == 0 || ended != 0) return;
+  std::cout.flush();  // MPI_Abort flushes nothing
+  std::fflush(nullptr);
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
 }  // namespace kedge::mpi

@@ -16,10 +16,8 @@ inline constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 // All ranks of the job. One per process; calls come from one thread at a time and in the same order on every rank.
 class World {
  public:
-  World();  // starts MPI
-  // Ends MPI, which waits for all ranks. Not while an exception is on its way to main: the other ranks may wait in a call
-  // that this one will never join, and abort_job is what must follow.
-  ~World();
+  World();   // starts MPI
+  ~World();  // ends it, and waits until all ranks do
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 

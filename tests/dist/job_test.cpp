@@ -1,5 +1,5 @@
 // How a job of three ranks ends when one of them fails while the others wait for it. A hang ends in the time limit, which
-// shows as exit code 124.
+// shows as exit code 124 (or 137, where not even the launcher ends).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -23,15 +23,16 @@ struct Ending {
   std::string output;  // both streams
 };
 
-Ending end_of_job(const std::string& how) {
-  const std::string command = str("timeout 60 ", KEDGE_MPIRUN, " -n 3 '", KEDGE_FAILING_JOB, "' ", how, " 2>&1");
-  std::FILE* pipe = ::popen(command.c_str(), "r");
+Ending end_of(const std::string& command) {
+  std::FILE* pipe = ::popen(str("timeout -k 5 60 ", command, " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw Error(str("cannot run ", command));
   std::string output;
   std::array<char, 4096> buffer{};
   while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) output.append(buffer.data(), count);
   return {WEXITSTATUS(::pclose(pipe)), output};
 }
+
+Ending end_of_job(const std::string& how) { return end_of(str(KEDGE_MPIRUN, " -n 3 '", KEDGE_FAILING_JOB, "' ", how)); }
 
 TEST(Job, EndsWellWhenAllRanksDo) {
   const Ending end = end_of_job("work");
@@ -50,6 +51,19 @@ TEST(Job, TheUsersMistakeHasItsOwnExitCode) {
   const Ending end = end_of_job("refuse");
   EXPECT_EQ(end.exit_code, kExitUsage) << end.output;
   EXPECT_THAT(end.output, HasSubstr("error [rank 1] train.jsonl:3: no \"prompt\" field\n"));
+}
+
+TEST(Job, AllRanksMayFailAtOnce) {
+  const Ending end = end_of_job("all");
+  EXPECT_EQ(end.exit_code, kExitUsage) << end.output;
+  EXPECT_THAT(end.output, HasSubstr("] trainer.max_step: unknown key\n"));
+}
+
+// As when the mpirun of another MPI starts it: there are three processes, and each finds itself alone.
+TEST(Job, RanksThatMpiDoesNotConnectAreRefused) {
+  const Ending end = end_of(str("env OMPI_COMM_WORLD_SIZE=3 '", KEDGE_FAILING_JOB, "' work"));
+  EXPECT_EQ(end.exit_code, kExitUsage) << end.output;
+  EXPECT_THAT(end.output, HasSubstr("the launcher started 3 ranks, but MPI connects 1: is it the launcher of another MPI?\n"));
 }
 
 TEST(Job, ARankThatIsKilledEndsAllRanks) {
