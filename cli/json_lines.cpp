@@ -21,8 +21,7 @@ void for_each_json_line(const std::string& input, const std::function<void(const
   std::string line;
   for (int64_t number = 1; std::getline(stream, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string where = str(name, ":", number);
-    use(Json::parse(line, where), where);
+    use(Json::parse(line, name, number), str(name, ":", number));
   }
   if (stream.bad()) throw Error(str(name, ": cannot be read to the end"));
 }

@@ -17,9 +17,9 @@ namespace {
 
 constexpr size_t kMaxDepth = 256;
 
-std::string line_and_column(std::string_view text, size_t position) {
+std::string line_and_column(std::string_view text, size_t position, int64_t first_line) {
   const std::string_view before = text.substr(0, std::min(position, text.size()));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto line = first_line + std::count(before.begin(), before.end(), '\n');
   const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
   return str(line, ":", before.size() - line_start + 1);
 }
@@ -27,7 +27,7 @@ std::string line_and_column(std::string_view text, size_t position) {
 // Builds a Json from the parser's events, so that no second tree stands in memory.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Builder(std::string_view text, std::string_view origin) : text_(text), origin_(origin) {}
+  Builder(std::string_view text, std::string_view origin, int64_t first_line) : text_(text), origin_(origin), first_line_(first_line) {}
 
   Json take() { return std::move(root_); }
 
@@ -49,7 +49,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& value) override {
     Level& level = levels_.back();
     if (!level.keys.insert(value).second)
-      throw UsageError(str(origin_, ": not valid JSON: key \"", value, "\" stands twice in one object"));
+      throw UsageError(str(origin_, ":", first_line_, ": not valid JSON: key \"", value, "\" stands twice in one object"));
     level.key = std::move(value);
     return true;
   }
@@ -61,8 +61,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       what.remove_prefix(start);
       what.remove_prefix(std::min(what.size(), what.find(": ") == std::string_view::npos ? 0 : what.find(": ") + 2));
     }
-    throw UsageError(
-        str(origin_, ":", line_and_column(text_, position == 0 ? 0 : position - 1), ": not valid JSON: ", utf8_replace_invalid(what)));
+    throw UsageError(str(origin_, ":", line_and_column(text_, position == 0 ? 0 : position - 1, first_line_),
+                         ": not valid JSON: ", utf8_replace_invalid(what)));
   }
 
  private:
@@ -83,7 +83,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool open(Json container) {
-    if (levels_.size() >= kMaxDepth) throw UsageError(str(origin_, ": not valid JSON: nested deeper than ", kMaxDepth, " levels"));
+    if (levels_.size() >= kMaxDepth)
+      throw UsageError(str(origin_, ":", first_line_, ": not valid JSON: nested deeper than ", kMaxDepth, " levels"));
     levels_.push_back({std::move(container), {}, {}});
     return true;
   }
@@ -95,6 +96,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view text_;
   std::string_view origin_;
+  int64_t first_line_;
   Json root_;
   std::vector<Level> levels_;
 };
@@ -146,8 +148,11 @@ std::string shortest(double value) {
   return text;
 }
 
-Json Json::parse(std::string_view text, std::string_view origin) {
-  Builder builder(text, origin);
+Json Json::parse(std::string_view text, std::string_view origin, int64_t first_line) {
+  // The library takes a NUL byte for the end of the text and would not see what follows it.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+    throw UsageError(str(origin, ":", line_and_column(text, nul, first_line), ": not valid JSON: a NUL byte"));
+  Builder builder(text, origin, first_line);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }

@@ -28,8 +28,9 @@ class Json {
   Json(Array value) : value_(std::move(value)) {}
   Json(Object value) : value_(std::move(value)) {}
 
-  // `origin` names the text in errors: "tokenizer.json:3:17: not valid JSON: ...".
-  static Json parse(std::string_view text, std::string_view origin = "JSON");
+  // `origin` names the text in errors: "tokenizer.json:3:17: not valid JSON: ...". Where the text is a part of a file,
+  // `first_line` is the line of the file it begins on.
+  static Json parse(std::string_view text, std::string_view origin = "JSON", int64_t first_line = 1);
 
   // One line, or indented by `indent` spaces a level. Numbers read back to the same bits; NaN and infinities, which JSON
   // lacks, become null; bytes that are not UTF-8 become U+FFFD.

@@ -5,20 +5,6 @@
 #include "kedge/core/log.h"
 
 namespace kedge {
-namespace {
-
-Json parse_line(std::string_view text, const Path& path, int64_t number) {
-  try {
-    return Json::parse(text, "");
-  } catch (const UsageError& error) {
-    std::string_view what = error.what();
-    if (what.starts_with(":1:")) what.remove_prefix(2);  // the parser saw one line; the file has many
-    throw UsageError(str(path.string(), ":", number, what));
-  }
-}
-
-}  // namespace
-
 JsonlLog::JsonlLog(const Path& path) : file_(path) {
   const auto end_of_last_line = static_cast<int64_t>(MappedFile(path).text().rfind('\n') + 1);  // npos + 1 is 0
   if (end_of_last_line == file_.size()) return;
@@ -43,7 +29,7 @@ std::vector<JsonlLine> read_jsonl(const Path& path) {
   size_t start = 0;
   for (size_t end = 0; (end = file.text().find('\n', start)) != std::string_view::npos; start = end + 1) {
     const auto number = static_cast<int64_t>(lines.size()) + 1;
-    lines.push_back({number, static_cast<int64_t>(start), parse_line(file.text().substr(start, end - start), path, number)});
+    lines.push_back({number, static_cast<int64_t>(start), Json::parse(file.text().substr(start, end - start), path.string(), number)});
   }
   return lines;
 }

@@ -44,11 +44,13 @@ TEST(Json, ErrorsNameThePlace) {
   // What follows is the JSON library's own wording.
   EXPECT_EQ(error_of([] { Json::parse("{\"a\": 1,\n \"b\": tru}", "x.json"); }).find("x.json:2:10: not valid JSON: "), 0U);
   EXPECT_EQ(error_of([] { Json::parse(R"({"a": 1, "a": 2})", "x.json"); }),
-            R"(x.json: not valid JSON: key "a" stands twice in one object)");
-  EXPECT_EQ(error_of([] { Json::parse(std::string(300, '['), "x.json"); }), "x.json: not valid JSON: nested deeper than 256 levels");
+            R"(x.json:1: not valid JSON: key "a" stands twice in one object)");
+  EXPECT_EQ(error_of([] { Json::parse(std::string(300, '['), "x.json"); }), "x.json:1: not valid JSON: nested deeper than 256 levels");
   EXPECT_NE(error_of([] { Json::parse(R"("\ud800")", "x.json"); }).find("surrogate"), std::string::npos);
   EXPECT_NE(error_of([] { Json::parse("\"\xFF\"", "x.json"); }).find("not valid JSON"), std::string::npos);
   EXPECT_NE(error_of([] { Json::parse("", "x.json"); }).find("x.json:1:1: not valid JSON"), std::string::npos);
+  EXPECT_EQ(error_of([] { Json::parse("{\"a\": tru}", "x.jsonl", 12); }).find("x.jsonl:12:10: not valid JSON: "), 0U);
+  EXPECT_EQ(error_of([] { Json::parse(std::string_view("1\0 2", 4), "x.json"); }), "x.json:1:2: not valid JSON: a NUL byte");
   EXPECT_NE(error_of([] { Json::parse("1 2", "x.json"); }).find("not valid JSON"), std::string::npos);
 }
 

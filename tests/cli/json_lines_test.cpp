@@ -1,0 +1,45 @@
+#include "cli/json_lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temp_folder.h"
+
+namespace kedge::cli {
+namespace {
+
+using kedge::testing::error_of;
+using kedge::testing::TempFolder;
+using ::testing::ElementsAre;
+
+std::vector<std::string> lines_of(const std::string& file) {
+  std::vector<std::string> lines;
+  for_each_json_line(
+      file, [&](const Json& value, const std::string& where) { lines.push_back(where.substr(where.rfind('/') + 1) + " " + value.dump()); });
+  return lines;
+}
+
+TEST(JsonLines, EveryLineComesWithItsPlace) {
+  const TempFolder folder;
+  EXPECT_THAT(lines_of(folder.file("a.jsonl", "{\"a\": 1}\r\n\n[2]")), ElementsAre("a.jsonl:1 {\"a\": 1}", "a.jsonl:3 [2]"));
+}
+
+TEST(JsonLines, ABrokenLineIsNamed) {
+  const TempFolder folder;
+  const std::string path = folder.file("a.jsonl", "{}\n{\n").string();
+  EXPECT_EQ(error_of([&] { return lines_of(path); }).find(path + ":2:2: not valid JSON"), 0U);
+  const std::string missing = (folder / "none").string();
+  EXPECT_EQ(error_of([&] { return lines_of(missing); }), missing + ": cannot be read: No such file or directory");
+}
+
+TEST(JsonLines, AnAnswerIsOneLine) {
+  ::testing::internal::CaptureStdout();
+  print_json_line(Json::parse(R"({"a": "x\ny"})"));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "{\"a\": \"x\\ny\"}\n");
+}
+
+}  // namespace
+}  // namespace kedge::cli
