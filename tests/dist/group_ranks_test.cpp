@@ -13,13 +13,11 @@
 
 #include "kedge/core/tensor.h"
 
-#include "tests/support/expect_error.h"
 #include "tests/support/ranks.h"
 
 namespace kedge {
 namespace {
 
-using testing::error_of;
 using testing::world;
 
 int rank() { return world().rank(); }
