@@ -1,6 +1,9 @@
 #include "kedge/data/json_tokenizer.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
@@ -71,6 +74,30 @@ BpeOptions read_bpe_options(const Json& json, const std::string& where) {
   return options;
 }
 
+// A score as the `tokenizers` package has it after reading the shortest text of `value`: the digits become a double, then the
+// power of ten is divided out, so it may lie one step beside `value`. Scores that tie there must tie here.
+double score_as_read(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), std::abs(value), std::chars_format::scientific).ptr;
+  uint64_t digits = 0;
+  int exponent = 0;
+  const char* at = text.data();
+  for (bool behind_point = false; at < end && *at != 'e'; ++at) {
+    if (*at == '.') {
+      behind_point = true;
+    } else {
+      digits = digits * 10 + static_cast<uint64_t>(*at - '0');
+      exponent -= behind_point ? 1 : 0;
+    }
+  }
+  int written = 0;
+  std::from_chars(at + (at[1] == '+' ? 2 : 1), end, written);
+  exponent += written;
+  const double power = std::pow(10.0, std::abs(exponent));
+  const double size = exponent < 0 ? static_cast<double>(digits) / power : static_cast<double>(digits) * power;
+  return value < 0 ? -size : size;
+}
+
 UnigramModel read_unigram(const Json& json, const std::string& where) {
   UnigramModel::Pieces pieces;
   const Json::Array& entries = json.at("vocab", where).as_array(where + ".vocab");
@@ -78,7 +105,7 @@ UnigramModel read_unigram(const Json& json, const std::string& where) {
     const std::string here = str(where, ".vocab[", i, "]");
     const Json::Array& entry = entries[i].as_array(here);
     check(entry.size() == 2, here, ": wants a piece and its score");
-    pieces.emplace_back(entry[0].as_text(here), entry[1].as_number(here));
+    pieces.emplace_back(entry[0].as_text(here), score_as_read(entry[1].as_number(here)));
   }
   std::optional<TokenId> unk_id;
   if (const Json* unk = json.find("unk_id"); unk != nullptr && !unk->is_null()) {
