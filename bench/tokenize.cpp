@@ -59,7 +59,8 @@ void run(const std::vector<std::string>& arguments) {
     if (i > 0) times.push_back(seconds_since(start));
   }
   std::sort(times.begin(), times.end());
-  const size_t bytes = std::accumulate(texts.begin(), texts.end(), size_t{0}, [](size_t sum, const std::string& text) { return sum + text.size(); });
+  const size_t bytes =
+      std::accumulate(texts.begin(), texts.end(), size_t{0}, [](size_t sum, const std::string& text) { return sum + text.size(); });
   const double median = times.at(times.size() / 2);
   std::cout << Json(Json::Object{{"case", "tokenize"},
                                  {"tokenizer", arguments[1]},

@@ -12,13 +12,6 @@ namespace {
 constexpr TokenId kNoId = -1;
 constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, a space in SentencePiece's spelling
 
-// Is there a mark in the token with something other than a mark before it?
-bool has_inner_mark(std::string_view token) {
-  for (size_t at = token.find(kMark); at != std::string_view::npos; at = token.find(kMark, at + 1))
-    if (at > 0 && !token.substr(0, at).ends_with(kMark)) return true;
-  return false;
-}
-
 }  // namespace
 
 BpeModel::BpeModel(Vocab vocab, const TextMerges& merges, BpeOptions options, std::string_view where)
@@ -50,35 +43,26 @@ BpeModel::BpeModel(Vocab vocab, const TextMerges& merges, BpeOptions options, st
       if (const auto bytes = from_byte_level(vocab_.token(id)); bytes && vocab_.has(id))
         ensure(byte_vocab_.add(*bytes, id), "byte-level tokens are unique");
   }
-  split_at_marks_ = words_part_before_marks(merge_list_);
+  find_cuts();
 }
 
-bool BpeModel::words_part_before_marks(std::span<const BpeMerges::Merge> merges) const {
+void BpeModel::find_cuts() {
+  // Where a word's spelling depends on its ends, or it may be a token as a whole, it must stay in one piece.
   if (options_.words_are_bytes || options_.ignore_merges || !options_.continuing_subword_prefix.empty() ||
       !options_.end_of_word_suffix.empty())
-    return false;
-  return vocab_.find(kMark) && std::none_of(merges.begin(), merges.end(),
-                                            [&](const BpeMerges::Merge& merge) { return has_inner_mark(vocab_.token(merge.merged)); });
+    return;
+  std::vector<char32_t> known;
+  for (char32_t code = 0; code < 0x80; ++code)
+    if (byte_ids_[code] != kNoId) known.push_back(code);
+  if (vocab_.find(kMark)) known.push_back(utf8_decode(kMark));
+  cuts_ = BpeCuts(known);
+  for (const auto& merge : merge_list_) cuts_.add_token(vocab_.token(merge.merged));
 }
 
 void BpeModel::encode(std::string_view text, std::span<const WordSpan> words, TokenIds& ids) const {
   WordCache::Table& cache = cache_.local();
-  for (const WordSpan& span : words) {
-    std::string_view word = text.substr(span.start, span.end - span.start);
-    if (split_at_marks_) {
-      // Nothing merges across these places, so each part can be encoded, and remembered, by itself.
-      for (size_t at = word.find(kMark, 1); at != std::string_view::npos;) {
-        if (word.substr(0, at).ends_with(kMark)) {
-          at = word.find(kMark, at + 1);
-          continue;
-        }
-        encode_word(word.substr(0, at), cache, ids);
-        word.remove_prefix(at);
-        at = word.find(kMark, 1);
-      }
-    }
-    encode_word(word, cache, ids);
-  }
+  for (const WordSpan& span : words)
+    cuts_.each_part(text.substr(span.start, span.end - span.start), [&](std::string_view part) { encode_word(part, cache, ids); });
 }
 
 void BpeModel::encode_word(std::string_view word, WordCache::Table& cache, TokenIds& ids) const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kedge/data/bpe_cuts.h"
 #include "kedge/data/bpe_merges.h"
 #include "kedge/data/fingerprint.h"
 #include "kedge/data/vocab.h"
@@ -51,7 +52,7 @@ class BpeModel {
   void append_symbols(std::string_view word, TokenIds& symbols) const;
   void append_byte_symbols(std::string_view word, TokenIds& symbols) const;
   [[nodiscard]] TokenId unk_id() const;
-  [[nodiscard]] bool words_part_before_marks(std::span<const BpeMerges::Merge> merges) const;
+  void find_cuts();
 
   Vocab vocab_;
   Vocab byte_vocab_;  // tokens as bytes, where words are bytes and may stand for themselves
@@ -60,7 +61,7 @@ class BpeModel {
   std::vector<BpeMerges::Merge> merge_list_;  // in the file's order
   std::array<TokenId, 256> byte_ids_{};       // a byte of a word that is bytes, or an ASCII character; kNoId where there is none
   std::array<TokenId, 256> fallback_ids_{};   // <0x00> to <0xFF>
-  bool split_at_marks_ = false;               // no merge reaches across the start of a U+2581 that opens a word
+  BpeCuts cuts_;
   WordCache cache_;
 };
 

@@ -18,9 +18,11 @@ Vocab read_vocab(const Json& json, const std::string& where) {
   const Json::Object& entries = json.as_object(where);
   vocab.reserve(entries.size());
   for (const auto& [token, value] : entries) {
-    const int64_t id = value.as_integer(str(where, "[\"", token, "\"]"));
-    check(id >= 0 && id <= Vocab::kMaxId, where, "[\"", token, "\"]: ", id, " is not a token id");
-    check(vocab.add(token, static_cast<TokenId>(id)), where, "[\"", token, "\"]: the id ", id, " belongs to another token already");
+    // The place is put into words only where something is wrong: there are a hundred thousand of them.
+    const int64_t id = value.is_integer() ? value.as_integer(where) : value.as_integer(str(where, "[\"", token, "\"]"));
+    if (id < 0 || id > Vocab::kMaxId) throw UsageError(str(where, "[\"", token, "\"]: ", id, " is not a token id"));
+    if (!vocab.add(token, static_cast<TokenId>(id)))
+      throw UsageError(str(where, "[\"", token, "\"]: the id ", id, " belongs to another token already"));
   }
   return vocab;
 }
@@ -30,13 +32,13 @@ std::pair<std::string, std::string> read_merge(const Json& json, const std::stri
   const auto here = [&] { return str(where, "[", index, "]"); };
   if (json.is_array()) {
     const Json::Array& sides = json.as_array(where);
-    check(sides.size() == 2, here(), ": wants two tokens, found ", sides.size());
-    return {sides[0].as_text(here()), sides[1].as_text(here())};
+    if (sides.size() == 2 && sides[0].is_text() && sides[1].is_text()) return {sides[0].as_text(where), sides[1].as_text(where)};
+    throw UsageError(str(here(), ": wants two tokens, found ", json.dump()));
   }
-  const std::string& line = json.as_text(here());
+  const std::string& line = json.is_text() ? json.as_text(where) : json.as_text(here());
   const size_t space = line.find(' ');
-  check(space != std::string::npos && line.find(' ', space + 1) == std::string::npos, here(), ": wants two tokens and a space, found \"",
-        line, "\"");
+  if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
+    throw UsageError(str(here(), ": wants two tokens and a space, found \"", line, "\""));
   return {line.substr(0, space), line.substr(space + 1)};
 }
 

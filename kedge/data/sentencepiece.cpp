@@ -45,15 +45,12 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string_view bytes, const std
 void SentencePieceTokenizer::build_merges(const std::string& origin) {
   std::vector<float> scores;
   symbols_ = vocab_;
-  split_at_marks_ = vocab_.find(kMark).has_value();
   for (const auto& piece : model_.pieces) {
     if (!mergeable(piece.type)) continue;
     scores.push_back(piece.score);
     for (std::string_view rest = piece.text; !rest.empty(); rest.remove_prefix(utf8_length(rest)))
       if (const auto character = rest.substr(0, utf8_length(rest)); !symbols_.find(character))
         ensure(symbols_.add(character, symbols_.end_id()), "a new character has no symbol yet");
-    for (size_t at = piece.text.find(kMark, 1); at != std::string::npos; at = piece.text.find(kMark, at + 1))
-      if (!std::string_view(piece.text).substr(0, at).ends_with(kMark)) split_at_marks_ = false;
   }
   std::sort(scores.begin(), scores.end(), std::greater<>());
   scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
@@ -72,6 +69,12 @@ void SentencePieceTokenizer::build_merges(const std::string& origin) {
     }
   }
   merges_ = BpeMerges(merges);
+  std::vector<char32_t> known;
+  for (const auto& piece : model_.pieces)
+    if (mergeable(piece.type) && utf8_length(piece.text) == piece.text.size()) known.push_back(utf8_decode(piece.text));
+  cuts_ = BpeCuts(known);
+  for (const auto& piece : model_.pieces)
+    if (mergeable(piece.type)) cuts_.add_token(piece.text);
 }
 
 void SentencePieceTokenizer::build_search() {
@@ -119,19 +122,7 @@ void SentencePieceTokenizer::encode_normalized(std::string_view text, TokenIds& 
 }
 
 void SentencePieceTokenizer::encode_bpe(std::string_view text, WordCache::Table& cache, TokenIds& ids) const {
-  if (split_at_marks_) {
-    size_t at = text.find(kMark, 1);
-    while (at != std::string_view::npos) {
-      if (text.substr(0, at).ends_with(kMark)) {
-        at = text.find(kMark, at + 1);
-        continue;
-      }
-      encode_bpe_word(text.substr(0, at), cache, ids);
-      text.remove_prefix(at);
-      at = text.find(kMark, 1);
-    }
-  }
-  encode_bpe_word(text, cache, ids);
+  cuts_.each_part(text, [&](std::string_view part) { encode_bpe_word(part, cache, ids); });
 }
 
 void SentencePieceTokenizer::encode_bpe_word(std::string_view word, WordCache::Table& cache, TokenIds& ids) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kedge/data/added_tokens.h"
+#include "kedge/data/bpe_cuts.h"
 #include "kedge/data/bpe_merges.h"
 #include "kedge/data/post_processor.h"
 #include "kedge/data/sentencepiece_model.h"
@@ -60,7 +61,7 @@ class SentencePieceTokenizer : public Tokenizer {
   Vocab vocab_;    // the pieces
   Vocab symbols_;  // the pieces, and characters that are part of a piece but none themselves
   BpeMerges merges_;
-  bool split_at_marks_ = false;  // no piece reaches across the start of a U+2581 behind another character
+  BpeCuts cuts_;
   UnigramSearch<float> search_;
   std::array<TokenId, 256> byte_ids_{};
   AddedTokens added_;

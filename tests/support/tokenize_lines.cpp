@@ -60,7 +60,9 @@ Json answer(const Tokenizer& tokenizer, const Json& request) {
 class Parts {
  public:
   explicit Parts(const std::string& path)
-      : json_(Json::parse(read_text(path), path)), normalizer_(json_.find("normalizer"), path), pre_tokenizer_(json_.find("pre_tokenizer"), path) {}
+      : json_(Json::parse(read_text(path), path)),
+        normalizer_(json_.find("normalizer"), path),
+        pre_tokenizer_(json_.find("pre_tokenizer"), path) {}
 
   [[nodiscard]] Json answer(const Json& request) const {
     const std::string& text = request.at("text", "request").as_text("text");
