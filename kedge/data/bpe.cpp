@@ -51,6 +51,14 @@ void BpeModel::find_cuts() {
   if (options_.words_are_bytes || options_.ignore_merges || !options_.continuing_subword_prefix.empty() ||
       !options_.end_of_word_suffix.empty())
     return;
+  // What stands for an unknown character must be there, or its neighbours would meet, and must not merge: its text is another.
+  const TokenId unk = options_.unk_token ? vocab_.find(*options_.unk_token).value_or(kNoId) : kNoId;
+  const auto stands_in = [&](TokenId id) {
+    return id == unk || (options_.byte_fallback && std::find(fallback_ids_.begin(), fallback_ids_.end(), id) != fallback_ids_.end());
+  };
+  if (unk == kNoId || std::any_of(merge_list_.begin(), merge_list_.end(),
+                                  [&](const auto& merge) { return stands_in(merge.left) || stands_in(merge.right); }))
+    return;
   std::vector<char32_t> known;
   for (char32_t code = 0; code < 0x80; ++code)
     if (byte_ids_[code] != kNoId) known.push_back(code);

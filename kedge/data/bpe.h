@@ -24,13 +24,13 @@ struct WordSpan {
 };
 
 struct BpeOptions {
-  std::optional<std::string> unk_token;
-  bool fuse_unk = false;                  // one unknown token for a run of unknown characters
-  bool byte_fallback = false;             // an unknown character becomes <0x..> tokens where the vocabulary has them
-  bool ignore_merges = false;             // a word that is a token stands for itself
-  std::string continuing_subword_prefix;  // written before every character of a word but the first
-  std::string end_of_word_suffix;         // written behind the last
-  bool words_are_bytes = false;           // words are plain bytes, although the vocabulary spells them as byte_level.h does
+  std::optional<std::string> unk_token = {};
+  bool fuse_unk = false;                       // one unknown token for a run of unknown characters
+  bool byte_fallback = false;                  // an unknown character becomes <0x..> tokens where the vocabulary has them
+  bool ignore_merges = false;                  // a word that is a token stands for itself
+  std::string continuing_subword_prefix = {};  // written before every character of a word but the first
+  std::string end_of_word_suffix = {};         // written behind the last
+  bool words_are_bytes = false;                // words are plain bytes, although the vocabulary spells them as byte_level.h does
 };
 
 class BpeModel {

@@ -13,7 +13,7 @@ struct BpeTraining {
   int64_t vocab_size = 4096;                                              // special tokens and the 256 bytes included
   int64_t min_count = 2;                                                  // pairs seen less often are not merged
   std::vector<std::string> special_tokens = {"<pad>", "<bos>", "<eos>"};  // the first ids
-  TokenRoles roles;
+  TokenRoles roles = {};
 };
 
 // The texts must be UTF-8. Words are those of GPT-2's expression. The vocabulary may stay smaller than asked for.

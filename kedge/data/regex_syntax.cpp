@@ -107,7 +107,6 @@ class Translator {
   std::string quantified(int depth) {
     std::string atom = this->atom(depth);
     for (bool first = true; !done(); first = false) {
-      const size_t start = at_;
       std::string count;
       bool interval = false;
       if (next_is("*") || next_is("+") || next_is("?")) {
@@ -118,7 +117,6 @@ class Translator {
       } else {
         break;
       }
-      if (atom.empty()) at_ = start, refuse("a quantifier with nothing before it");
       if (!first) atom = "(?:" + atom + ")";
       atom += count;
       const bool fixed = interval && count.find(',') == std::string::npos;
@@ -151,6 +149,7 @@ class Translator {
     if (next_is("(")) return group(depth);
     if (next_is("[")) return bracket();
     if (next_is("\\")) return escape();
+    if (next_is("*") || next_is("+") || next_is("?")) refuse("a quantifier with nothing before it");
     if (take("^")) return "(?m:^)";  // Ruby's anchors are those of lines
     if (take("$")) return "(?m:$)";
     if (take(".")) return dot_matches_all_ ? "(?s:.)" : "(?-s:.)";

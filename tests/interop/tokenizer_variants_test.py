@@ -137,6 +137,9 @@ def variants():
 
     for fuse in (False, True):
         yield f"words, fuse_unk {fuse}", trained_bpe(p.Whitespace(), fuse_unk=fuse)
+    yield "unknown characters vanish", changed(trained_bpe(p.Whitespace()), lambda data: data["model"].update(unk_token=None))
+    yield "unknown bytes vanish", changed(sentencepiece_like(), lambda data: (remove_tokens(data, BYTES[0x80:0x90]), data["model"].update(unk_token=None)))
+    yield "byte tokens merge", changed(sentencepiece_like(), merge_bytes)
     suffixed = trained_bpe(p.WhitespaceSplit(), n.Lowercase(), end_of_word_suffix="</w>")
     suffixed.decoder = d.BPEDecoder("</w>")
     yield "end_of_word_suffix", suffixed
@@ -176,6 +179,14 @@ def remove_tokens(data, tokens):
     model["vocab"] = {token: id for id, token in enumerate(kept)}
     for token in data["added_tokens"]:
         token["id"] = model["vocab"][token["content"]]
+
+
+def merge_bytes(data):
+    """Merges of byte tokens and of the unknown token, which no trainer makes."""
+    vocab = data["model"]["vocab"]
+    for pair in (["<0xC3>", "<0xA9>"], ["<unk>", "e"], ["<0x0A>", "a"], ["e", "<0x0A>"]):
+        vocab["".join(pair)] = len(vocab)
+        data["model"]["merges"].insert(0, pair)
 
 
 def drop_some_bytes(data):

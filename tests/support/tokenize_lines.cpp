@@ -1,15 +1,17 @@
 // Answers JSON lines for the interop tests, which compare the answers with those of the real libraries.
 //
-//   tokenize_lines json|model|folder|parts PATH
+//   tokenize_lines json|model|folder|parts|train PATH
 //
 // {"text": "..."} -> {"ids": [...], "special": [...], "decoded": "...", "skipped": "..."}: ids without and with special tokens,
 // and what the latter decode to, special tokens kept and skipped. {"ids": [...]} -> {"decoded": "...", "skipped": "..."}.
 // Of the parts of a tokenizer.json: {"text": "..."} -> {"normalized": "...", "words": [...]}, each from the text itself.
+// Training: {"texts": [...], "vocab_size": n, "min_count": n, "special": [...]} writes a tokenizer into the folder PATH.
 #include <iostream>
 #include <string>
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
+#include "kedge/data/bpe_trainer.h"
 #include "kedge/data/json_tokenizer.h"
 #include "kedge/data/sentencepiece.h"
 #include "kedge/data/streaming_decoder.h"
@@ -21,7 +23,7 @@ namespace {
 std::unique_ptr<Tokenizer> load(const std::string& kind, const std::string& path) {
   if (kind == "json") return std::make_unique<JsonTokenizer>(Json::parse(read_text(path), path), path);
   if (kind == "model") return std::make_unique<SentencePieceTokenizer>(read_text(path), path);
-  check(kind == "folder", "usage: tokenize_lines json|model|folder|parts PATH");
+  check(kind == "folder", "usage: tokenize_lines json|model|folder|parts|train PATH");
   return load_tokenizer(path);
 }
 
@@ -93,7 +95,22 @@ int answer_lines(Answer&& answer_one) {
   return 0;
 }
 
+Json train(const Json& request, const Path& folder) {
+  const auto texts_of = [&](const char* key) {
+    std::vector<std::string> texts;
+    for (const Json& text : request.at(key, "request").as_array(key)) texts.push_back(text.as_text(key));
+    return texts;
+  };
+  BpeTraining training;
+  training.vocab_size = request.at("vocab_size", "request").as_integer("vocab_size");
+  training.min_count = request.at("min_count", "request").as_integer("min_count");
+  training.special_tokens = texts_of("special");
+  train_bpe(texts_of("texts"), training).write(folder);
+  return Json::Object{{"folder", folder.string()}};
+}
+
 int run(const std::string& kind, const std::string& path) {
+  if (kind == "train") return answer_lines([&](const Json& request) { return train(request, path); });
   if (kind == "parts") {
     const Parts parts(path);
     return answer_lines([&](const Json& request) { return parts.answer(request); });
