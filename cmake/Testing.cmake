@@ -35,8 +35,8 @@ function(kedge_rank_tests name label numbers_of_ranks)
   endforeach()
 endfunction()
 
-# The Python of the tests' packages (tests/requirements.txt), installed by scripts/setup --tests. It is looked for when a test runs:
-# without it the test is reported as skipped.
+# The Python of the tests' packages, as scripts/setup --tests installs it for this checkout's tests/requirements.txt. It is looked
+# for when a test runs: without it the test is reported as skipped.
 if(DEFINED ENV{KEDGE_DEPS})
   set(deps "$ENV{KEDGE_DEPS}")
 elseif(DEFINED ENV{XDG_CACHE_HOME})
@@ -44,12 +44,16 @@ elseif(DEFINED ENV{XDG_CACHE_HOME})
 else()
   set(deps "$ENV{HOME}/.cache/kedge")
 endif()
-set(KEDGE_TEST_PYTHON "${deps}/tests/bin/python" CACHE FILEPATH "Python with the tests' packages")
+file(SHA256 "${CMAKE_SOURCE_DIR}/tests/requirements.txt" wanted_packages)
+string(SUBSTRING "${wanted_packages}" 0 12 wanted_packages)
+set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/requirements.txt")
+set(KEDGE_TEST_PYTHON "${deps}/tests-${wanted_packages}/bin/python")
+set(KEDGE_CLANG_FORMAT "${deps}/tests-${wanted_packages}/bin/clang-format")
 
 # A Python script that asks a real peer what it makes of our files or servers.
 #   kedge_interop_test(metrics.tensorboard metrics/tensorboard_interop.py $<TARGET_FILE:write_events>)
 function(kedge_interop_test name script)
   add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/tests/support/run_python" "${KEDGE_TEST_PYTHON}"
            "${CMAKE_SOURCE_DIR}/tests/${script}" ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS interop TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES LABELS interop TIMEOUT 600 SKIP_RETURN_CODE 77)
 endfunction()

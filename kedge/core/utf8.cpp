@@ -5,6 +5,19 @@ namespace {
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
+// Bytes at the front of broken text that could have begun one character; at least 1.
+size_t broken_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const size_t wanted = first >= 0xC2 && first <= 0xDF ? 2 : first >= 0xE0 && first <= 0xEF ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 1;
+  size_t length = 1;
+  while (length < wanted && length < text.size() && is_continuation(text[length])) ++length;
+  if (length == 1) return 1;
+  const auto second = static_cast<unsigned char>(text[1]);
+  const bool second_fits = !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F) && !(first == 0xF0 && second < 0x90) &&
+                           !(first == 0xF4 && second > 0x8F);
+  return second_fits ? length : 1;
+}
+
 }  // namespace
 
 size_t utf8_length(std::string_view text) {
@@ -46,6 +59,20 @@ std::string utf8_replace_invalid(std::string_view text) {
     if (text.empty()) break;
     out.append("\xEF\xBF\xBD");
     text.remove_prefix(1);
+  }
+  return out;
+}
+
+std::string utf8_replace_malformed(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t valid = utf8_valid_prefix(text);
+    out.append(text.substr(0, valid));
+    text.remove_prefix(valid);
+    if (text.empty()) break;
+    out.append("\xEF\xBF\xBD");
+    text.remove_prefix(broken_length(text));
   }
   return out;
 }

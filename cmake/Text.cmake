@@ -1,0 +1,23 @@
+# PCRE2 and utf8proc, for tokenizers. Where one is missing a stub takes the place of the file that uses it, and its error names
+# the package. KEDGE_PCRE2 and KEDGE_UTF8PROC are the libraries to link, empty without them.
+find_path(KEDGE_PCRE2_INCLUDE pcre2.h)
+find_library(KEDGE_PCRE2_LIBRARY pcre2-8)
+if(KEDGE_PCRE2_INCLUDE AND KEDGE_PCRE2_LIBRARY)
+  set(KEDGE_REGEX_SOURCE data/regex.cpp)
+  set(KEDGE_PCRE2 "${KEDGE_PCRE2_LIBRARY}")
+else()
+  message(STATUS "PCRE2 not found: tokenizers with unusual expressions will not load (install libpcre2-dev)")
+  set(KEDGE_REGEX_SOURCE data/no_regex.cpp)
+  set(KEDGE_PCRE2 "")
+endif()
+
+find_path(KEDGE_UTF8PROC_INCLUDE utf8proc.h)
+find_library(KEDGE_UTF8PROC_LIBRARY utf8proc)
+if(KEDGE_UTF8PROC_INCLUDE AND KEDGE_UTF8PROC_LIBRARY)
+  set(KEDGE_NORMAL_FORM_SOURCE data/normal_form.cpp)
+  set(KEDGE_UTF8PROC "${KEDGE_UTF8PROC_LIBRARY}")
+else()
+  message(STATUS "utf8proc not found: text that wants Unicode normal forms cannot be encoded (install libutf8proc-dev)")
+  set(KEDGE_NORMAL_FORM_SOURCE data/no_normal_form.cpp)
+  set(KEDGE_UTF8PROC "")
+endif()

@@ -1,0 +1,28 @@
+#pragma once
+// Regular expressions of tokenizer files over valid UTF-8. The only part that sees PCRE2; where that is not installed,
+// no_regex.cpp refuses by name. Safe to use from several threads.
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kedge {
+
+class Regex {
+ public:
+  // The expression in Oniguruma's syntax. `where` opens every error: "tokenizer.json: pre_tokenizer.pattern.Regex".
+  Regex(std::string_view expression, std::string_view where);
+  ~Regex();
+  Regex(Regex&&) noexcept;
+  Regex& operator=(Regex&&) noexcept;
+
+  // Start and end of each match, from left to right. An empty match right behind another match is passed over.
+  void for_each_match(std::string_view text, const std::function<void(size_t, size_t)>& found) const;
+
+ private:
+  struct Compiled;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace kedge
