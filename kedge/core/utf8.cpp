@@ -58,20 +58,6 @@ std::string utf8_replace_invalid(std::string_view text) {
     text.remove_prefix(valid);
     if (text.empty()) break;
     out.append("\xEF\xBF\xBD");
-    text.remove_prefix(1);
-  }
-  return out;
-}
-
-std::string utf8_replace_malformed(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const size_t valid = utf8_valid_prefix(text);
-    out.append(text.substr(0, valid));
-    text.remove_prefix(valid);
-    if (text.empty()) break;
-    out.append("\xEF\xBF\xBD");
     text.remove_prefix(broken_length(text));
   }
   return out;

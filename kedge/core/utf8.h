@@ -14,11 +14,9 @@ namespace kedge {
 // How many bytes at the front are valid; equals text.size() when all are.
 [[nodiscard]] size_t utf8_valid_prefix(std::string_view text);
 
-// Each byte that belongs to no valid character becomes U+FFFD; everything else stays.
+// Each byte that belongs to no valid character becomes U+FFFD, but bytes that start a character and do not finish it become one
+// together, as in Rust and Python; everything else stays.
 [[nodiscard]] std::string utf8_replace_invalid(std::string_view text);
-
-// The same, but bytes that start a character and do not finish it become one U+FFFD together: what Rust and Python do.
-[[nodiscard]] std::string utf8_replace_malformed(std::string_view text);
 
 // The code point at the front of valid text.
 [[nodiscard]] char32_t utf8_decode(std::string_view text);

@@ -138,7 +138,7 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, SpecialTokens specia
 }
 
 std::string Tokenizer::decode_text(std::span<const TokenId> ids, SpecialTokens special) const {
-  return utf8_replace_malformed(decode(ids, special));
+  return utf8_replace_invalid(decode(ids, special));
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder) {

@@ -32,12 +32,12 @@ TEST(Utf8, FindsWhereTextStopsBeingValid) {
 TEST(Utf8, ReplacesOnlyTheBrokenBytes) { EXPECT_EQ(utf8_replace_invalid("a\xFF\xC3\xA9\xC3"), "a\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD"); }
 
 TEST(Utf8, ReplacesTheStartOfACharacterAsOne) {
-  EXPECT_EQ(utf8_replace_malformed("a\xE2\x82z"), "a\uFFFDz");
-  EXPECT_EQ(utf8_replace_malformed("\xF0\x9F\x98"), "\uFFFD");
-  EXPECT_EQ(utf8_replace_malformed("\xE2\x82\xE2\x82"), "\uFFFD\uFFFD");
-  EXPECT_EQ(utf8_replace_malformed("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // no start of any character
-  EXPECT_EQ(utf8_replace_malformed("\xC0\x80\xFF"), "\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(utf8_replace_malformed("fine \u20AC"), "fine \u20AC");
+  EXPECT_EQ(utf8_replace_invalid("a\xE2\x82z"), "a\uFFFDz");
+  EXPECT_EQ(utf8_replace_invalid("\xF0\x9F\x98"), "\uFFFD");
+  EXPECT_EQ(utf8_replace_invalid("\xE2\x82\xE2\x82"), "\uFFFD\uFFFD");
+  EXPECT_EQ(utf8_replace_invalid("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // no start of any character
+  EXPECT_EQ(utf8_replace_invalid("\xC0\x80\xFF"), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(utf8_replace_invalid("fine \u20AC"), "fine \u20AC");
 }
 
 }  // namespace
