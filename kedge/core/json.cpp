@@ -148,6 +148,9 @@ std::string shortest(double value) {
 
 Json Json::parse(std::string_view text, std::string_view origin) {
   Builder builder(text, origin);
+  // The library takes a NUL byte for the end of the text and would not see what follows it.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+    throw UsageError(str(origin, ":", line_and_column(text, nul), ": not valid JSON: a NUL byte"));
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }
