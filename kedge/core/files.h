@@ -67,6 +67,10 @@ class MappedFile {
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] const Path& path() const { return path_; }
 
+  // Gives the memory behind these bytes back to the system; they are read from the file again when touched, so other
+  // threads may read meanwhile. Only whole pages inside the range go.
+  void drop_pages(size_t begin, size_t end) const;
+
  private:
   Path path_;
   const char* data_ = nullptr;

@@ -117,5 +117,17 @@ TEST(Files, ErrorsNameThePath) {
   EXPECT_EQ(error_of<Error>([&] { write_atomic(nowhere, "x"); }), nowhere + ": cannot be written: No such file or directory");
 }
 
+TEST(Files, DroppedPagesAreReadAgainWhenTouched) {
+  const TempFolder folder;
+  const std::string content(100000, 'x');
+  const MappedFile mapped(folder.file("f", content));
+  EXPECT_EQ(mapped.text(), content);
+  mapped.drop_pages(0, mapped.size());
+  EXPECT_EQ(mapped.text(), content);
+  mapped.drop_pages(5, 50000);  // a range that is no multiple of pages
+  mapped.drop_pages(99990, 1 << 20);
+  EXPECT_EQ(mapped.text(), content);
+}
+
 }  // namespace
 }  // namespace kedge

@@ -67,5 +67,10 @@ TEST(Json, SetReplacesAndAdds) {
   EXPECT_EQ(json.dump(), R"({"a": 2, "b": "x"})");
 }
 
+TEST(Json, ANulByteIsNoEndOfTheText) {
+  EXPECT_EQ(error_of([] { return Json::parse(std::string_view("{}\n\0garbage", 11), "f").dump(); }), "f:2:1: not valid JSON: a NUL byte");
+  EXPECT_EQ(error_of([] { return Json::parse(std::string_view("1\0", 2), "f").dump(); }), "f:1:2: not valid JSON: a NUL byte");
+}
+
 }  // namespace
 }  // namespace kedge

@@ -118,17 +118,17 @@ void reproduce(const char* vectors, const char* tokenizer_file, bool nfc) {
 }
 
 TEST(JsonTokenizer, ReproducesTheVectorsOfGpt2) {
-  KEDGE_WANT_ASSETS();
+  KEDGE_NEEDS_ASSET("tokenizers");
   reproduce("ggml-vocab-gpt-2.gguf", "gpt2/tokenizer.json", false);
 }
 
 TEST(JsonTokenizer, ReproducesTheVectorsOfQwen2) {
-  KEDGE_WANT_ASSETS();
+  KEDGE_NEEDS_ASSET("tokenizers");
   reproduce("ggml-vocab-qwen2.gguf", "qwen2.5/tokenizer.json", true);
 }
 
 TEST(JsonTokenizer, ReproducesTheVectorsOfGptNeoX) {
-  KEDGE_WANT_ASSETS();
+  KEDGE_NEEDS_ASSET("tokenizers");
   reproduce("ggml-vocab-mpt.gguf", "gpt-neox/20B_tokenizer.json", true);
 }
 

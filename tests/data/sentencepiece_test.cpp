@@ -128,7 +128,7 @@ std::vector<std::string> strings_of_vectors() {
 }
 
 TEST(SentencePiece, GivesMistralsStringsTheIdsThatSentencePieceGives) {
-  KEDGE_WANT_ASSETS();
+  KEDGE_NEEDS_ASSET("tokenizers");
   const SentencePieceTokenizer tokenizer(read_text(assets_folder() / "tokenizers/mistral/tokenizer.model.v1"), "mistral");
   std::istringstream golden(read_text(source_folder() / "tests/golden/mistral_ids.txt"));
   const auto strings = strings_of_vectors();

@@ -112,7 +112,7 @@ TEST(LoadTokenizer, NamesAFolderWithoutATokenizer) {
 }
 
 TEST(LoadTokenizer, TheThreeFormsOfGpt2AreOne) {
-  KEDGE_WANT_ASSETS();
+  KEDGE_NEEDS_ASSET("tokenizers");
   const TempFolder folder;
   std::filesystem::create_symlink(assets_folder() / "tokenizers/gpt2/encoder.json", folder / "vocab.json");
   std::filesystem::create_symlink(assets_folder() / "tokenizers/gpt2/vocab.bpe", folder / "merges.txt");
@@ -126,7 +126,7 @@ TEST(LoadTokenizer, TheThreeFormsOfGpt2AreOne) {
 }
 
 TEST(LoadTokenizer, ReadsTheFoldersOfRealModels) {
-  KEDGE_WANT_ASSETS();
+  KEDGE_NEEDS_ASSET("tokenizers");
   const auto stories = load_tokenizer(assets_folder() / "models/tinystories-656k");
   EXPECT_EQ(stories->vocab_size(), 2048);
   EXPECT_EQ(stories->special().bos, 1);

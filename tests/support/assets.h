@@ -1,11 +1,10 @@
 #pragma once
-// Real artefacts for tests: ../shared/assets beside the checkout, or the folder that KEDGE_ASSETS names.
+// Third-party models and data for tests, where they are there: in KEDGE_ASSETS, or beside the checkout in shared/assets.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
-#include <string>
+#include <string_view>
 
 namespace kedge::testing {
 
@@ -16,11 +15,11 @@ inline std::filesystem::path assets_folder() {
   return named != nullptr ? std::filesystem::path(named) : source_folder().parent_path() / "shared" / "assets";
 }
 
-inline bool have_assets() { return std::filesystem::is_directory(assets_folder()); }
+inline std::filesystem::path asset(std::string_view name) { return assets_folder() / name; }
 
 }  // namespace kedge::testing
 
-// Ends a test that wants assets where there are none.
-#define KEDGE_WANT_ASSETS()           \
-  if (!kedge::testing::have_assets()) \
-  GTEST_SKIP() << "no assets in " << kedge::testing::assets_folder() << " (KEDGE_ASSETS names another folder)"
+// Ends the test as skipped, with a word, where the file or folder is not there.
+#define KEDGE_NEEDS_ASSET(name)                              \
+  if (!std::filesystem::exists(kedge::testing::asset(name))) \
+  GTEST_SKIP() << "no " << kedge::testing::asset(name) << "; KEDGE_ASSETS names the assets folder"

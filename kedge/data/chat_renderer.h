@@ -1,0 +1,32 @@
+#pragma once
+// The seam to chat templates: a function from messages to text. chat_prompt.h makes one from the reference's special tokens;
+// a model folder's own template is another.
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kedge/core/json.h"
+
+namespace kedge {
+
+struct TextSpan {
+  size_t begin = 0, end = 0;  // bytes
+  friend bool operator==(const TextSpan&, const TextSpan&) = default;
+};
+
+struct RenderedChat {
+  std::string text;
+  std::vector<TextSpan> loss_spans;  // what the assistant says, in order, apart from each other: the text that is trained on
+};
+
+struct ChatRequest {
+  const Json& messages;                // [{"role", "content", ...}, ...]
+  const Json& row;                     // the whole row, for templates that read more of it ("tools")
+  bool add_generation_prompt = false;  // end with the opening of the assistant's turn
+};
+
+// Called from several threads. What it cannot render is a UsageError.
+using ChatRenderer = std::function<RenderedChat(const ChatRequest&)>;
+
+}  // namespace kedge

@@ -1,0 +1,96 @@
+#include "kedge/data/jsonl_file.h"
+
+#include "kedge/core/utf8.h"
+#include "kedge/data/gzip.h"
+
+namespace kedge {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr size_t kWindowBytes = size_t{64} << 10U;  // what the kernel maps around a touched byte
+constexpr size_t kMaxTouchedBytes = size_t{64} << 20U;
+
+MappedFile map(const Path& path) {
+  MappedFile mapped(path);
+  return is_gzip(mapped.text()) ? map_unpacked(path) : std::move(mapped);
+}
+
+// Json's own error with the line of the file in place of the line of the row.
+[[noreturn]] void fail_parse(const JsonlFile& file, int64_t row, std::string_view text, const UsageError& error) {
+  const size_t valid = utf8_valid_prefix(text);
+  if (valid < text.size()) throw RowError(RowFault::not_utf8, str(file.where(row), ": not UTF-8 at byte ", valid + 1, " of the row"));
+  constexpr std::string_view kWhat = "not valid JSON: ";
+  std::string_view what = error.what();
+  if (const size_t start = what.find(kWhat); start != std::string_view::npos) what.remove_prefix(start + kWhat.size());
+  throw RowError(RowFault::not_json, str(file.where(row), ": not valid JSON: ", what));
+}
+
+}  // namespace
+
+std::string Row::where() const { return file_->where(index_); }
+
+int64_t Row::line() const { return file_->line(index_); }
+
+const Json& Row::at(std::string_view key) const {
+  const Json* value = json_.find(key);
+  if (value == nullptr) fail(RowFault::missing_field, str("no \"", key, "\" field"));
+  return *value;
+}
+
+const std::string& Row::text(std::string_view key) const {
+  const Json& value = at(key);
+  if (!value.is_text()) fail_type(str("\"", key, "\""), "a string", value);
+  return value.as_text("");
+}
+
+void Row::fail(RowFault fault, std::string_view what) const { throw RowError(fault, str(where(), ": ", what)); }
+
+void Row::fail_type(std::string_view what, std::string_view wanted, const Json& found) const {
+  fail(RowFault::wrong_type, str(what, ": wants ", wanted, ", found ", name_of(found.kind())));
+}
+
+JsonlFile::JsonlFile(const Path& path) : path_(path), mapped_(map(path)), text_(mapped_.text()) {
+  if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+  size_t dropped = 0;
+  index_ = JsonlIndex::build(text_, path_.string(), [&](size_t scanned) {
+    mapped_.drop_pages(dropped, scanned);
+    dropped = scanned;
+  });
+  mapped_.drop_pages(0, mapped_.size());
+  check(size() > 0, path_.string(), ": no rows; wants JSON Lines (an object a line) or a JSON list of objects");
+}
+
+std::string_view JsonlFile::bytes(int64_t row) const {
+  ensure(row >= 0 && row < size(), path_.string(), ": row ", row, " of ", size());
+  const std::string_view bytes = index_.row(text_, row);
+  count_touched(bytes);
+  return bytes;
+}
+
+Row JsonlFile::row(int64_t row) const {
+  const std::string_view text = bytes(row);
+  if (text.empty()) throw RowError(RowFault::empty_line, str(where(row), ": an empty line"));
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const UsageError& error) {
+    fail_parse(*this, row, text, error);
+  }
+  if (!json.is_object()) throw RowError(RowFault::not_an_object, str(where(row), ": wants an object, found ", name_of(json.kind())));
+  return {std::move(json), *this, row};
+}
+
+std::string JsonlFile::where(int64_t row) const { return str(path_.string(), ":", line(row)); }
+
+// Reading rows in any order would in time map the whole file into memory. Counts what the kernel maps around each row and
+// gives everything back when that is much.
+void JsonlFile::count_touched(std::string_view bytes) const {
+  const size_t window = static_cast<size_t>(bytes.data() - mapped_.text().data()) / kWindowBytes + 1;
+  const bool same = last_window_.exchange(window, std::memory_order_relaxed) == window;
+  const size_t cost = bytes.size() + (same ? 0 : kWindowBytes);
+  if (touched_bytes_.fetch_add(cost, std::memory_order_relaxed) + cost < kMaxTouchedBytes) return;
+  touched_bytes_.store(0, std::memory_order_relaxed);
+  mapped_.drop_pages(0, mapped_.size());
+}
+
+}  // namespace kedge

@@ -1,0 +1,60 @@
+#pragma once
+// Prompts and answers of rows as text, whatever the layout: strings, messages, or a template over fields. Knows no tokenizer
+// but for the ids of the two together.
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kedge/data/data_config.h"
+#include "kedge/data/prompt_template.h"
+#include "kedge/data/text_encoder.h"
+
+namespace kedge {
+
+struct PromptResponse {
+  std::string prompt, response;  // one text when put together
+};
+
+class PromptReader {
+ public:
+  PromptReader(const DataConfig& config, ChatRenderer chat);
+
+  // The row's prompt: its template filled in, the named field, or the first of text, prompt, messages and conversations.
+  // Messages are rendered up to the opening of the assistant's turn. An empty prompt is a RowError.
+  [[nodiscard]] std::string text(const Row& row) const;
+  // Does the row have a prompt beside its answers?
+  [[nodiscard]] bool has_prompt(const Row& row) const;
+
+  // The row's prompt and an answer to it, a string or a message; `what` names the answer in errors. Strings are put together as
+  // they stand; where one is a message, both are rendered.
+  [[nodiscard]] PromptResponse with_response(const Row& row, const Json& response, std::string_view what) const;
+  // Messages of which the last is the answer.
+  [[nodiscard]] PromptResponse dialogue(const Row& row, const Json& messages) const;
+  // The row's prompt field as messages of which the last is the answer.
+  [[nodiscard]] PromptResponse whole_dialogue(const Row& row) const;
+
+  [[nodiscard]] const FieldNames& names() const { return names_; }
+
+ private:
+  [[nodiscard]] std::string prompt_field(const Row& row) const;
+
+  FieldNames names_;
+  std::optional<PromptTemplate> template_;
+  ChatRenderer chat_;
+};
+
+// The field of that name, or of the first of the usual ones that is there; null where there is none.
+[[nodiscard]] const Json* find_field(const Row& row, const std::optional<std::string>& name, std::initializer_list<const char*> usual);
+
+// Prompt and answer as one text, with BOS and EOS as the configuration says.
+struct JointTokens {
+  TokenIds ids;
+  int64_t num_prompt_tokens = 0;
+};
+// UsageError unless the prompt's own ids are the first of the joint ones: otherwise nobody could say where the answer begins.
+[[nodiscard]] JointTokens encode_joint(const TextEncoder& encoder, const DataConfig& config, const PromptResponse& texts,
+                                       std::string_view where);
+// BOS where asked for and not there already, text, EOS where asked for.
+[[nodiscard]] TokenIds encode_text(const TextEncoder& encoder, const DataConfig& config, std::string_view text);
+
+}  // namespace kedge

@@ -1,0 +1,104 @@
+// Bytes as a data file of every kind, read as training would: only UsageError may come out.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "kedge/core/log.h"
+#include "kedge/data/chat_dataset.h"
+#include "kedge/data/collate.h"
+#include "kedge/data/data_report.h"
+#include "kedge/data/kto_dataset.h"
+#include "kedge/data/packing.h"
+#include "kedge/data/preference_dataset.h"
+#include "kedge/data/prompt_dataset.h"
+#include "kedge/data/regression_dataset.h"
+#include "kedge/data/sft_dataset.h"
+
+#include "tests/support/toy_encoders.h"
+
+namespace {
+
+using kedge::testing::byte_encoder;
+using kedge::testing::kToyEos;
+using kedge::testing::render_toy_chat;
+
+constexpr int64_t kMaxTokens = 24;
+
+// The whole of a data set, one row at a time.
+template <typename Make, typename Use>
+void read_all(Make&& make, Use&& use) {
+  try {
+    const auto data = make();
+    for (int64_t i = 0; i < data.size(); ++i) use(data.get(i));
+  } catch (const kedge::UsageError&) {
+  }
+}
+
+void read_as_every_kind(const kedge::Path& path) {
+  kedge::PreferenceConfig config;
+  config.seq_length = kMaxTokens;
+  config.append_eod = true;
+  kedge::SftFilesConfig files;
+  files.max_seq_length = kMaxTokens;
+  const auto rows = [&] { return kedge::Rows::of_file(path); };
+  const auto use_prompt = [](const kedge::PromptExample& prompt) { static_cast<void>(kedge::collate_prompts({&prompt, 1}, 4, kToyEos)); };
+  const auto use_tokens = [](const kedge::MaskedTokens& tokens) {
+    static_cast<void>(kedge::collate_sft({&tokens, 1}, {.max_seq_length = kMaxTokens, .eos = kToyEos}));
+    if (!tokens.ids.empty()) static_cast<void>(kedge::collate_packed(kedge::pack_rows({&tokens, 1})));
+  };
+  const auto use_pair = [](const kedge::PreferenceExample& pair) {
+    const kedge::PreferenceExample* pointer = &pair;
+    static_cast<void>(kedge::collate_preferences({&pointer, 1}, {.eos = kToyEos}));
+  };
+  const auto use_kto = [](const kedge::KtoExample& row) { static_cast<void>(kedge::collate_kto({&row, 1}, {.eos = kToyEos})); };
+  const auto use_regression = [](const kedge::RegressionExample& row) {
+    const kedge::RegressionExample* pointer = &row;
+    static_cast<void>(kedge::collate_regression({&pointer, 1}, 1, -100, kToyEos));
+  };
+
+  read_all([&] { return kedge::PromptDataset(rows(), byte_encoder(), config, kMaxTokens, render_toy_chat); }, use_prompt);
+  read_all([&] { return kedge::SftDataset(rows(), byte_encoder(), files); }, use_tokens);
+  read_all([&] { return kedge::ChatDataset(rows(), byte_encoder(), {}, kMaxTokens, render_toy_chat); }, use_tokens);
+  read_all([&] { return kedge::KtoDataset(rows(), byte_encoder(), config, render_toy_chat); }, use_kto);
+  read_all([&] { return kedge::RegressionDataset(rows(), byte_encoder(), config, 1); }, use_regression);
+  read_all([&] { return kedge::PackedDataset(rows(), kMaxTokens); }, [](const kedge::PackedBatch&) {});
+  for (const auto kind : {kedge::PreferenceUse::ranking, kedge::PreferenceUse::labelled})
+    read_all(
+        [&] {
+          kedge::Rows pairs = kedge::Rows::of_file(path, rows_per_pair(kedge::JsonlFile(path)));
+          return kedge::PreferenceDataset(std::move(pairs), byte_encoder(), config, kind, render_toy_chat);
+        },
+        use_pair);
+}
+
+void report_every_kind(const kedge::Path& path) {
+  kedge::DataCheckOptions options;
+  options.encoder = byte_encoder();
+  options.chat = render_toy_chat;
+  for (const auto& kind : enum_names(kedge::DataKind{})) {
+    options.kind = kind.value;
+    try {
+      const kedge::DataReport report = check_data(path, options);
+      int64_t num_bad = 0;
+      for (const auto& fault : report.faults) num_bad += fault.count;
+      if (report.num_good + num_bad != report.num_examples) std::abort();  // no row may vanish
+      static_cast<void>(to_text(report));
+    } catch (const kedge::UsageError&) {
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const int file = ::memfd_create("rows", 0);
+  static const std::string path = "/proc/self/fd/" + std::to_string(file);
+  static const bool quiet = (kedge::set_up_log({.level = kedge::LogLevel::error}), true);
+  if (!quiet || ::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
+  read_as_every_kind(path);
+  report_every_kind(path);
+  return 0;
+}
