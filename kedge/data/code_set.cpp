@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 
 #include "kedge/data/unicode.h"
 
@@ -42,8 +44,8 @@ CodeSet::CodeSet(std::vector<CodeRange> ranges) {
 CodeSet CodeSet::all() { return CodeSet({{0, kNumCodePoints - 1}}); }
 
 CodeSet CodeSet::spaces() {
-  const CharTable& table = char_table();
-  return collect([&](char32_t code) { return table.is_space(code); });
+  static const CodeSet kSpaces = collect([](char32_t code) { return char_table().is_space(code); });
+  return kSpaces;
 }
 
 bool CodeSet::contains(char32_t code) const {
@@ -79,11 +81,16 @@ bool operator==(const CodeSet& a, const CodeSet& b) {
 }
 
 std::optional<CodeSet> category_set(std::string_view name) {
-  const bool known = std::any_of(kCategoryNames.begin(), kCategoryNames.end(),
-                                 [&](std::string_view category) { return !name.empty() && category.starts_with(name); });
-  if (!known) return std::nullopt;
+  static std::mutex mutex;
+  static std::map<std::string, CodeSet, std::less<>> known;  // each takes a look at every code point there is
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(name); found != known.end()) return found->second;
+  if (name.empty() ||
+      std::none_of(kCategoryNames.begin(), kCategoryNames.end(), [&](std::string_view category) { return category.starts_with(name); }))
+    return std::nullopt;
   const CharTable& table = char_table();
-  return collect([&](char32_t code) { return kCategoryNames.at(static_cast<size_t>(table.category(code))).starts_with(name); });
+  CodeSet set = collect([&](char32_t code) { return kCategoryNames.at(static_cast<size_t>(table.category(code))).starts_with(name); });
+  return known.emplace(name, std::move(set)).first->second;
 }
 
 }  // namespace kedge

@@ -59,7 +59,7 @@ bool next_match(const pcre2_code* code, std::string_view text, size_t from, std:
   int result = attempt(PCRE2_NO_UTF_CHECK);
   if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = attempt(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
   if (result == PCRE2_ERROR_NOMATCH) return false;
-  if (result < 0) throw Error(str("a regular expression of the tokenizer gave up on this text: ", message_of(result)));
+  check(result >= 0, "a regular expression of the tokenizer gave up on this text: ", message_of(result));
   const size_t* offsets = pcre2_get_ovector_pointer(workspace.data.get());
   match = {offsets[0], offsets[1]};
   return true;

@@ -70,17 +70,19 @@ def compare_with_tokenizers(name, theirs, path, texts, differences):
     """Equal ids without and with special tokens, and equal text back."""
     special = {id for id, token in theirs.get_added_tokens_decoder().items() if token.special}
     replies = ask("json", path, [{"text": text} for text in texts])
-    for text, reply in zip(texts, replies):
+    plain_ids = [encoding.ids for encoding in theirs.encode_batch_fast(texts, add_special_tokens=False)]
+    all_ids = [encoding.ids for encoding in theirs.encode_batch_fast(texts, add_special_tokens=True)]
+    decoded = theirs.decode_batch(all_ids, skip_special_tokens=False)
+    # Their own skipping misses a special token that the normalizer spells another way.
+    skipped = theirs.decode_batch([[id for id in ids if id not in special] for ids in all_ids], skip_special_tokens=False)
+    for i, (text, reply) in enumerate(zip(texts, replies)):
         if "error" in reply:
             differences.check(name, text, reply["error"], None)
             continue
-        ids = theirs.encode(text, add_special_tokens=True).ids
-        differences.check(name, text, reply["ids"], theirs.encode(text, add_special_tokens=False).ids)
-        differences.check(name + " with special tokens", text, reply["special"], ids)
-        differences.check(name + " decoded", text, reply["decoded"], theirs.decode(ids, skip_special_tokens=False))
-        # Their own skipping misses a special token that the normalizer spells another way.
-        plain = [id for id in ids if id not in special]
-        differences.check(name + " skipped", text, reply["skipped"], theirs.decode(plain, skip_special_tokens=False))
+        differences.check(name, text, reply["ids"], plain_ids[i])
+        differences.check(name + " with special tokens", text, reply["special"], all_ids[i])
+        differences.check(name + " decoded", text, reply["decoded"], decoded[i])
+        differences.check(name + " skipped", text, reply["skipped"], skipped[i])
 
 
 # --- strings that no writer would write ---------------------------------------------------------------------------
