@@ -83,7 +83,7 @@ std::vector<TextPiece> ChatReader::pieces(const Row& row) const {
   } else {
     const std::string_view key = row.find("messages") == nullptr && row.find("conversations") != nullptr ? "conversations" : "messages";
     const Json messages = read_messages(row, row.at(key), str("\"", key, "\""), roles_);
-    pieces = span_pieces(render(chat_, {messages, row.json(), false}, row));
+    pieces = span_pieces(render(chat_, {messages, row.json(), false, true}, row));
   }
   if (std::none_of(pieces.begin(), pieces.end(), [](const TextPiece& piece) { return piece.trained && !piece.text.empty(); }))
     row.fail(RowFault::bad_value, "nothing to train on: no turn of a trained role follows the first");

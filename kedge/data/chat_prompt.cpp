@@ -62,7 +62,7 @@ ChatRenderer chat_prompt_renderer(const ChatPromptTokens& tokens) {
     for (const TextPiece& piece : chat_pieces(conversation_of(request.messages.as_array("messages")), tokens)) {
       const size_t begin = chat.text.size();
       chat.text += piece.text;
-      if (!piece.trained || piece.text.empty()) continue;
+      if (!request.want_loss_spans || !piece.trained || piece.text.empty()) continue;
       if (!chat.loss_spans.empty() && chat.loss_spans.back().end == begin) {
         chat.loss_spans.back().end = chat.text.size();
       } else {

@@ -17,13 +17,14 @@ struct TextSpan {
 
 struct RenderedChat {
   std::string text;
-  std::vector<TextSpan> loss_spans;  // what the assistant says, in order, apart from each other: the text that is trained on
+  std::vector<TextSpan> loss_spans;  // where asked for: what the assistant says, in order, apart from each other; it is trained on
 };
 
 struct ChatRequest {
   const Json& messages;                // [{"role", "content", ...}, ...]
   const Json& row;                     // the whole row, for templates that read more of it ("tools")
   bool add_generation_prompt = false;  // end with the opening of the assistant's turn
+  bool want_loss_spans = false;
 };
 
 // Called from several threads. What it cannot render is a UsageError.

@@ -8,7 +8,7 @@ namespace kedge {
 namespace {
 
 bool read_wanted(const Row& row, const FieldNames& names) {
-  const Json* value = find_field(row, names.label, {"preference", "label"});
+  const Json* value = first_field(row, names.label, {"preference", "label"});
   if (value == nullptr) row.fail(RowFault::missing_field, str("no \"", names.label.value_or("preference"), "\" field"));
   if (value->is_bool()) return value->as_bool("");
   if (!value->is_text()) row.fail_type("the preference", "\"chosen\", \"rejected\", true or false", *value);
@@ -21,7 +21,7 @@ KtoReader::KtoReader(const DataConfig& config, ChatRenderer chat) : reader_(conf
 
 KtoRow KtoReader::read(const Row& row) const {
   const bool wanted = read_wanted(row, reader_.names());
-  const Json* response = find_field(row, reader_.names().response, {"response", "completion"});
+  const Json* response = first_field(row, reader_.names().response, {"response", "completion"});
   if (response != nullptr) return {reader_.with_response(row, *response, "the answer"), wanted};
   if (reader_.names().response || !reader_.has_prompt(row) || row.find("prompt") != nullptr)
     row.fail(RowFault::missing_field, str("no \"", reader_.names().response.value_or("response"), "\" field"));
@@ -42,7 +42,7 @@ KtoDataset::KtoDataset(Rows rows, TextEncoder encoder, const DataConfig& config,
 KtoExample KtoDataset::encode(int64_t number) const {
   const Row row = rows_.row(number);
   const KtoRow read = reader_.read(row);
-  JointTokens joint = encode_joint(encoder_, config_, read.texts, row.where());
+  JointTokens joint = encode_joint(encoder_, ends_of(config_), read.texts, [&] { return row.where(); });
   return {number, std::move(joint.ids), joint.num_prompt_tokens, read.chosen};
 }
 

@@ -7,6 +7,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
+#include "kedge/data/jsonl_writer.h"
 
 namespace kedge {
 namespace {
@@ -107,6 +108,21 @@ PackedRow read_packed_row(const Row& row) {
   if (starts.empty() || starts.front() != 0 || !rising || starts.back() >= static_cast<int64_t>(packed.input_ids.size()))
     row.fail(RowFault::bad_value, "\"seq_start_id\": wants rising positions of \"input_ids\" that begin with 0");
   return packed;
+}
+
+PackingReport write_packs(int64_t num_rows, const std::function<MaskedTokens(int64_t)>& get, const PackingConfig& config,
+                          const Path& path) {
+  std::vector<int64_t> lengths(static_cast<size_t>(num_rows));
+  for_each_example(num_rows, [&](int64_t row) { lengths[static_cast<size_t>(row)] = static_cast<int64_t>(get(row).ids.size()) - 1; });
+  const auto packs = assign_packs(lengths, config);
+  JsonlWriter writer(path);
+  for (const std::vector<int64_t>& pack : packs) {
+    std::vector<MaskedTokens> rows;
+    for (const int64_t row : pack) rows.push_back(get(row));
+    writer.append(to_json(pack_rows(rows)));
+  }
+  writer.commit();
+  return {num_rows, static_cast<int64_t>(packs.size())};
 }
 
 PackedBatch collate_packed(const PackedRow& packed) {

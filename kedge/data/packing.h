@@ -2,6 +2,7 @@
 // Several SFT rows in one: which go together, how a pack is stored, and how it is fed. Sequences of a pack do not see each
 // other: positions restart and cumulative lengths bound them.
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,15 @@ struct PackedRow {
 [[nodiscard]] PackedRow pack_rows(std::span<const MaskedTokens> rows);
 [[nodiscard]] Json to_json(const PackedRow& packed);
 [[nodiscard]] PackedRow read_packed_row(const Row& row);
+
+// Packs rows that `get` gives (it is asked for each twice, from several threads) into a file of packed rows.
+struct PackingReport {
+  int64_t num_rows = 0, num_packs = 0;
+  // Scale the global batch size down by this, so that a step sees as many rows as before.
+  [[nodiscard]] double rows_per_pack() const { return static_cast<double>(num_rows) / static_cast<double>(num_packs); }
+};
+[[nodiscard]] PackingReport write_packs(int64_t num_rows, const std::function<MaskedTokens(int64_t)>& get, const PackingConfig& config,
+                                        const Path& path);
 
 // As fed: each sequence without its last token, its labels without the first.
 struct PackedBatch {

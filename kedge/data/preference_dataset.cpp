@@ -16,7 +16,7 @@ Path first_file(const DataConfig& config, std::string_view key) {
 }
 
 const Json& answer(const Row& row, const std::optional<std::string>& name, const char* usual, const char* other) {
-  const Json* value = find_field(row, name, {usual, other});
+  const Json* value = first_field(row, name, {usual, other});
   if (value == nullptr) row.fail(RowFault::missing_field, str("no \"", name.value_or(usual), "\" field"));
   return *value;
 }
@@ -123,14 +123,16 @@ PreferencePair PreferenceDataset::pair(int64_t row) const {
 PreferenceExample PreferenceDataset::encode(int64_t row) const {
   const PreferencePair texts = pair(row);
   PreferenceExample example{.id = row, .source = row, .chosen_reward = texts.chosen_reward, .rejected_reward = texts.rejected_reward};
+  const TextEnds ends = ends_of(config_);
   if (use_ == PreferenceUse::labelled) {
-    JointTokens chosen = encode_joint(encoder_, config_, {texts.prompt, texts.chosen}, rows_.where(row));
-    example.rejected = encode_joint(encoder_, config_, {texts.prompt, texts.rejected}, rows_.where(row)).ids;
+    const auto where = [&] { return rows_.where(row); };
+    JointTokens chosen = encode_joint(encoder_, ends, {texts.prompt, texts.chosen}, where);
+    example.rejected = encode_joint(encoder_, ends, {texts.prompt, texts.rejected}, where).ids;
     example.chosen = std::move(chosen.ids);
     example.num_prompt_tokens = chosen.num_prompt_tokens;
   } else {
-    example.chosen = encode_text(encoder_, config_, texts.prompt + texts.chosen);
-    example.rejected = encode_text(encoder_, config_, texts.prompt + texts.rejected);
+    example.chosen = encode_text(encoder_, ends, texts.prompt + texts.chosen);
+    example.rejected = encode_text(encoder_, ends, texts.prompt + texts.rejected);
   }
   return example;
 }

@@ -30,7 +30,7 @@ PromptDataset::PromptDataset(Rows rows, TextEncoder encoder, const DataConfig& c
 std::optional<PromptExample> PromptDataset::read(int64_t row_number) const {
   Row row = rows_.row(row_number);
   PromptExample example{row_number, row_number, reader_.text(row), {}, {}};
-  example.ids = encode_text(encoder_, config_, example.text);
+  example.ids = encode_text(encoder_, ends_of(config_), example.text);
   if (example.ids.empty()) row.fail(RowFault::empty_prompt, "a prompt without tokens");
   if (static_cast<int64_t>(example.ids.size()) > max_tokens_) return std::nullopt;
   example.row = row.take_json();

@@ -16,7 +16,7 @@ std::string PromptReader::prompt_field(const Row& row) const {
 }
 
 bool PromptReader::has_prompt(const Row& row) const {
-  return template_ || find_field(row, names_.prompt, {"text", "prompt", "messages", "conversations"}) != nullptr;
+  return template_ || first_field(row, names_.prompt, {"text", "prompt", "messages", "conversations"}) != nullptr;
 }
 
 std::string PromptReader::text(const Row& row) const {
@@ -83,27 +83,26 @@ PromptResponse PromptReader::dialogue(const Row& row, const Json& messages) cons
   return texts;
 }
 
-const Json* find_field(const Row& row, const std::optional<std::string>& name, std::initializer_list<const char*> usual) {
+const Json* first_field(const Row& row, const std::optional<std::string>& name, std::initializer_list<const char*> usual) {
   if (name) return row.find(*name);
   for (const char* field : usual)
     if (const Json* value = row.find(field)) return value;
   return nullptr;
 }
 
-TokenIds encode_text(const TextEncoder& encoder, const DataConfig& config, std::string_view text) {
+TokenIds encode_text(const TextEncoder& encoder, TextEnds ends, std::string_view text) {
   TokenIds ids = encoder.encode(text);
-  if (config.add_bos && (ids.empty() || ids.front() != encoder.bos_id())) ids.insert(ids.begin(), encoder.bos_id());
-  if (config.append_eod && !ids.empty()) ids.push_back(encoder.eos_id());
+  if (ends.bos && (ids.empty() || ids.front() != encoder.bos_id())) ids.insert(ids.begin(), encoder.bos_id());
+  if (ends.eos && !ids.empty()) ids.push_back(encoder.eos_id());
   return ids;
 }
 
-JointTokens encode_joint(const TextEncoder& encoder, const DataConfig& config, const PromptResponse& texts, std::string_view where) {
-  DataConfig prompt_config = config;
-  prompt_config.append_eod = false;
-  const TokenIds prompt = encode_text(encoder, prompt_config, texts.prompt);
-  JointTokens joint{encode_text(encoder, config, texts.prompt + texts.response), static_cast<int64_t>(prompt.size())};
+JointTokens encode_joint(const TextEncoder& encoder, TextEnds ends, const PromptResponse& texts,
+                         const std::function<std::string()>& where) {
+  const TokenIds prompt = encode_text(encoder, {.bos = ends.bos}, texts.prompt);
+  JointTokens joint{encode_text(encoder, ends, texts.prompt + texts.response), static_cast<int64_t>(prompt.size())};
   if (joint.ids.size() < prompt.size() || !std::equal(prompt.begin(), prompt.end(), joint.ids.begin()))
-    throw RowError(RowFault::bad_value, str(where,
+    throw RowError(RowFault::bad_value, str(where(),
                                             ": the prompt's tokens change when the answer follows; end the prompt or begin the answer at "
                                             "another place, for example with the blank at the front of the answer"));
   return joint;

@@ -1,6 +1,7 @@
 #pragma once
 // Prompts and answers of rows as text, whatever the layout: strings, messages, or a template over fields. Knows no tokenizer
 // but for the ids of the two together.
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,17 +45,25 @@ class PromptReader {
 };
 
 // The field of that name, or of the first of the usual ones that is there; null where there is none.
-[[nodiscard]] const Json* find_field(const Row& row, const std::optional<std::string>& name, std::initializer_list<const char*> usual);
+[[nodiscard]] const Json* first_field(const Row& row, const std::optional<std::string>& name, std::initializer_list<const char*> usual);
 
-// Prompt and answer as one text, with BOS and EOS as the configuration says.
+// What stands around a text's own ids.
+struct TextEnds {
+  bool bos = false;  // unless the text brings it along
+  bool eos = false;
+};
+[[nodiscard]] inline TextEnds ends_of(const DataConfig& config) { return {config.add_bos, config.append_eod}; }
+// Text without ids stays so, but for BOS.
+[[nodiscard]] TokenIds encode_text(const TextEncoder& encoder, TextEnds ends, std::string_view text);
+
+// Prompt and answer as one text.
 struct JointTokens {
   TokenIds ids;
   int64_t num_prompt_tokens = 0;
 };
-// UsageError unless the prompt's own ids are the first of the joint ones: otherwise nobody could say where the answer begins.
-[[nodiscard]] JointTokens encode_joint(const TextEncoder& encoder, const DataConfig& config, const PromptResponse& texts,
-                                       std::string_view where);
-// BOS where asked for and not there already, text, EOS where asked for.
-[[nodiscard]] TokenIds encode_text(const TextEncoder& encoder, const DataConfig& config, std::string_view text);
+// RowError unless the prompt's own ids are the first of the joint ones: otherwise nobody could say where the answer begins.
+// `where` is asked for file and line.
+[[nodiscard]] JointTokens encode_joint(const TextEncoder& encoder, TextEnds ends, const PromptResponse& texts,
+                                       const std::function<std::string()>& where);
 
 }  // namespace kedge

@@ -45,7 +45,7 @@ RegressionDataset::RegressionDataset(Rows rows, TextEncoder encoder, const DataC
 
 std::optional<RegressionExample> RegressionDataset::read(int64_t number) const {
   const Row row = rows_.row(number);
-  RegressionExample example{number, number, encode_text(encoder_, config_, reader_.text(row)),
+  RegressionExample example{number, number, encode_text(encoder_, ends_of(config_), reader_.text(row)),
                             read_labels(row, config_.names, num_attributes_)};
   if (example.ids.empty()) row.fail(RowFault::empty_prompt, "a text without tokens");
   if (static_cast<int64_t>(example.ids.size()) > config_.seq_length) return std::nullopt;

@@ -35,7 +35,7 @@ RowViewer prompts_viewer(const DataCheckOptions& options) {
   return [reader, options](const Rows& rows, int64_t example) {
     const Row row = rows.row(example);
     std::string text = reader->text(row);
-    TokenIds ids = encode_text(options.encoder, options.data, text);
+    TokenIds ids = encode_text(options.encoder, ends_of(options.data), text);
     if (options.kind == DataKind::regression) static_cast<void>(read_labels(row, options.data.names, options.num_attributes));
     if (ids.empty()) row.fail(RowFault::empty_prompt, "a prompt without tokens");
     return RowView{{{"text", read_only(std::move(ids))}}, std::move(text)};
@@ -75,11 +75,10 @@ RowViewer preference_viewer(const DataCheckOptions& options) {
     const PreferencePair pair =
         two_lines ? reader->read_lines(rows.row(example, 0), rows.row(example, 1)) : reader->read(rows.row(example));
     RowView view{{}, pair.prompt};
-    DataConfig prompt_config = options.data;
-    prompt_config.append_eod = false;
-    const TokenIds prompt = encode_text(options.encoder, prompt_config, pair.prompt);
+    const TextEnds ends = ends_of(options.data);
+    const TokenIds prompt = encode_text(options.encoder, {.bos = ends.bos}, pair.prompt);
     for (const auto& [name, answer] : {std::pair("chosen", &pair.chosen), std::pair("rejected", &pair.rejected)}) {
-      TokenIds ids = encode_text(options.encoder, options.data, pair.prompt + *answer);
+      TokenIds ids = encode_text(options.encoder, ends, pair.prompt + *answer);
       const int64_t num_prompt_tokens = two_lines ? 0 : num_common(prompt, ids);
       view.sides.emplace_back(name, masked_behind(std::move(ids), num_prompt_tokens));
     }
@@ -95,7 +94,7 @@ RowViewer kto_viewer(const DataCheckOptions& options) {
   const auto reader = std::make_shared<KtoReader>(options.data, options.chat);
   return [reader, options](const Rows& rows, int64_t example) {
     const KtoRow row = reader->read(rows.row(example));
-    JointTokens joint = encode_joint(options.encoder, options.data, row.texts, rows.where(example));
+    JointTokens joint = encode_joint(options.encoder, ends_of(options.data), row.texts, [&] { return rows.where(example); });
     return RowView{{{row.chosen ? "chosen" : "rejected", masked_behind(std::move(joint.ids), joint.num_prompt_tokens)}}, row.texts.prompt};
   };
 }

@@ -37,6 +37,11 @@ void take_away(TokenIds& ids, size_t count, TruncationSide side) {
 
 }  // namespace
 
+Rows open_sft_data(const SftFilesConfig& config, std::string_view key) {
+  check(!config.file_path.is_null(), key, ".file_path: not set; wants a file");
+  return Rows(parse_files(config.file_path, str(key, ".file_path")), 1);
+}
+
 void truncate_pieces(std::vector<TokenIds>& pieces, const std::vector<bool>& shortened, size_t excess, TruncationSide side) {
   const auto num_fields = static_cast<size_t>(std::count(shortened.begin(), shortened.end(), true));
   size_t left = excess, number = 0;

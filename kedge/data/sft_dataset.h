@@ -12,7 +12,10 @@
 
 namespace kedge {
 
-// What shortening a row took away.
+// The rows of `file_path`; `key` is where the section stands, "model.data.train_ds".
+[[nodiscard]] Rows open_sft_data(const SftFilesConfig& config, std::string_view key);
+
+// A row within its limit, and what that took away.
 struct TruncatedTokens {
   MaskedTokens tokens;
   bool truncated = false;

@@ -83,7 +83,7 @@ TEST(ChatPrompt, DefaultTokensGiveTheReferencesFormat) {
 
 RenderedChat rendered(const char* json, bool open) {
   const Json messages = Json::parse(json), row;
-  return chat_prompt_renderer(kTokens)({messages, row, open});
+  return chat_prompt_renderer(kTokens)({messages, row, open, true});
 }
 
 TEST(ChatPrompt, RendersMessagesWithCapitalisedRoles) {

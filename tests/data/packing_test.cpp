@@ -82,6 +82,18 @@ TEST(Packing, StoredPacksComeBack) {
             path.string() + ":1: a pack of 5 tokens; max_seq_length is 4");
 }
 
+TEST(Packing, AFileOfPacksFeedsTheVeryRowsItWasMadeOf) {
+  const TempFolder folder;
+  const auto get = [](int64_t row) { return kRows[static_cast<size_t>(row) % 2]; };
+  const PackingReport report = write_packs(5, get, {.pack_size = 6, .method = PackingMethod::first_fit_decreasing}, folder / "p.jsonl");
+  EXPECT_EQ(report.num_packs, 3);  // fed are 3, 2, 3, 2, 3 tokens: 3 + 3, 3 + 2, 2
+  EXPECT_DOUBLE_EQ(report.rows_per_pack(), 5.0 / 3);
+  const PackedDataset packs(Rows::of_file(folder / "p.jsonl"), 6);
+  EXPECT_EQ(shown(packs.get(0).tokens), "abcabc");
+  EXPECT_EQ(shown(packs.get(1).tokens), "abcxy");
+  EXPECT_EQ(shown(packs.get(2).tokens), "xy");
+}
+
 TEST(Packing, BrokenPacksAreRefused) {
   const TempFolder folder;
   const auto error = [&](const std::string& row) {

@@ -92,21 +92,21 @@ TEST_F(PromptReaderTest, ATemplateThatChangesThePromptIsRefused) {
 }
 
 TEST_F(PromptReaderTest, TextGetsBosAndEosOnlyWhereAsked) {
-  EXPECT_EQ(shown(encode_text(byte_encoder(), config_, "ab")), "ab");
+  EXPECT_EQ(shown(encode_text(byte_encoder(), ends_of(config_), "ab")), "ab");
   config_.add_bos = config_.append_eod = true;
-  EXPECT_EQ(shown(encode_text(byte_encoder(), config_, "ab")), "^ab$");
+  EXPECT_EQ(shown(encode_text(byte_encoder(), ends_of(config_), "ab")), "^ab$");
   TextEncoder with_bos = byte_encoder();
   with_bos.encode = [](std::string_view) { return TokenIds{testing::kToyBos, 'x'}; };
-  EXPECT_EQ(shown(encode_text(with_bos, config_, "x")), "^x$");  // never two
+  EXPECT_EQ(shown(encode_text(with_bos, ends_of(config_), "x")), "^x$");  // never two
 }
 
 TEST_F(PromptReaderTest, TheAnswerBeginsBehindThePromptsTokens) {
-  config_.add_bos = config_.append_eod = true;
-  const JointTokens joint = encode_joint(byte_encoder(), config_, {"ask", "say"}, "f:1");
+  const auto where = [] { return std::string("f:1"); };
+  const JointTokens joint = encode_joint(byte_encoder(), {.bos = true, .eos = true}, {"ask", "say"}, where);
   EXPECT_EQ(shown(joint.ids), "^asksay$");
   EXPECT_EQ(joint.num_prompt_tokens, 4);
   EXPECT_TRUE(error_of<RowError>([&] {
-                return encode_joint(merging_encoder(), config_, {"xa", "by"}, "f:1").num_prompt_tokens;
+                return encode_joint(merging_encoder(), {}, {"xa", "by"}, where).num_prompt_tokens;
               }).starts_with("f:1: the prompt's tokens change when the answer follows"));
 }
 

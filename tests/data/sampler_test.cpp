@@ -87,6 +87,21 @@ TEST(Sampler, SharesCoverEverythingOnce) {
   EXPECT_EQ(share_of(1, 0, 2), (Share{0, 0}));
 }
 
+// The shapes of the specification's vector: 21 rows, two rows a rank and two ranks.
+TEST(Sampler, APositionLeavesTheRestOfItsEpoch) {
+  for (const auto& [consumed, left] : {std::pair(0, 5), std::pair(8, 3), std::pair(20, 5)}) {
+    Sampler sampler(kOptions, "f");
+    sampler.seek(consumed);
+    const int64_t epoch = sampler.epoch();
+    EXPECT_EQ(epoch, consumed / 20);
+    for (int batch = 0; batch < left; ++batch) {
+      EXPECT_EQ(sampler.epoch(), epoch);
+      EXPECT_EQ(sampler.next().size(), 4U);
+    }
+    EXPECT_EQ(sampler.epoch(), epoch + 1);
+  }
+}
+
 TEST(Sampler, WithoutShuffleTheFilesOrderComesAgainEachEpoch) {
   Sampler sampler({.num_rows = 5, .batch_size = 2, .shuffle = false}, "f");
   EXPECT_EQ(take(sampler, 3), (std::vector<Batch>{{0, 1}, {2, 3}, {0, 1}}));

@@ -107,6 +107,14 @@ TEST_F(SftTest, TemplatesAndFieldsThatDoNotFitAreRefused) {
             (folder_ / "f.jsonl").string() + ":1: \"input\": wants a string, found a list");
 }
 
+TEST_F(SftTest, FilesMayBeBlended) {
+  config_.file_path = Json::Array{1, folder_.file("a.jsonl", kRow).string(), 1, folder_.file("b.jsonl", kRow).string()};
+  EXPECT_EQ(open_sft_data(config_, "model.data.train_ds").size(), 2);
+  config_.file_path = nullptr;
+  EXPECT_EQ(error_of([&] { return open_sft_data(config_, "model.data.train_ds").size(); }),
+            "model.data.train_ds.file_path: not set; wants a file");
+}
+
 TEST_F(SftTest, ARealInstructionFileLoads) {
   KEDGE_NEEDS_ASSET("preference/raschka-dpo/instruction-data.json");
   config_.prompt_template = "{instruction}\\n{input}\\n{output}";

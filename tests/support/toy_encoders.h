@@ -83,7 +83,7 @@ inline RenderedChat render_toy_chat(const ChatRequest& request) {
     chat.text += "<" + role + ":";
     const size_t begin = chat.text.size();
     chat.text += message.at("content", "message").as_text("content") + ">";
-    if (role == "assistant") chat.loss_spans.push_back({begin, chat.text.size()});
+    if (request.want_loss_spans && role == "assistant") chat.loss_spans.push_back({begin, chat.text.size()});
   }
   if (request.add_generation_prompt) chat.text += "<assistant:";
   return chat;
