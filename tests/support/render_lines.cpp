@@ -1,12 +1,13 @@
 // Renders one JSON line after another from standard input, for tests that compare with Python:
 //   {"template": ..., "context": {...}}                                       a Jinja template
 //   {"template": ..., "messages": [...], "tokens": {...}, "options": {...}}   a chat template
-// Each gives one line: {"text": ...} (chats also "generated": [[begin, end], ...]) or {"error": ...}.
+// Each gives one line: {"text": ...} or {"error": ...}. A chat also gives "generated": [[begin, end], ...] where the template has
+// generation blocks and, with "turns": true, "turns": [[message, begin, end], ...] or why there are none.
 #include <iostream>
 #include <string>
 
 #include "kedge/core/error.h"
-#include "kedge/data/chat_template.h"
+#include "kedge/data/chat_spans.h"
 
 namespace kedge {
 namespace {
@@ -41,6 +42,17 @@ Json render(const Json& line) {
     for (const ByteSpan& span : chat.render_generated(line.at("messages", "line"), options).generated)
       generated.push_back(Json::Array{static_cast<int64_t>(span.begin), static_cast<int64_t>(span.end)});
     result.set("generated", std::move(generated));
+  }
+  if (line.find("turns") != nullptr) {
+    try {
+      Json::Array turns;
+      for (const TurnSpan& turn : render_turns(chat, line.at("messages", "line"), options).turns)
+        turns.push_back(Json::Array{turn.message ? Json(static_cast<int64_t>(*turn.message)) : Json(),
+                                    static_cast<int64_t>(turn.bytes.begin), static_cast<int64_t>(turn.bytes.end)});
+      result.set("turns", std::move(turns));
+    } catch (const UsageError& error) {
+      result.set("turns", error.what());
+    }
   }
   return result;
 }
