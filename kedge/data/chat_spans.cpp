@@ -51,11 +51,15 @@ class TurnFinder {
 
   // A template that ends with the header of a new turn whether asked or not hides where a turn ends.
   void check_ending(size_t last_assistant) const {
-    const auto plain = render_first(last_assistant + 1, false), prompted = render_first(last_assistant + 1, true);
-    Json::Array longer(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(last_assistant) + 1);
+    const Json::Array shorter = first(last_assistant + 1);
+    Json::Array longer = shorter;
     longer.push_back(Json(Json::Object{{"role", "user"}, {"content", "x"}}));
-    const auto continued = render(longer, false);
-    check(!plain || !prompted || !continued || *prompted != *plain || starts_with(*continued, *plain),
+    const auto plain = render(shorter, false), prompted = render(shorter, true), continued = render(longer, false);
+    if (!plain || !prompted || !continued || *prompted != *plain || starts_with(*continued, *plain)) return;
+    const auto behind = content_end(*plain, shorter, last_assistant, false),
+               behind_longer = content_end(*continued, longer, last_assistant, false);
+    check(behind && behind_longer &&
+              starts_with(std::string_view(*continued).substr(*behind_longer), std::string_view(*plain).substr(*behind)),
           "the chat template ends with the header of a new turn even without a generation prompt, so the end of a turn cannot be found; ",
           "mark turns with {% generation %} ... {% endgeneration %} in the template");
   }
@@ -70,11 +74,11 @@ class TurnFinder {
   }
 
  private:
-  // The first `count` messages; nothing where the template refuses them.
-  [[nodiscard]] std::optional<std::string> render_first(size_t count, bool prompt) const {
-    return render({messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count)}, prompt);
+  [[nodiscard]] Json::Array first(size_t count) const {
+    return {messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count)};
   }
 
+  // Nothing where the template refuses these messages.
   [[nodiscard]] std::optional<std::string> render(const Json::Array& messages, bool prompt) const {
     if (messages.empty()) return std::nullopt;
     ChatOptions options = options_;
@@ -86,9 +90,8 @@ class TurnFinder {
     }
   }
 
-  // The first `count` messages with a mark in the content of one.
-  [[nodiscard]] std::optional<std::string> render_marked(size_t count, size_t message, size_t offset, bool prompt) const {
-    Json::Array messages(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count));
+  // The messages with a mark in the content of one; nothing where that has no text.
+  [[nodiscard]] std::optional<std::string> render_marked(Json::Array messages, size_t message, size_t offset, bool prompt) const {
     const Json* content = messages[message].find("content");
     if (content == nullptr || !content->is_text() || py_strip(content->as_text(kWhere)).empty()) return std::nullopt;
     std::string said = content->as_text(kWhere);
@@ -97,9 +100,9 @@ class TurnFinder {
     return render(messages, prompt);
   }
 
-  // Where the content of a message ends in `plain`, the first `count` messages rendered.
-  [[nodiscard]] std::optional<size_t> content_end(std::string_view plain, size_t count, size_t message, bool prompt) const {
-    const auto marked = render_marked(count, message, std::string::npos, prompt);
+  // Where the content of a message ends in `plain`, which is `messages` rendered.
+  [[nodiscard]] std::optional<size_t> content_end(std::string_view plain, const Json::Array& messages, size_t message, bool prompt) const {
+    const auto marked = render_marked(messages, message, std::string::npos, prompt);
     if (!marked) return std::nullopt;
     const size_t at = common_prefix(plain, *marked);
     const std::string_view rest = std::string_view(*marked).substr(at);
@@ -111,13 +114,13 @@ class TurnFinder {
 
   // The turn begins behind the prompt for it.
   [[nodiscard]] std::optional<size_t> find_begin(size_t message) const {
-    const auto asked = render_first(message, true);
+    const auto asked = render(first(message), true);
     if (asked && starts_with(text_, *asked)) return asked->size();
     // What stands before may be written otherwise once the conversation goes on: reasoning gone from earlier turns, the system
     // text or the tools moved to the last question. Then what follows the content of the message before must be the same.
     if (asked) {
-      const auto behind_asked = content_end(*asked, message, message - 1, true);
-      const auto behind = content_end(text_, messages_.size(), message - 1, false);
+      const auto behind_asked = content_end(*asked, first(message), message - 1, true);
+      const auto behind = content_end(text_, messages_, message - 1, false);
       if (behind && behind_asked) {
         const std::string_view header = std::string_view(*asked).substr(*behind_asked);
         if (starts_with(std::string_view(text_).substr(*behind), header)) return *behind + header.size();
@@ -129,7 +132,7 @@ class TurnFinder {
   // Where the content of a message begins, or what is left of it without its reasoning; as long as no reasoning stands before.
   [[nodiscard]] std::optional<size_t> content_begin(size_t message) const {
     for (const size_t offset : {size_t{0}, inline_thought(messages_[message]).size()}) {
-      const auto marked = render_marked(messages_.size(), message, offset, false);
+      const auto marked = render_marked(messages_, message, offset, false);
       const size_t at = marked ? common_prefix(text_, *marked) : 0;
       if (marked && starts_with(std::string_view(*marked).substr(at), kMark) && !thought_before(message, at)) return at;
     }
@@ -149,18 +152,18 @@ class TurnFinder {
 
   // The turn ends where the conversation up to it ends.
   [[nodiscard]] std::optional<size_t> find_end(size_t message, size_t begin) const {
-    const auto last = render_first(message + 1, false);
+    const auto last = render(first(message + 1), false);
     if (!last) return std::nullopt;
     if (starts_with(text_, *last)) return last->size();
     const std::string_view text = text_;
-    const auto asked = render_first(message, true);
+    const auto asked = render(first(message), true);
     if (asked && starts_with(*last, *asked)) {
       const std::string_view turn = std::string_view(*last).substr(asked->size());
       if (starts_with(text.substr(begin), turn)) return begin + turn.size();
     }
     // The turn itself is written otherwise when it is not the last: look at what follows its content.
-    const auto behind_last = content_end(*last, message + 1, message, false);
-    const auto behind = content_end(text_, messages_.size(), message, false);
+    const auto behind_last = content_end(*last, first(message + 1), message, false);
+    const auto behind = content_end(text_, messages_, message, false);
     if (!behind || !behind_last) return std::nullopt;
     const std::string_view closing = std::string_view(*last).substr(*behind_last), rest = text.substr(*behind);
     if (starts_with(rest, closing)) return *behind + closing.size();

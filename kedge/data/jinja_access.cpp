@@ -116,16 +116,14 @@ std::optional<Value> number_attribute(const Value& value, std::string_view name)
   return std::nullopt;
 }
 
-// Every object has attributes like __class__, all of them out of bounds.
-bool is_hidden(std::string_view name) { return name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__"; }
-
 // What Python's getattr would find, made safe; nothing when it would raise AttributeError.
 std::optional<Value> find_attribute(const Value& value, std::string_view name) {
   if (value.is(Kind::space)) {
     const Value* found = value.space().find(name);
     return found == nullptr ? std::nullopt : std::optional(*found);
   }
-  if (is_hidden(name)) return unsafe_attribute(value, name);
+  // Every object has attributes like __class__, all of them out of bounds.
+  if (name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__") return unsafe_attribute(value, name);
   switch (value.kind()) {
     case Kind::text:
       if (!has_text_method(name)) return std::nullopt;
@@ -169,14 +167,14 @@ std::optional<Value> find_item(const Value& value, const Value& key) {
 }  // namespace
 
 Value get_attribute(const Value& value, std::string_view name) {
-  if (value.is_undefined() && !is_hidden(name)) fail_undefined(value);
+  if (value.is_undefined()) fail_undefined(value);
   if (auto found = find_attribute(value, name)) {
     if (value.is(Kind::dict) && found->is_undefined() && name.front() == '_')  // a key may look like a hidden attribute
-      if (const Value* item = value.dict()->find(name)) return *item;
+      if (const Value* item = value.dict()->find_text(name)) return *item;
     return *found;
   }
   if (value.is(Kind::dict))
-    if (const Value* item = value.dict()->find(name)) return *item;
+    if (const Value* item = value.dict()->find_text(name)) return *item;
   return no_attribute(value, name);
 }
 

@@ -57,7 +57,7 @@ class ExpressionParser {
   };
 
  private:
-  static constexpr size_t kMaxNesting = 60;
+  static constexpr size_t kMaxNesting = 200;
   static constexpr size_t kMaxDepth = 300;
 
   ExprPtr make(Expr::Type type, size_t line, std::vector<ExprPtr> children) const;

@@ -20,12 +20,14 @@ namespace kedge::jinja {
 namespace {
 
 // Text stays as it is, safe or not; anything else becomes its str().
-Value soft_text(const Value& value) { return value.is_text() ? value : Value(to_text(value)); }
+Value soft_text(const Value& value) {
+  Meter::step_characters(value.is_text() ? value.bytes().size() : 0);
+  return value.is_text() ? value : Value(to_text(value));
+}
 
 Value changed(const Value& value, const Arguments& arguments, std::string (*change)(std::string_view)) {
   static_cast<void>(Bound("filter", arguments, {}));
   const Value text = soft_text(value);
-  Meter::step_bytes(text.bytes().size());
   return {change(text.bytes()), text.text().safe};
 }
 
@@ -129,6 +131,7 @@ Value center(const Value& value, const Arguments& arguments) {
 Value wordcount(const Value& value, const Arguments& arguments) {
   static_cast<void>(Bound("wordcount", arguments, {}));
   const std::string text = to_text(value);
+  Meter::step_characters(text.size());
   int64_t words = 0;
   bool inside = false;
   for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(utf8_length(rest))) {

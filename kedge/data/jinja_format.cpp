@@ -336,7 +336,7 @@ class BraceFormatter {
     }
     if (mapping_ != nullptr) {
       if (!mapping_->is(Kind::dict)) fail("format_map() argument must be a mapping");
-      if (const Value* found = mapping_->dict()->find(name)) return *found;
+      if (const Value* found = mapping_->dict()->find_text(name)) return *found;
     }
     for (const auto& [key, value] : arguments_.named)
       if (key == name) return value;
@@ -377,7 +377,7 @@ class PrintfFormatter {
       const size_t close = text.find(')');
       if (close == std::string_view::npos) fail("incomplete format key");
       if (!values_.is(Kind::dict)) fail("format requires a mapping");
-      keyed = values_.dict()->find(text.substr(1, close - 1));
+      keyed = values_.dict()->find_text(text.substr(1, close - 1));
       if (keyed == nullptr) fail("KeyError: ", repr_text(text.substr(1, close - 1)));
       text.remove_prefix(close + 1);
     }

@@ -187,6 +187,7 @@ class JsonWriter {
   void write_text(std::string_view text) {
     std::string quoted = "\"";
     Meter::room_for(text.size());
+    Meter::step_characters(text.size());
     while (!text.empty()) {
       const size_t length = utf8_length(text);
       write_character(quoted, utf8_decode(text), text.substr(0, length));
@@ -236,7 +237,7 @@ std::string repr_text(std::string_view text) {
   const char quote = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"' : '\'';
   std::string out(1, quote);
   Meter::room_for(text.size());
-  Meter::step_bytes(text.size());
+  Meter::step_characters(text.size());
   while (!text.empty()) {
     const char32_t c = utf8_decode(text);
     const size_t length = utf8_length(text);

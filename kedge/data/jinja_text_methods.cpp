@@ -385,7 +385,7 @@ bool has_text_method(std::string_view name) { return methods().count(name) > 0; 
 std::optional<Value> call_text_method(const Value& self, std::string_view name, const Arguments& arguments) {
   const auto method = methods().find(name);
   if (method == methods().end()) return std::nullopt;
-  Meter::step_bytes(self.bytes().size());
+  Meter::step_characters(self.bytes().size());
   return method->second(self, arguments);
 }
 

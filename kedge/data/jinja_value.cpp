@@ -132,7 +132,7 @@ const Value* Dict::find(const Value& key) const {
   return found == items.end() ? nullptr : &found->second;
 }
 
-const Value* Dict::find(std::string_view key) const {
+const Value* Dict::find_text(std::string_view key) const {
   if (!index_.empty()) {
     const auto found = index_.find("s" + std::string(key));
     return found == index_.end() ? nullptr : &items[found->second].second;
@@ -301,6 +301,7 @@ std::string hash_key(const Value& value) {
     for (const Value& item : value.items()) {
       const std::string inner = hash_key(item);
       Meter::room_for(key.size() + inner.size());
+      Meter::step_bytes(inner.size());
       key += str(inner.size(), ":", inner);
     }
     return key;

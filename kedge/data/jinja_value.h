@@ -44,7 +44,8 @@ class Meter {
   Meter& operator=(const Meter&) = delete;
 
   static void step(size_t count = 1);
-  static void step_bytes(size_t bytes) { step(1 + bytes / 16); }
+  static void step_bytes(size_t bytes) { step(1 + bytes / 16); }      // copied or compared
+  static void step_characters(size_t bytes) { step(1 + bytes / 4); }  // looked at one by one
   // Before something of that size is made.
   static void room_for(size_t bytes);
   // Memory in use, until it is released.
@@ -203,7 +204,7 @@ struct Sequence {
 struct Dict {
   explicit Dict(std::vector<std::pair<Value, Value>> pairs);  // of equal keys the last value counts, at the first one's place
   [[nodiscard]] const Value* find(const Value& key) const;    // a Fault when the key cannot be one
-  [[nodiscard]] const Value* find(std::string_view key) const;
+  [[nodiscard]] const Value* find_text(std::string_view key) const;
 
   std::vector<std::pair<Value, Value>> items;
   size_t depth = 1;

@@ -86,6 +86,10 @@ void append_mapped(std::string& out, char32_t c, const Expansions& expands, cons
 }
 
 void append_upper(std::string& out, char32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c >= 'a' && c <= 'z' ? c - 0x20 : c);
+    return;
+  }
   static const Runs moves(tables::kToUpper, true);
   static const Expansions expands = expansions_of(tables::kUpperExpands);
   append_mapped(out, c, expands, moves);
@@ -117,10 +121,15 @@ void append_lower(std::string& out, std::u32string_view text, size_t at) {
   static const Runs moves(tables::kToLower, true);
   static const Expansions expands = expansions_of(tables::kLowerExpands);
   constexpr char32_t kCapitalSigma = 0x3A3, kFinalSigma = 0x3C2;
-  if (text[at] == kCapitalSigma && ends_word(text, at)) {
+  const char32_t c = text[at];
+  if (c < 0x80) {
+    out += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 0x20 : c);
+    return;
+  }
+  if (c == kCapitalSigma && ends_word(text, at)) {
     utf8_append(out, kFinalSigma);
   } else {
-    append_mapped(out, text[at], expands, moves);
+    append_mapped(out, c, expands, moves);
   }
 }
 
@@ -169,6 +178,7 @@ bool py_is_numeric(char32_t c) {
 bool py_is_alnum(char32_t c) { return py_is_alpha(c) || py_is_numeric(c); }
 
 bool py_is_printable(char32_t c) {
+  if (c < 0x80) return c >= 0x20 && c < 0x7F;
   static const Runs runs(tables::kPrintable, false);
   return runs.find(c) != nullptr;
 }

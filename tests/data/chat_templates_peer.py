@@ -3,7 +3,8 @@
 
     chat_templates_peer.py RENDER_LINES TEMPLATE_OR_FOLDER ...
 
-A template is a .jinja file or a tokenizer_config.json that holds one; of a folder, every .jinja file in it.
+A template is a .jinja file or a tokenizer_config.json that holds one; of a folder, every .jinja file in it. One that is not there is
+left out with a word.
 """
 import contextlib
 import datetime
@@ -50,7 +51,9 @@ def by_transformers(template, messages, options):
 
 def templates(paths):
     for path in map(pathlib.Path, paths):
-        if path.is_dir():
+        if not path.exists():
+            print("left out:", path, "is not there")
+        elif path.is_dir():
             for file in sorted(path.rglob("*.jinja")):
                 yield str(file.relative_to(path)), file.read_text(encoding="utf-8")
         elif path.suffix == ".json":
@@ -68,16 +71,21 @@ def main():
     answers = subprocess.run([program], input=lines, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
     assert len(answers) == len(cases), f"{len(cases)} cases, {len(answers)} answers"
     wrong = texts = 0
+    silent = {name for name, *_ in cases}  # templates that have given no text so far
     for (name, template, chat, messages, options), answer in zip(cases, answers):
         ours = json.loads(answer)
         text, spans, error = by_transformers(template, messages, options)
-        texts += text is not None
+        if text is not None:
+            texts += 1
+            silent.discard(name)
         if ours.get("text") != text or (text is not None and "generated" in ours and ours["generated"] != spans):
             wrong += 1
             if wrong <= 50:
                 print(f"{name}, {chat}\n  transformers: {text!r} {spans or ''} {error or ''}\n  ours:         {ours.get('text')!r} {ours.get('generated', '')} {ours.get('error', '')}")
     print(f"{len({name for name, *_ in cases})} templates, {len(cases)} renderings, {texts} give text, {wrong} differ")
-    return 1 if wrong or not texts else 0
+    if silent:
+        print("no text at all from", ", ".join(sorted(silent)))
+    return 1 if wrong or silent or not cases else 0
 
 
 if __name__ == "__main__":
