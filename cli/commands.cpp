@@ -30,6 +30,8 @@ std::string overview(std::span<const Command> commands) {
          "  kedge doctor                       is this machine ready, and what is missing\n"
          "  kedge config metrics               every key with its default and meaning\n"
          "  kedge config metrics --yaml        the same as a file to start from\n"
+         "  kedge tokenize --model DIR --text 'Hello there'\n"
+         "  kedge data check prompts.jsonl --as prompts --model DIR\n"
          "\n"
          "kedge COMMAND --help tells more; kedge --version says what this is.\n"
          "Exit codes: 0 done, 1 something failed, 2 the input was wrong.\n";

@@ -20,6 +20,10 @@ struct Command {
 
 int run_doctor(const Arguments& arguments);
 std::string doctor_flags();
+int run_data(const Arguments& arguments);
+std::string data_flags();
+int run_tokenize(const Arguments& arguments);
+std::string tokenize_flags();
 int run_config(const Arguments& arguments);
 std::string config_flags();
 

@@ -15,6 +15,15 @@ namespace {
 using kedge::cli::Command;
 
 constexpr std::array kCommands = {
+    Command{"tokenize", "Text and data", "text to token ids and back, one JSON line each way",
+            "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"
+            "  echo '{\"text\": \"hello\"}' | kedge tokenize --model DIR        {\"ids\": [...]}\n"
+            "  echo '{\"ids\": [1, 2]}'     | kedge tokenize --model DIR        {\"text\": ...}",
+            kedge::cli::run_tokenize, kedge::cli::tokenize_flags},
+    Command{"data", "Text and data", "look at a data file as the model will see it; prepare raw data",
+            "kedge data check FILE [SECOND] --model DIR [--as prompts|sft|chat|preference|kto|regression] [flags]\n"
+            "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE",
+            kedge::cli::run_data, kedge::cli::data_flags},
     Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
             kedge::cli::run_config, kedge::cli::config_flags},
     Command{"doctor", "Look and check", "this machine: devices, libraries, limits; what is missing and how to install it",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The program as a user meets it: exit codes, help, nearest names. commands_test.sh KEDGE
 set -uo pipefail
-kedge=$1
+kedge=$(realpath "$1")
 failures=0
 # expect EXIT_CODE PATTERN ARGUMENT...: both streams together must match the pattern (grep -E).
 expect() {

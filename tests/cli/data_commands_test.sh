@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# kedge tokenize and kedge data as a user meets them, with a tokenizer of a few letters. data_commands_test.sh KEDGE
+set -uo pipefail
+kedge=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+mkdir model
+cat >model/tokenizer.json <<'JSON'
+{"version": "1.0", "added_tokens": [{"id": 6, "content": "<eos>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+ "normalized": false}], "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "Fuse"},
+ "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, " ": 2, "c": 3, "ab": 4, "\n": 5}, "merges": ["a b"]}}
+JSON
+echo '{"eos_token": "<eos>"}' >model/tokenizer_config.json
+printf '{"text": "ab c"}\n{"text": "c a"}\n{"text": "ab c"}\n{"text": 3}\nbroken\n' >prompts.jsonl
+printf '{"text": "c a"}\n{"text": "c c c"}\n' >other.jsonl
+printf '{"chosen": "\\n\\nHuman: a\\n\\nAssistant: b", "rejected": "\\n\\nHuman: a\\n\\nAssistant: c"}\n' >hh.jsonl
+printf '{"chosen": "\\n\\nHuman: a\\n\\nAssistant: b", "rejected": "\\n\\nHuman: b\\n\\nAssistant: c"}\n' >>hh.jsonl
+
+failures=0
+# expect EXIT_CODE PATTERN COMMAND...: both streams together must match the pattern (grep -E).
+expect() {
+  local code=$1 pattern=$2 out status
+  shift 2
+  out=$("$@" 2>&1)
+  status=$?
+  if [ "$status" != "$code" ] || ! grep -qE -- "$pattern" <<<"$out"; then
+    printf 'FAILED: %s\nwanted exit %s and /%s/, found exit %s and:\n%s\n' "$*" "$code" "$pattern" "$status" "$out"
+    failures=$((failures + 1))
+  fi
+}
+piped() { printf '%s' "$1" | "$kedge" tokenize --model model; }
+
+expect 0 '^\{"ids": \[4, 2, 3\]\}$' "$kedge" tokenize --model model --text 'ab c'
+expect 0 '"pieces": \["ab", " ", "c"\]' "$kedge" tokenize --model model --text 'ab c' --pieces
+expect 0 '^\{"ids": \[4, 6\]\}$' piped '{"text": "ab<eos>"}'
+expect 0 '^\{"text": "ab c"\}$' piped '{"ids": [4, 2, 3]}'
+expect 2 'standard input:2: ids: id 99 is outside the vocabulary of 7' piped $'{"ids": [4]}\n{"ids": [99]}'
+expect 2 'standard input:1: wants an object with "text" or with "ids"' piped '{"txt": "a"}'
+expect 2 'standard input:1:3: not valid JSON' piped '{"'
+expect 2 'missing --model' "$kedge" tokenize --text a
+expect 2 'nowhere' "$kedge" tokenize --model nowhere --text a
+
+expect 0 'prompts.jsonl:4' "$kedge" data check prompts.jsonl --as prompts --model model
+expect 0 'prompts.jsonl:5' "$kedge" data check prompts.jsonl --as prompts --model model
+expect 0 '^1 of 2 prompts of other.jsonl stand in prompts.jsonl too, the first at other.jsonl:1$' "$kedge" data check prompts.jsonl other.jsonl --model model
+expect 2 'wants prompts . sft . chat' "$kedge" data check prompts.jsonl --as stories --model model
+expect 2 'none.jsonl: cannot be read: No such file' "$kedge" data check none.jsonl --model model
+expect 2 'nearest: check' "$kedge" data chek
+expect 0 '2' "$kedge" data prepare hh hh.jsonl --comparisons c.jsonl --prompts p.jsonl
+expect 0 '^2$' bash -c 'wc -l < c.jsonl'
+expect 0 '^1$' bash -c 'wc -l < p.jsonl'
+expect 0 '^\{"text": "\\n\\nHuman: a\\n\\nAssistant:"\}$' cat p.jsonl
+[ "$failures" = 0 ] && echo "all as expected"
+exit "$((failures > 0))"
