@@ -100,7 +100,7 @@ class Lexer {
     line_starts_ = at_ > 0 && text_[at_ - 1] == '\n';
   }
 
-  // Where "%}" with its sign stands at or after `from`; the place of the sign if there is one.
+  // The first place at or after `from` that is no white space.
   [[nodiscard]] size_t skip_blanks(size_t from) const { return text_.size() - py_lstrip(text_.substr(from)).size(); }
 
   void skip_comment(size_t open) {

@@ -378,7 +378,7 @@ class Resolver {
       fail_at(expr->line, str("No filter named '", expr->name, "'."));
     if (expr->type == Expr::Type::test && !soft && !has_test(expr->name)) fail_at(expr->line, str("No test named '", expr->name, "'."));
     const bool inside = soft || expr->type == Expr::Type::conditional;
-    for_each_child(*expr, [&](const Expr& child) { resolve(const_cast<Expr*>(&child), symbols, inside); });
+    for_each_child(*expr, [&](Expr& child) { resolve(&child, symbols, inside); });
   }
 
   [[noreturn]] void fail_at(size_t line, std::string_view message) const { throw UsageError(str(name_, ":", line, ": ", message)); }

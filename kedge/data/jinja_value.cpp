@@ -108,8 +108,8 @@ Dict::Dict(std::vector<std::pair<Value, Value>> pairs) : charge_(sizeof(Dict) + 
   for (auto& pair : pairs) {
     Meter::step();
     deepest = std::max({deepest, pair.first.depth(), pair.second.depth()});
-    if (const Value* old = find(pair.first)) {
-      *const_cast<Value*>(old) = std::move(pair.second);  // still under construction
+    if (const auto old = index_of(pair.first)) {
+      items[*old].second = std::move(pair.second);
       continue;
     }
     items.push_back(std::move(pair));
@@ -122,14 +122,19 @@ Dict::Dict(std::vector<std::pair<Value, Value>> pairs) : charge_(sizeof(Dict) + 
   depth = depth_above(deepest);
 }
 
-const Value* Dict::find(const Value& key) const {
-  std::string hashed = hash_key(key);
+std::optional<size_t> Dict::index_of(const Value& key) const {
+  const std::string hashed = hash_key(key);
   if (!index_.empty()) {
     const auto found = index_.find(hashed);
-    return found == index_.end() ? nullptr : &items[found->second].second;
+    return found == index_.end() ? std::nullopt : std::optional(found->second);
   }
   const auto found = std::find_if(items.begin(), items.end(), [&](const auto& pair) { return equal(pair.first, key); });
-  return found == items.end() ? nullptr : &found->second;
+  return found == items.end() ? std::nullopt : std::optional(static_cast<size_t>(found - items.begin()));
+}
+
+const Value* Dict::find(const Value& key) const {
+  const auto index = index_of(key);
+  return index ? &items[*index].second : nullptr;
 }
 
 const Value* Dict::find_text(std::string_view key) const {
@@ -158,10 +163,11 @@ const Value* Namespace::find(std::string_view name) const {
 }
 
 void Namespace::set(std::string_view name, Value value) {
-  if (const Value* old = find(name)) {
-    *const_cast<Value*>(old) = std::move(value);
-  } else {
+  const auto old = std::find_if(attributes.begin(), attributes.end(), [&](const auto& pair) { return pair.first == name; });
+  if (old == attributes.end()) {
     attributes.emplace_back(std::string(name), std::move(value));
+  } else {
+    old->second = std::move(value);
   }
 }
 

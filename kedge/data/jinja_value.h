@@ -210,6 +210,8 @@ struct Dict {
   size_t depth = 1;
 
  private:
+  [[nodiscard]] std::optional<size_t> index_of(const Value& key) const;
+
   std::unordered_map<std::string, size_t> index_;  // by hash_key; only for dicts too large to look through
   Charge charge_;
 };

@@ -113,7 +113,7 @@ class TensorBoard(unittest.TestCase):
         for reader in (read(self.path("texts")), read_as_the_program_does(self.path("texts"))):
             wanted = [(step, f"# step {step}\n\n奖励: *{step}*") for step in range(300)]
             self.assertEqual(texts(reader, "config"), wanted)
-            self.assertEqual(texts(reader, "broken"), [(5, "cut in a character: \ufffd\ufffd")])
+            self.assertEqual(texts(reader, "broken"), [(5, "cut in a character: \ufffd")])
             self.assertEqual(reader.SummaryMetadata("config").plugin_data.plugin_name, "text")
 
     def test_a_sample_table_shows_the_text_as_it_is(self):
