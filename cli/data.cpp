@@ -1,12 +1,13 @@
 #include <cstdio>
 
-#include "cli/commands.h"
 #include "kedge/core/error.h"
 #include "kedge/core/nearest.h"
 #include "kedge/data/data_report.h"
 #include "kedge/data/hh.h"
 #include "kedge/data/model_chat.h"
 #include "kedge/data/tokenizer.h"
+
+#include "cli/commands.h"
 
 namespace kedge::cli {
 namespace {
@@ -49,8 +50,8 @@ int run_check(const Arguments& arguments) {
   if (options.second) {
     const DataReport other = check_data(*options.second, options.check);
     const PromptOverlap overlap = prompt_overlap(options.file, *options.second, options.check);
-    text += str("\n", to_text(other), "\n", overlap.num_shared, " of ", overlap.num_prompts, " prompts of ", *options.second, " stand in ", options.file,
-                " too", overlap.num_shared > 0 ? ", the first at " + overlap.first : "", "\n");
+    text += str("\n", to_text(other), "\n", overlap.num_shared, " of ", overlap.num_prompts, " prompts of ", *options.second, " stand in ",
+                options.file, " too", overlap.num_shared > 0 ? ", the first at " + overlap.first : "", "\n");
     json = Json(Json::Object{{"first", std::move(json)}, {"second", to_json(other)}, {"num_shared_prompts", overlap.num_shared}});
   }
   print(options.json ? json.dump() + "\n" : text);
@@ -79,7 +80,8 @@ int run_data(const Arguments& arguments) {
   const Arguments rest(arguments.begin() + 1, arguments.end());
   if (arguments[0] == "check") return run_check(rest);
   if (arguments[0] == "prepare") return run_prepare(rest);
-  throw UsageError(str("kedge data: wants check or prepare, found \"", arguments[0], "\"", nearest_hint(arguments[0], {"check", "prepare"})));
+  throw UsageError(
+      str("kedge data: wants check or prepare, found \"", arguments[0], "\"", nearest_hint(arguments[0], {"check", "prepare"})));
 }
 
 }  // namespace kedge::cli

@@ -1,9 +1,10 @@
 #include <cstdio>
 
-#include "cli/commands.h"
-#include "cli/json_lines.h"
 #include "kedge/core/error.h"
 #include "kedge/data/tokenizer.h"
+
+#include "cli/commands.h"
+#include "cli/json_lines.h"
 
 namespace kedge::cli {
 namespace {
