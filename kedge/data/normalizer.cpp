@@ -108,6 +108,8 @@ Normalizer::Result Normalizer::apply(std::string_view text) const {
   for (const Step& step : steps_) {
     if (result.text.empty()) break;
     std::visit([&](const auto& known) { run(known, result); }, step);
+    check(result.text.size() <= longest_rewriting(text.size()), "the tokenizer's normalizer makes ", result.text.size(), " bytes out of ",
+          text.size());
   }
   return result;
 }

@@ -1,5 +1,7 @@
 #include "kedge/data/post_processor.h"
 
+#include <algorithm>
+
 #include "kedge/core/error.h"
 
 namespace kedge {
@@ -63,6 +65,8 @@ void PostProcessor::add_template(const Json& json, const std::string& where) {
     for (const Json& id : ids.as_array(there + ".ids")) part.ids.push_back(id_of(id, there + ".ids"));
     made.push_back(std::move(part));
   }
+  const auto num_texts = std::count_if(made.begin(), made.end(), [](const Part& part) { return part.is_text; });
+  check(num_texts == 1, where, ".single: wants the text once, found it ", num_texts, " times");
   templates_.push_back(std::move(made));
 }
 

@@ -221,7 +221,12 @@ void PreTokenizer::leave_bytes() { std::get<ByteLevel>(steps_.back()).spell_byte
 void PreTokenizer::apply(PreTokenized& pieces) const {
   pieces.words.clear();
   if (!pieces.text.empty()) pieces.words.push_back({0, pieces.text.size()});
-  for (const Step& step : steps_) std::visit([&](const auto& known) { run(known, pieces); }, step);
+  const size_t num_bytes = pieces.text.size();
+  for (const Step& step : steps_) {
+    std::visit([&](const auto& known) { run(known, pieces); }, step);
+    check(pieces.text.size() <= longest_rewriting(num_bytes), "the tokenizer's pre-tokenizer makes ", pieces.text.size(), " bytes out of ",
+          num_bytes);
+  }
 }
 
 void PreTokenizer::run(const ByteLevel& step, PreTokenized& pieces) {

@@ -57,6 +57,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kLongNam
 // Scripts gain characters too; these are Han's since Unicode 14.
 const std::vector<CodeRange> kLateHan = {{0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}};
 
+const CodeSet kHexDigits({{'0', '9'}, {'A', 'F'}, {'a', 'f'}});
+
 class Translator {
  public:
   Translator(std::string_view expression, std::string_view where, const PropertyLookup& pcre2_set)
@@ -205,27 +207,11 @@ class Translator {
   }
 
   std::string escape() {
-    const size_t start = at_;
-    at_ += 1;
-    const char32_t code = take_char();
-    switch (code) {
-      case 'A':
-        return "\\A";
-      case 'z':
-        return "\\z";
-      case 'Z':
-        return "\\Z";
-      case 'R':
-        return "\\R";
-      case 'b':
-        return str("(?:(?<=", word(), ")(?!", word(), ")|(?<!", word(), ")(?=", word(), "))");
-      case 'B':
-        return str("(?:(?<=", word(), ")(?=", word(), ")|(?<!", word(), ")(?!", word(), "))");
-      default:
-        break;
-    }
-    at_ = start;
-    if (auto part = class_escape()) return "[" + part->text + "]";
+    for (const char* same : {"\\A", "\\z", "\\Z", "\\R"})
+      if (take(same)) return same;
+    if (take("\\b")) return str("(?:(?<=", word(), ")(?!", word(), ")|(?<!", word(), ")(?=", word(), "))");
+    if (take("\\B")) return str("(?:(?<=", word(), ")(?=", word(), ")|(?<!", word(), ")(?!", word(), "))");
+    if (const auto part = class_escape()) return part->set.empty() ? "(?!)" : "[" + part->text + "]";
     return literal(literal_escape());
   }
 
@@ -233,37 +219,17 @@ class Translator {
 
   // \s, \p{L} and their like, in or out of brackets; nothing when the escape is a single character.
   std::optional<ClassPart> class_escape() {
-    const size_t start = at_;
-    at_ += 1;
-    const char32_t code = take_char();
-    ClassPart part;
-    switch (code) {
-      case 's':
-      case 'S':
-        part = explicit_part(CodeSet::spaces());
-        break;
-      case 'd':
-      case 'D':
-        part = property("Nd");
-        break;
-      case 'w':
-      case 'W':
-        part = word_part();
-        break;
-      case 'h':
-      case 'H':
-        part = explicit_part(CodeSet({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}));
-        break;
-      case 'p':
-      case 'P':
-        part = named_property();
-        break;
-      default:
-        at_ = start;
-        return std::nullopt;
-    }
-    if (code >= 'A' && code <= 'Z') part = explicit_part(part.set.complement());
-    return part;
+    const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    const bool negated = letter >= 'A' && letter <= 'Z';
+    const char kind = negated ? static_cast<char>(letter - 'A' + 'a') : letter;
+    if (std::string_view("sdwhp").find(kind) == std::string_view::npos) return std::nullopt;
+    at_ += 2;
+    const ClassPart part = kind == 's'   ? explicit_part(CodeSet::spaces())
+                           : kind == 'd' ? property("Nd")
+                           : kind == 'w' ? word_part()
+                           : kind == 'h' ? explicit_part(kHexDigits)
+                                         : named_property();
+    return negated ? explicit_part(part.set.complement()) : part;
   }
 
   ClassPart named_property() {
@@ -329,28 +295,11 @@ class Translator {
   char32_t literal_escape() {
     at_ += 1;
     const char32_t code = take_char();
-    switch (code) {
-      case 'n':
-        return '\n';
-      case 'r':
-        return '\r';
-      case 't':
-        return '\t';
-      case 'f':
-        return '\f';
-      case 'v':
-        return '\v';
-      case 'a':
-        return '\a';
-      case 'e':
-        return 0x1B;
-      case 'x':
-        return next_is("{") ? hex_in_braces() : hex(1, 2);
-      case 'u':
-        return hex(4, 4);
-      default:
-        break;
-    }
+    if (code == 'x') return next_is("{") ? hex_in_braces() : hex(1, 2);
+    if (code == 'u') return hex(4, 4);
+    static constexpr std::string_view kLetters = "nrtfvae", kMeant = "\n\r\t\f\v\a\x1B";
+    if (const size_t found = code < 0x80 ? kLetters.find(static_cast<char>(code)) : std::string_view::npos; found != std::string_view::npos)
+      return static_cast<unsigned char>(kMeant[found]);
     if (code < 0x80 && std::isalnum(static_cast<int>(code)) != 0) refuse(str("\\", static_cast<char>(code)));
     return code;
   }
@@ -422,7 +371,7 @@ class Translator {
     if (take("[:space:]")) return explicit_part(CodeSet::spaces());
     if (take("[:digit:]")) return property("Nd");
     if (take("[:word:]")) return word_part();
-    if (take("[:xdigit:]")) return explicit_part(CodeSet({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}));
+    if (take("[:xdigit:]")) return explicit_part(kHexDigits);
     if (take("[:ascii:]")) return explicit_part(CodeSet({{0, 0x7F}}));
     if (!take("[:punct:]")) refuse(text_.substr(at_, text_.substr(at_).find(']') + 1));
     ClassPart marks = property("P");

@@ -59,6 +59,14 @@ TEST(Normalizer, SaysWhetherTheStartIsStillTheStart) {
   EXPECT_FALSE(run(R"({"type": "Replace", "pattern": {"String": " "}, "content": ""})", " a").keeps_start);
 }
 
+TEST(Normalizer, RefusesToFillTheMemory) {
+  Json::Array doubling;
+  for (int i = 0; i < 60; ++i) doubling.push_back(parse(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})"));
+  const Json json(Json::Object{{"type", "Sequence"}, {"normalizers", std::move(doubling)}});
+  EXPECT_EQ(testing::error_of([&] { return Normalizer(&json, "here").apply("a"); }),
+            "the tokenizer's normalizer makes 2097152 bytes out of 1");
+}
+
 TEST(Normalizer, NamesWhatItLacks) {
   const auto error = [](std::string_view json) { return testing::error_of([&] { return run(json, ""); }); };
   EXPECT_EQ(error(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "BertNormalizer"}]})"),

@@ -51,6 +51,9 @@ TEST(PostProcessor, NamesWhatIsWrong) {
             "here.single[0].Sequence.id: a template for one text cannot hold \"B\"");
   EXPECT_EQ(error(R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x"}}], "special_tokens": {}})"),
             "here.special_tokens: no \"x\" field");
+  EXPECT_EQ(
+      error(R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}], "special_tokens": {}})"),
+      "here.single: wants the text once, found it 2 times");
   EXPECT_EQ(error(R"({"type": "BertProcessing", "sep": ["s", -1], "cls": ["c", 8]})"), "here.sep[1]: -1 is not a token id");
 }
 

@@ -92,6 +92,18 @@ TEST(PreTokenizer, WithoutOneTheTextIsOneWord) {
   EXPECT_THAT(words("null", ""), ElementsAre());
 }
 
+TEST(PreTokenizer, RefusesToFillTheMemory) {
+  Json::Array spelling;
+  for (int i = 0; i < 60; ++i) spelling.push_back(parse(R"({"type": "ByteLevel", "add_prefix_space": false, "use_regex": false})"));
+  const Json json(Json::Object{{"type", "Sequence"}, {"pretokenizers", std::move(spelling)}});
+  EXPECT_THAT(testing::error_of([&] {
+                PreTokenized pieces{"\u00E9", {}, true};
+                PreTokenizer(&json, "here").apply(pieces);
+                return 0;
+              }),
+              ::testing::MatchesRegex("the tokenizer's pre-tokenizer makes [0-9]+ bytes out of 2"));
+}
+
 TEST(PreTokenizer, NamesWhatItLacks) {
   const auto error = [](std::string_view json) { return testing::error_of([&] { return words(json, ""); }); };
   EXPECT_EQ(error(R"({"type": "Sequence", "pretokenizers": [{"type": "UnicodeScripts"}]})"),
