@@ -2,8 +2,8 @@
 
 find_program(KEDGE_CCACHE ccache)
 if(KEDGE_CCACHE)
-  # The sloppiness lets ccache work with precompiled headers, whose time stamps it would otherwise compare.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${KEDGE_CCACHE}")
+  # The sloppiness lets ccache work with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${KEDGE_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${KEDGE_CCACHE}")
 endif()
 find_program(KEDGE_MOLD mold)

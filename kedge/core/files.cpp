@@ -144,25 +144,31 @@ void AppendFile::sync() {
 }
 
 MappedFile::MappedFile(const Path& path) : path_(path) {
-  const Descriptor file(open_for_reading(path));
+  Descriptor file(open_for_reading(path));
   size_ = size_of(file.get(), path);
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapped == MAP_FAILED) throw Error(str(path.string(), ": cannot be mapped: ", reason()));
   data_ = static_cast<const char*>(mapped);
+  fd_ = file.release();
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      fd_(std::exchange(other.fd_, -1)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(fd_, other.fd_);
   return *this;
 }
 
@@ -171,6 +177,19 @@ void MappedFile::drop_pages(size_t begin, size_t end) const {
   begin = (begin + page - 1) / page * page;
   end = end >= size_ ? size_ : end / page * page;
   if (begin < end) ::madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);  // only a hint: a failure costs memory alone
+}
+
+std::string MappedFile::read(size_t begin, size_t end) const {
+  ensure(begin <= end && end <= size_, path_.string(), ": bytes ", begin, " to ", end, " of ", size_);
+  std::string bytes(end - begin, '\0');
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(begin + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(str(path_.string(), ": cannot be read: ", reason()));
+    if (count == 0) throw Error(str(path_.string(), ": was ", size_, " bytes long and is shorter now; did something write to it?"));
+    done += static_cast<size_t>(count);
+  }
+  return bytes;
 }
 
 }  // namespace kedge

@@ -70,11 +70,15 @@ class MappedFile {
   // Gives the memory behind these bytes back to the system; they are read from the file again when touched, so other
   // threads may read meanwhile. Only whole pages inside the range go.
   void drop_pages(size_t begin, size_t end) const;
+  // A copy of these bytes, read past the mapping: no page of it becomes resident, which for short pieces in random order is
+  // also several times faster. A file that was cut short meanwhile is an Error.
+  [[nodiscard]] std::string read(size_t begin, size_t end) const;
 
  private:
   Path path_;
   const char* data_ = nullptr;
   size_t size_ = 0;
+  int fd_ = -1;
 };
 
 }  // namespace kedge

@@ -1,19 +1,14 @@
 #pragma once
 // The seam to chat templates: a function from messages to text. chat_prompt.h makes one from the reference's special tokens;
 // a model folder's own template is another.
-#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "kedge/core/json.h"
+#include "kedge/data/text_span.h"
 
 namespace kedge {
-
-struct TextSpan {
-  size_t begin = 0, end = 0;  // bytes
-  friend bool operator==(const TextSpan&, const TextSpan&) = default;
-};
 
 struct RenderedChat {
   std::string text;

@@ -7,8 +7,6 @@ namespace kedge {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr size_t kWindowBytes = size_t{64} << 10U;  // what the kernel maps around a touched byte
-constexpr size_t kMaxTouchedBytes = size_t{64} << 20U;
 
 MappedFile map(const Path& path) {
   MappedFile mapped(path);
@@ -49,26 +47,26 @@ void Row::fail_type(std::string_view what, std::string_view wanted, const Json& 
   fail(RowFault::wrong_type, str(what, ": wants ", wanted, ", found ", name_of(found.kind())));
 }
 
-JsonlFile::JsonlFile(const Path& path) : path_(path), mapped_(map(path)), text_(mapped_.text()) {
-  if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+JsonlFile::JsonlFile(const Path& path)
+    : path_(path), mapped_(map(path)), start_(mapped_.text().starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0) {
   size_t dropped = 0;
-  index_ = JsonlIndex::build(text_, path_.string(), [&](size_t scanned) {
-    mapped_.drop_pages(dropped, scanned);
-    dropped = scanned;
+  index_ = JsonlIndex::build(mapped_.text().substr(start_), path_.string(), [&](size_t scanned) {
+    mapped_.drop_pages(dropped, start_ + scanned);
+    dropped = start_ + scanned;
   });
   mapped_.drop_pages(0, mapped_.size());
   check(size() > 0, path_.string(), ": no rows; wants JSON Lines (an object a line) or a JSON list of objects");
 }
 
-std::string_view JsonlFile::bytes(int64_t row) const {
+std::string JsonlFile::bytes(int64_t row) const {
   ensure(row >= 0 && row < size(), path_.string(), ": row ", row, " of ", size());
-  const std::string_view bytes = index_.row(text_, row);
-  count_touched(bytes);
-  return bytes;
+  const TextSpan span = index_.span(row);
+  return mapped_.read(start_ + span.begin, start_ + span.end);
 }
 
 Row JsonlFile::row(int64_t row) const {
-  const std::string_view text = bytes(row);
+  const std::string whole = bytes(row);
+  const std::string_view text = index_.trim(whole, row);
   if (text.empty()) throw RowError(RowFault::empty_line, str(where(row), ": an empty line"));
   Json json;
   try {
@@ -82,15 +80,10 @@ Row JsonlFile::row(int64_t row) const {
 
 std::string JsonlFile::where(int64_t row) const { return str(path_.string(), ":", line(row)); }
 
-// Reading rows in any order would in time map the whole file into memory. Counts what the kernel maps around each row and
-// gives everything back when that is much.
-void JsonlFile::count_touched(std::string_view bytes) const {
-  const size_t window = static_cast<size_t>(bytes.data() - mapped_.text().data()) / kWindowBytes + 1;
-  const bool same = last_window_.exchange(window, std::memory_order_relaxed) == window;
-  const size_t cost = bytes.size() + (same ? 0 : kWindowBytes);
-  if (touched_bytes_.fetch_add(cost, std::memory_order_relaxed) + cost < kMaxTouchedBytes) return;
-  touched_bytes_.store(0, std::memory_order_relaxed);
-  mapped_.drop_pages(0, mapped_.size());
+int64_t JsonlFile::line(int64_t row) const {
+  const int64_t line = index_.line(mapped_.text().substr(start_), row);
+  if (index_.layout() == JsonlIndex::Layout::list) mapped_.drop_pages(0, mapped_.size());  // lines were counted in the text
+  return line;
 }
 
 }  // namespace kedge

@@ -1,7 +1,6 @@
 #pragma once
-// The rows of a JSON Lines file (or of a file that is one JSON list), read in place: the file is mapped, only an index of its
-// rows is kept, and pages that were read are given back. gzip is unpacked first. Safe to use from several threads.
-#include <atomic>
+// The rows of a JSON Lines file (or of a file that is one JSON list), read in place: the file is mapped to find its rows, only
+// the index of them is kept, and a row is read when it is asked for. gzip is unpacked first. Safe to use from several threads.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -50,20 +49,16 @@ class JsonlFile {
   [[nodiscard]] int64_t size() const { return index_.size(); }
   [[nodiscard]] const Path& path() const { return path_; }
   [[nodiscard]] Row row(int64_t row) const;
-  // The row's bytes as they stand in the file; valid as long as this object.
-  [[nodiscard]] std::string_view bytes(int64_t row) const;
+  // The row's bytes as they stand in the file.
+  [[nodiscard]] std::string bytes(int64_t row) const;
   [[nodiscard]] std::string where(int64_t row) const;
-  [[nodiscard]] int64_t line(int64_t row) const { return index_.line(text_, row); }
+  [[nodiscard]] int64_t line(int64_t row) const;
 
  private:
-  void count_touched(std::string_view bytes) const;
-
   Path path_;
   MappedFile mapped_;
-  std::string_view text_;  // without a byte-order mark
+  size_t start_;  // behind a byte-order mark
   JsonlIndex index_;
-  mutable std::atomic<size_t> touched_bytes_ = 0;  // since pages were last given back
-  mutable std::atomic<size_t> last_window_ = 0;
 };
 
 }  // namespace kedge

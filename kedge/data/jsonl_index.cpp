@@ -115,12 +115,14 @@ void JsonlIndex::scan_list(Scan& scan) {
   check(scan.skip_blanks(at + 1) >= text.size(), scan.origin, ":", scan.line, ": text after the end of the list");
 }
 
-std::string_view JsonlIndex::row(std::string_view text, int64_t row) const {
+TextSpan JsonlIndex::span(int64_t row) const {
   const auto at = static_cast<size_t>(row);
-  const size_t start = start_of(at);
-  const bool last = at + 1 == offsets_.size();
-  std::string_view found = trimmed(text.substr(start, (last ? end_ : start_of(at + 1)) - start));
-  if (layout_ == Layout::list && !last && found.ends_with(',')) found = trimmed(found.substr(0, found.size() - 1));
+  return {start_of(at), at + 1 == offsets_.size() ? end_ : start_of(at + 1)};
+}
+
+std::string_view JsonlIndex::trim(std::string_view bytes, int64_t row) const {
+  std::string_view found = trimmed(bytes);
+  if (layout_ == Layout::list && row + 1 < size() && found.ends_with(',')) found = trimmed(found.substr(0, found.size() - 1));
   return found;
 }
 

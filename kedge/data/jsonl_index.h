@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kedge/data/text_span.h"
+
 namespace kedge {
 
 class JsonlIndex {
@@ -23,9 +25,11 @@ class JsonlIndex {
 
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
   [[nodiscard]] Layout layout() const { return layout_; }
-  // The row without blanks, line end and comma around it. `text` is what the index was built of.
-  [[nodiscard]] std::string_view row(std::string_view text, int64_t row) const;
-  // The line the row begins on, from 1.
+  // Where the row stands, with what follows it up to the next: blanks, line end, comma.
+  [[nodiscard]] TextSpan span(int64_t row) const;
+  // The row itself, of the bytes of its span.
+  [[nodiscard]] std::string_view trim(std::string_view bytes, int64_t row) const;
+  // The line the row begins on, from 1. `text` is what the index was built of.
   [[nodiscard]] int64_t line(std::string_view text, int64_t row) const;
 
  private:

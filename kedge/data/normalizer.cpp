@@ -40,6 +40,12 @@ void filter(std::string_view text, std::string& out, bool& first_kept, Keep&& ke
 
 }  // namespace
 
+std::string one_char(const Json& json, const std::string& where) {
+  const std::string& text = json.as_text(where);
+  check(!text.empty() && utf8_length(text) == text.size(), where, ": wants one character, found \"", text, "\"");
+  return text;
+}
+
 TextPattern::TextPattern(const Json& pattern, const std::string& where) {
   if (const Json* text = pattern.find("String")) {
     literal_ = text->as_text(where + ".String");

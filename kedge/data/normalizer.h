@@ -17,6 +17,9 @@ namespace kedge {
 // More than any honest file makes out of a text: steps that double it, one after another, would fill the memory.
 inline size_t longest_rewriting(size_t num_bytes) { return num_bytes * 64 + (size_t{1} << 20U); }
 
+// A string of exactly one character; another is a UsageError that opens with `where`.
+[[nodiscard]] std::string one_char(const Json& json, const std::string& where);
+
 // A pattern of the Replace and Split steps: plain text, or an expression.
 class TextPattern {
  public:

@@ -92,6 +92,14 @@ void split_words(PreTokenized& pieces, SplitBehavior behavior, Cut&& cut) {
   pieces.words = std::move(words);
 }
 
+void scan_words(PreTokenized& pieces, SplitScanner scan) {
+  std::vector<WordSpan> words;
+  words.reserve(pieces.text.size() / 4 + 1);
+  for (const WordSpan& word : pieces.words)
+    scan(std::string_view(pieces.text).substr(word.start, word.end - word.start), word.start, words);
+  pieces.words = std::move(words);
+}
+
 // Writes every word anew by spell(index, text of the word, out).
 template <typename Spell>
 void rewrite_words(PreTokenized& pieces, Spell&& spell) {
@@ -123,12 +131,6 @@ bool is_number(char32_t code, char32_t) {
 bool is_space(char32_t code, char32_t) { return char_table().is_space(code); }
 bool is_punctuation(char32_t code, char32_t) { return char_table().is_punctuation(code); }
 bool is_delimiter(char32_t code, char32_t delimiter) { return code == delimiter; }
-
-std::string one_char(const Json& json, const std::string& where) {
-  const std::string& text = json.as_text(where);
-  check(!text.empty() && utf8_length(text) == text.size(), where, ": wants one character, found \"", text, "\"");
-  return text;
-}
 
 }  // namespace
 
@@ -239,11 +241,7 @@ void PreTokenizer::run(const ByteLevel& step, PreTokenized& pieces) {
   }
   if (step.use_regex) {
     static const SplitScanner kScan = find_split_scanner(kGpt2Expression);
-    std::vector<WordSpan> words;
-    words.reserve(pieces.text.size() / 4 + 1);
-    for (const WordSpan& word : pieces.words)
-      kScan(std::string_view(pieces.text).substr(word.start, word.end - word.start), word.start, words);
-    pieces.words = std::move(words);
+    scan_words(pieces, kScan);
   }
   if (step.spell_bytes) rewrite_words(pieces, [](size_t, std::string_view word, std::string& out) { append_byte_level(out, word); });
 }
@@ -266,14 +264,7 @@ void PreTokenizer::run(const Metaspace& step, PreTokenized& pieces) {
 }
 
 void PreTokenizer::run(const PatternSplit& step, PreTokenized& pieces) {
-  if (step.scanner != nullptr) {
-    std::vector<WordSpan> words;
-    words.reserve(pieces.text.size() / 4 + 1);
-    for (const WordSpan& word : pieces.words)
-      step.scanner(std::string_view(pieces.text).substr(word.start, word.end - word.start), word.start, words);
-    pieces.words = std::move(words);
-    return;
-  }
+  if (step.scanner != nullptr) return scan_words(pieces, step.scanner);
   split_words(pieces, step.behavior, [&](std::string_view text, Parts& parts) {
     size_t done = 0;
     step.pattern.for_each_match(text, [&](size_t start, size_t end) { add_match(parts, done, start, end); });

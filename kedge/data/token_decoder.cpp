@@ -234,12 +234,6 @@ class StageChain : public DecodeState {
   Sink sink_;
 };
 
-std::string one_char(const Json& json, const std::string& where) {
-  const std::string& text = json.as_text(where);
-  check(!text.empty() && utf8_length(text) == text.size(), where, ": wants one character, found \"", text, "\"");
-  return text;
-}
-
 }  // namespace
 
 TokenDecoder::TokenDecoder(const Json* json, const std::string& where) {

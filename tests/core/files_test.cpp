@@ -105,6 +105,19 @@ TEST(Files, MapsAFileInPlace) {
   EXPECT_EQ(MappedFile(folder.file("empty", "")).size(), 0U);
 }
 
+TEST(Files, BytesMayBeReadPastTheMapping) {
+  const TempFolder folder;
+  const auto path = folder.file("m.bin", "hello");
+  MappedFile first(path);
+  const MappedFile mapped = std::move(first);
+  EXPECT_EQ(mapped.read(1, 4), "ell");
+  EXPECT_EQ(mapped.read(5, 5), "");
+  EXPECT_THROW(static_cast<void>(mapped.read(1, 6)), Bug);
+  std::filesystem::resize_file(path, 3);
+  EXPECT_EQ(error_of<Error>([&] { return mapped.read(1, 5); }),
+            path.string() + ": was 5 bytes long and is shorter now; did something write to it?");
+}
+
 TEST(Files, ErrorsNameThePath) {
   const TempFolder folder;
   const std::string missing = (folder / "none").string();

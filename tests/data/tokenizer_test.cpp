@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "kedge/data/byte_tokenizer.h"
 
 #include "tests/support/assets.h"
@@ -37,6 +39,26 @@ TEST(Tokenizer, DecodesToBytesAndToText) {
   EXPECT_EQ(tokenizer->decode_text(TokenIds{'a', 0xE2, 0x82, 'b'}), "a\uFFFDb");
   EXPECT_EQ(testing::error_of([&] { return tokenizer->decode(TokenIds{300}); }),
             "cannot decode: 300 is not an id of this vocabulary of 259");
+}
+
+// Many short words, so that the threads' word caches fill, and each thread in another order.
+TEST(Tokenizer, SeveralThreadsGetTheSameIds) {
+  const auto tokenizer = testing::toy_bpe();
+  std::vector<std::string> texts;
+  for (int i = 0; i < 2000; ++i) texts.push_back(str(i % 7 == 0 ? "abc<|end|>" : "ab", " a", std::string(i % 40, 'c'), " ab abc", i % 3));
+  std::vector<TokenIds> wanted;
+  for (const auto& text : texts) wanted.push_back(testing::toy_bpe().encode(text));
+  std::vector<std::vector<TokenIds>> found(4, std::vector<TokenIds>(texts.size()));
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < found.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (size_t i = 0; i < texts.size(); ++i) {
+        const size_t row = (i * 7 + t * 500) % texts.size();
+        found[t][row] = tokenizer.encode(texts[row]);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& ids : found) EXPECT_EQ(ids, wanted);
 }
 
 TEST(LoadTokenizer, TokenizerJsonDecidesWhichSpecialTokensTextGets) {
