@@ -53,9 +53,7 @@ void BpeModel::find_cuts() {
     return;
   // What stands for an unknown character must be there, or its neighbours would meet, and must not merge: its text is another.
   const TokenId unk = options_.unk_token ? vocab_.find(*options_.unk_token).value_or(kNoId) : kNoId;
-  const auto stands_in = [&](TokenId id) {
-    return id == unk || (options_.byte_fallback && byte_of_token(vocab_.token(id)));
-  };
+  const auto stands_in = [&](TokenId id) { return id == unk || (options_.byte_fallback && byte_of_token(vocab_.token(id))); };
   if (unk == kNoId || std::any_of(merge_list_.begin(), merge_list_.end(),
                                   [&](const auto& merge) { return stands_in(merge.left) || stands_in(merge.right); }))
     return;
