@@ -1,0 +1,65 @@
+#include "kedge/model/adapted_linear.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/mm.h>
+
+#include "kedge/core/random.h"
+#include "kedge/model/ops.h"
+
+namespace kedge {
+namespace {
+
+// 1 / (1 - dropout) where an output is kept, 0 where it is dropped.
+Tensor dropout_mask(const Tensor& like, const AdapterView& adapter, uint64_t seed) {
+  Tensor mask = at::empty(like.sizes(), at::kFloat);
+  float* out = mask.mutable_data_ptr<float>();
+  const Random random(seed, Random::stream_of({0xD50, adapter.place}));
+  const auto kept = static_cast<float>(1 / (1 - adapter.dropout));
+  at::parallel_for(0, mask.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = random.uniform(static_cast<uint64_t>(i)) < adapter.dropout ? 0.0F : kept;
+  });
+  return mask.to(like.options());
+}
+
+bool drops(const AdapterView& adapter, DropoutSeed seed) { return seed && adapter.dropout > 0; }
+
+// Of B's outputs.
+Tensor output_gradient(const Tensor& dy, const AdapterView& adapter, DropoutSeed seed) {
+  Tensor gradient = dy.narrow(1, adapter.row, adapter.rows) * adapter.scale;
+  if (drops(adapter, seed)) gradient.mul_(dropout_mask(gradient, adapter, *seed));
+  return gradient;
+}
+
+}  // namespace
+
+Tensor adapted_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside) {
+  Tensor y = linear(x, view.weight, view.bias, beside);
+  if (view.adapters == nullptr) return y;
+  for (const AdapterView& adapter : *view.adapters) {
+    Tensor delta = at::mm(at::mm(x, adapter.a.t()), adapter.b.t());
+    if (drops(adapter, seed)) delta.mul_(dropout_mask(delta, adapter, *seed));
+    y.narrow(1, adapter.row, adapter.rows).add_(delta, adapter.scale);
+  }
+  return y;
+}
+
+Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed) {
+  Tensor dx = at::mm(dy, view.weight);
+  if (view.adapters == nullptr) return dx;
+  for (const AdapterView& adapter : *view.adapters) dx.addmm_(at::mm(output_gradient(dy, adapter, seed), adapter.b), adapter.a);
+  return dx;
+}
+
+void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed) {
+  add_weight_gradient(view.weight_gradient, dy, x);
+  add_bias_gradient(view.bias_gradient, dy);
+  if (view.adapters == nullptr) return;
+  for (const AdapterView& adapter : *view.adapters) {
+    if (!adapter.a_gradient.defined()) continue;
+    const Tensor doutput = output_gradient(dy, adapter, seed);
+    add_weight_gradient(adapter.b_gradient, doutput, at::mm(x, adapter.a.t()));
+    add_weight_gradient(adapter.a_gradient, at::mm(doutput, adapter.b), x);
+  }
+}
+
+}  // namespace kedge

@@ -1,0 +1,28 @@
+#pragma once
+// A linear layer with its adapters, forward and backward, as the decoder's layers use it.
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kedge/core/tensor.h"
+#include "kedge/model/adapters.h"
+
+namespace kedge {
+
+struct LinearView {
+  Tensor weight, bias;  // bias may be undefined
+  Tensor weight_gradient, bias_gradient;
+  const std::vector<AdapterView>* adapters = nullptr;  // may be null
+};
+
+// Set in training passes where adapters drop outputs: the draws are a function of it, so the backward draws the same again.
+using DropoutSeed = std::optional<uint64_t>;
+
+// x [rows, in] to [rows, out], plus `beside` where defined.
+[[nodiscard]] Tensor adapted_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside = {});
+// The gradient of x.
+[[nodiscard]] Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed);
+// Adds the gradients of weights and adapters to their buffers.
+void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed);
+
+}  // namespace kedge

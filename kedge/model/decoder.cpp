@@ -1,0 +1,132 @@
+#include "kedge/model/decoder.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <utility>
+
+#include "kedge/core/autograd.h"
+#include "kedge/core/error.h"
+
+namespace kedge {
+
+// What a recorded pass keeps for its backward.
+struct Decoder::Tape : torch::CustomClassHolder {
+  Tape(const Decoder& decoder_of, const PackedBatch& batch_of, const PassOptions& options_of)
+      : decoder(decoder_of), batch(batch_of), options(options_of) {}
+
+  [[nodiscard]] PassContext context() const {
+    return {batch, rotation.cos.defined() ? &rotation : nullptr, options.dropout_seed};
+  }
+
+  const Decoder& decoder;
+  PackedBatch batch;
+  PassOptions options;
+  Rotation rotation;
+  std::vector<LayerState> layers;
+  Tensor last;  // the last layer's output
+  Normed norm;
+};
+
+class Decoder::Pass : public torch::autograd::Function<Pass> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& /*anchor*/, const c10::intrusive_ptr<Tape>& tape) {
+    context->saved_data["tape"] = c10::IValue::make_capsule(tape);
+    return tape->decoder.forward(*tape, true);
+  }
+  static torch::autograd::variable_list backward(AutogradContext* context, const torch::autograd::variable_list& gradients) {
+    const auto capsule = context->saved_data["tape"].toCapsule();
+    auto& tape = static_cast<Tape&>(*capsule);
+    ensure(tape.last.defined(), "a pass goes backward once");
+    tape.decoder.backward(tape, gradients[0].contiguous());
+    return {Tensor(), Tensor()};
+  }
+};
+
+Decoder::Decoder(const ModelConfig& config, const ModelParameters& places, const Parameters& parameters, const Adapters* adapters)
+    : config_(config),
+      places_(places),
+      parameters_(parameters),
+      adapters_(adapters),
+      rotary_(config, parameters.options().device),
+      anchor_(at::zeros({1}, at::TensorOptions(parameters.options().device)).requires_grad_(true)) {}
+
+bool Decoder::trains() const {
+  return parameters_.options().trainable || (adapters_ != nullptr && adapters_->enabled() && adapters_->parameters().options().trainable);
+}
+
+LayerView Decoder::layer(size_t index) const {
+  const LayerParameters& at = places_.layers[index];
+  const auto value = [&](int place) { return place < 0 ? Tensor() : parameters_.value(place); };
+  const auto gradient = [&](int place) { return place < 0 ? Tensor() : parameters_.gradient(place); };
+  const auto norm_of = [&](int weight, int bias, NormKind kind) {
+    return NormWeights{value(weight), value(bias), gradient(weight), gradient(bias), kind, config_.norm_eps};
+  };
+  const auto linear_of = [&](int weight, int bias) {
+    return LinearView{value(weight), value(bias), gradient(weight), gradient(bias), adapters_ == nullptr ? nullptr : &adapters_->on(weight)};
+  };
+  return {norm_of(at.norm1, at.norm1_bias, config_.norm),
+          norm_of(at.norm2, at.norm2_bias, config_.norm),
+          norm_of(at.q_norm, -1, NormKind::rms),
+          norm_of(at.k_norm, -1, NormKind::rms),
+          linear_of(at.qkv, at.qkv_bias),
+          linear_of(at.out, at.out_bias),
+          linear_of(at.gate_up, at.gate_up_bias),
+          linear_of(at.down, at.down_bias),
+          {config_.num_heads, config_.num_kv_heads, config_.head_dim, config_.windows[index]},
+          {config_.activation, config_.gated}};
+}
+
+Tensor Decoder::embed(const PackedBatch& batch) const {
+  Tensor x = parameters_.value(places_.embedding).index_select(0, batch.ids);
+  if (places_.positions >= 0) x.add_(parameters_.value(places_.positions).index_select(0, batch.positions));
+  return x;
+}
+
+Tensor Decoder::forward(Tape& tape, bool keep) const {
+  if (!config_.learned_positions) tape.rotation = rotary_.rotation(tape.batch);
+  const PassContext context = tape.context();
+  Tensor x = embed(tape.batch);
+  if (keep) tape.layers.resize(static_cast<size_t>(config_.num_layers));
+  for (size_t i = 0; i < static_cast<size_t>(config_.num_layers); ++i) {
+    if (keep && tape.options.checkpoint) tape.layers[i].x = x;
+    x = layer_forward(layer(i), context, x, keep && !tape.options.checkpoint ? &tape.layers[i] : nullptr);
+  }
+  const NormWeights weights{parameters_.value(places_.norm), places_.norm_bias < 0 ? Tensor() : parameters_.value(places_.norm_bias), {}, {},
+                            config_.norm, config_.norm_eps};
+  Normed normed = norm(x, weights);
+  Tensor out = std::exchange(normed.out, Tensor());
+  if (keep) tape.last = std::move(x), tape.norm = std::move(normed);
+  return out;
+}
+
+void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
+  const auto bias = [&](auto&& of) { return places_.norm_bias < 0 ? Tensor() : of(places_.norm_bias); };
+  const NormWeights weights{parameters_.value(places_.norm),
+                            bias([&](int place) { return parameters_.value(place); }),
+                            parameters_.gradient(places_.norm),
+                            bias([&](int place) { return parameters_.gradient(place); }),
+                            config_.norm,
+                            config_.norm_eps};
+  Tensor dx = norm_backward(dhidden, tape.last, tape.norm, weights, {});
+  tape.last.reset(), tape.norm = {};
+  const PassContext context = tape.context();
+  const bool wants_embedding = parameters_.options().trainable;
+  for (size_t i = tape.layers.size(); i-- > 0;) {
+    const LayerView view = layer(i);
+    LayerState& state = tape.layers[i];
+    if (tape.options.checkpoint) static_cast<void>(layer_forward(view, context, Tensor(state.x), &state));
+    dx = layer_backward(view, context, dx, state, i > 0 || wants_embedding);
+  }
+  if (!wants_embedding) return;
+  add_rows_(parameters_.gradient(places_.embedding), tape.batch.ids, dx);
+  if (places_.positions >= 0) add_rows_(parameters_.gradient(places_.positions), tape.batch.positions, dx);
+}
+
+Tensor Decoder::hidden(const PackedBatch& batch, const PassOptions& options) const {
+  auto tape = c10::make_intrusive<Tape>(*this, batch, options);
+  if (at::GradMode::is_enabled() && trains()) return Pass::apply(anchor_, tape);
+  const NoGrad no_grad;
+  return forward(*tape, false);
+}
+
+}  // namespace kedge

@@ -1,0 +1,49 @@
+#pragma once
+// The decoder of every family: token ids to hidden states, differentiable. One function for training, policy and reference
+// log-probabilities, rewards and values. Knows no heads.
+#include <memory>
+#include <vector>
+
+#include "kedge/core/tensor.h"
+#include "kedge/model/adapters.h"
+#include "kedge/model/decoder_layer.h"
+#include "kedge/model/model_config.h"
+#include "kedge/model/packed_batch.h"
+#include "kedge/model/parameters.h"
+#include "kedge/model/rotary.h"
+
+namespace kedge {
+
+struct PassOptions {
+  bool checkpoint = false;   // keep only every layer's input and compute the rest twice
+  DropoutSeed dropout_seed;  // set: a training pass in which adapters drop outputs
+};
+
+// Not thread-safe. What it is made of must outlive it; `adapters` may be null.
+class Decoder {
+ public:
+  Decoder(const ModelConfig& config, const ModelParameters& places, const Parameters& parameters, const Adapters* adapters);
+
+  // [tokens, hidden], after the last norm. With gradients switched on and something to train, backward through it adds to the
+  // parameters' gradient buffers.
+  [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const;
+
+ private:
+  struct Tape;
+  class Pass;
+
+  [[nodiscard]] Tensor embed(const PackedBatch& batch) const;
+  [[nodiscard]] Tensor forward(Tape& tape, bool keep) const;
+  void backward(Tape& tape, const Tensor& dhidden) const;
+  [[nodiscard]] LayerView layer(size_t index) const;
+  [[nodiscard]] bool trains() const;
+
+  const ModelConfig& config_;
+  const ModelParameters& places_;
+  const Parameters& parameters_;
+  const Adapters* adapters_;
+  mutable RotaryTable rotary_;
+  Tensor anchor_;  // requires gradients, so that a pass is recorded
+};
+
+}  // namespace kedge

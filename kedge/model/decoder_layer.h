@@ -1,0 +1,42 @@
+#pragma once
+// One layer of the decoder with its own backward: attention and MLP, each behind a norm and beside the residual stream. What is cheap
+// to compute twice (norms, the activation) is not kept between forward and backward.
+#include "kedge/core/tensor.h"
+#include "kedge/model/adapted_linear.h"
+#include "kedge/model/attention.h"
+#include "kedge/model/ops.h"
+
+namespace kedge {
+
+struct LayerView {
+  NormWeights norm1, norm2, q_norm, k_norm;  // the last two without weights where the family has none
+  LinearView qkv, out, gate_up, down;
+  AttentionShape shape;
+  GateKind gate;
+};
+
+// What all layers of a pass share.
+struct PassContext {
+  const PackedBatch& batch;
+  const Rotation* rotation = nullptr;  // null: learned positions
+  DropoutSeed dropout_seed;
+};
+
+struct LayerState {
+  Tensor x;          // the layer's input
+  Normed norm1;      // statistics; the outputs are dropped
+  Tensor raw_qkv;    // before the norms of queries and keys, where there are any
+  Normed q_norm, k_norm;
+  Tensor qkv;        // as attention saw it
+  Attended attended;
+  Tensor h;          // after attention
+  Normed norm2;
+  Tensor gate_up;
+};
+
+// The layer's output; fills `keep` where it is not null.
+[[nodiscard]] Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep);
+// The gradient of the layer's input (undefined unless wanted); those of the weights are added to their buffers. Empties `state`.
+[[nodiscard]] Tensor layer_backward(const LayerView& layer, const PassContext& pass, const Tensor& dy, LayerState& state, bool wants_input);
+
+}  // namespace kedge

@@ -1,0 +1,85 @@
+#include "kedge/model/logprob_head.h"
+
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+#include "kedge/core/autograd.h"
+#include "kedge/model/ops.h"
+
+namespace kedge {
+namespace {
+
+// Logits of bf16 states in fp32 where the device can give them so: the products are summed in fp32 anyway.
+Tensor logits_of(const Tensor& x, const Tensor& weight) {
+  if (x.is_cuda() && x.scalar_type() == at::kBFloat16) return at::mm(x, weight.t(), at::kFloat);
+  return at::mm(x, weight.t());
+}
+
+int64_t chunk_of(const LogprobOptions& options, const Tensor& hidden, int64_t vocab_size) {
+  if (options.chunk > 0) return options.chunk;
+  const int64_t budget = hidden.is_cuda() ? int64_t{512} << 20U : int64_t{8} << 20U;  // bytes of fp32 logits
+  return std::clamp<int64_t>(budget / (vocab_size * 4) / 64 * 64, 64, 4096);
+}
+
+class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
+ public:
+  static torch::autograd::variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& gradient,
+                                                const Tensor& places, const Tensor& targets, bool with_entropy, int64_t chunk) {
+    std::vector<Tensor> logprob, log_sum, entropy;
+    for (int64_t begin = 0; begin < places.size(0); begin += chunk) {
+      const int64_t count = std::min(chunk, places.size(0) - begin);
+      const Tensor x = hidden.index_select(0, places.narrow(0, begin, count));
+      const LogitStats stats = logit_stats(logits_of(x, weight), targets.narrow(0, begin, count), with_entropy);
+      logprob.push_back(stats.logprob);
+      log_sum.push_back(stats.log_sum);
+      if (with_entropy) entropy.push_back(stats.entropy);
+    }
+    const auto joined = [&](const std::vector<Tensor>& parts) {
+      return parts.empty() ? at::empty({0}, hidden.options().dtype(at::kFloat)) : at::cat(parts);
+    };
+    const Tensor entropies = joined(entropy);  // empty unless asked for
+    context->save_for_backward({hidden, weight, places, targets, joined(log_sum), entropies.clone()});
+    context->saved_data["gradient"] = gradient;
+    context->saved_data["chunk"] = chunk;
+    return {joined(logprob), entropies};
+  }
+
+  static torch::autograd::variable_list backward(AutogradContext* context, const torch::autograd::variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &hidden = saved[0], &weight = saved[1], &places = saved[2], &targets = saved[3];
+    const Tensor gradient = context->saved_data["gradient"].toTensor();
+    const int64_t chunk = context->saved_data["chunk"].toInt();
+    const auto part = [](const Tensor& x, int64_t begin, int64_t count) {
+      return x.defined() && x.numel() > 0 ? x.narrow(0, begin, count) : Tensor();
+    };
+    const auto floats = [](const Tensor& x) { return x.defined() ? x.to(at::kFloat).contiguous() : Tensor(); };
+    Tensor dlogprob = floats(gradients[0]);
+    const Tensor dentropy = floats(gradients[1]);
+    if (!dlogprob.defined()) dlogprob = at::zeros_like(saved[4]);
+    const Tensor dhidden = at::zeros_like(hidden);
+    for (int64_t begin = 0; begin < places.size(0); begin += chunk) {
+      const int64_t count = std::min(chunk, places.size(0) - begin);
+      const Tensor at = places.narrow(0, begin, count), ids = targets.narrow(0, begin, count);
+      const Tensor x = hidden.index_select(0, at);
+      const LogitStats stats{{}, part(saved[4], begin, count), part(saved[5], begin, count)};
+      const Tensor dlogits = logit_gradient(logits_of(x, weight), ids, stats, part(dlogprob, begin, count), part(dentropy, begin, count),
+                                            weight.scalar_type());
+      dhidden.index_copy_(0, at, at::mm(dlogits, weight));
+      add_weight_gradient(gradient, dlogits, x);
+    }
+    return {dhidden, {}, {}, {}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted, const LogprobOptions& options) {
+  const int64_t chunk = chunk_of(options, hidden, head.weight.size(0));
+  const auto results =
+      LogprobFunction::apply(hidden, head.weight, head.weight_gradient, predicted.places, predicted.targets, options.entropy, chunk);
+  return {results[0], options.entropy ? results[1] : Tensor()};
+}
+
+}  // namespace kedge

@@ -1,0 +1,28 @@
+#pragma once
+// Log-probabilities and entropies of tokens from hidden states, differentiable. The logits of a few hundred places at a time are all
+// that ever exists of [tokens, vocab]; the backward computes them again.
+#include "kedge/core/tensor.h"
+#include "kedge/model/packed_batch.h"
+
+namespace kedge {
+
+struct HeadView {
+  Tensor weight;           // [vocab, hidden]
+  Tensor weight_gradient;  // fp32, or undefined
+};
+
+struct LogprobOptions {
+  bool entropy = false;
+  int64_t chunk = 0;  // places at a time; 0 = what suits the device
+};
+
+struct TokenLogprobs {
+  Tensor logprobs;  // fp32 [predicted]
+  Tensor entropy;   // fp32 [predicted], nats; undefined unless asked for
+};
+
+// `hidden` [tokens, hidden].
+[[nodiscard]] TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted,
+                                           const LogprobOptions& options = {});
+
+}  // namespace kedge

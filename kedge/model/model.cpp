@@ -1,0 +1,58 @@
+#include "kedge/model/model.h"
+
+#include <ATen/ops/mm.h>
+
+#include <utility>
+
+#include "kedge/core/autograd.h"
+#include "kedge/core/error.h"
+
+namespace kedge {
+
+Model::Model(ModelConfig config, const HeadOptions& head, const StorageOptions& storage)
+    : config_(std::move(config)),
+      head_(head),
+      places_(make_parameters(config_, head)),
+      parameters_(places_.specs, storage),
+      decoder_(std::make_unique<Decoder>(config_, places_, parameters_, nullptr)) {}
+
+void Model::add_adapters(const LoraConfig& lora, bool trainable, const std::string& where) {
+  ensure(!adapters_ && !parameters_.options().trainable, "adapters go on a frozen network, once");
+  StorageOptions storage = parameters_.options();
+  storage.trainable = trainable;
+  auto slices = select_slices(lora, linear_slices(config_, places_), config_.num_layers, where);
+  adapters_ = std::make_unique<Adapters>(lora, std::move(slices), storage);
+  decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, adapters_.get());
+}
+
+void Model::merge_adapters() {
+  ensure(adapters_ != nullptr, "no adapters to merge");
+  const NoGrad no_grad;
+  for (size_t i = 0; i < adapters_->slices().size(); ++i) {
+    const LinearSlice& slice = adapters_->slices()[i];
+    const Tensor &a = adapters_->parameters().master(Adapters::a_of(i)), &b = adapters_->parameters().master(Adapters::b_of(i));
+    const Tensor weight = parameters_.master(slice.parameter).narrow(0, slice.row, slice.rows);
+    const Tensor delta = at::mm(b.to(at::kFloat), a.to(at::kFloat)) * adapters_->config().scale();
+    weight.copy_(weight.to(at::kFloat) + delta);  // one rounding, where weights are not fp32
+  }
+  adapters_.reset();
+  parameters_.publish();
+  decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, nullptr);
+}
+
+HeadView Model::language_head() const {
+  ensure(places_.head >= 0, "a score model has no language head");
+  return {parameters_.value(places_.head), parameters_.gradient(places_.head)};
+}
+
+TokenLogprobs model_logprobs(const Model& model, const PackedBatch& batch, const PredictedTokens& predicted, const LogprobOptions& logprobs,
+                             const PassOptions& pass) {
+  return token_logprobs(model.hidden(batch, pass), model.language_head(), predicted, logprobs);
+}
+
+Tensor model_logits(const Model& model, const PackedBatch& batch) {
+  const NoGrad no_grad;
+  return at::mm(model.hidden(batch), model.language_head().weight.t()).to(at::kFloat);
+}
+
+}  // namespace kedge

@@ -1,0 +1,60 @@
+#pragma once
+// A network with its weights: the decoder and a head, for a language model, a reward model or a critic. Knows no files and no text.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kedge/core/tensor.h"
+#include "kedge/model/adapters.h"
+#include "kedge/model/decoder.h"
+#include "kedge/model/logprob_head.h"
+#include "kedge/model/parameters.h"
+
+namespace kedge {
+
+// Not thread-safe. Owns everything it computes with; its address must not change while passes are recorded.
+class Model {
+ public:
+  // Weights are zero until they are loaded or initialised.
+  Model(ModelConfig config, const HeadOptions& head, const StorageOptions& storage);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  void initialise(uint64_t seed) { parameters_.initialise(seed, config_.init_range); }
+
+  // Adapters on a base that does not train. Once, before the first pass.
+  void add_adapters(const LoraConfig& lora, bool trainable, const std::string& where = "peft");
+  // Adds the adapters to the weights they stand on and removes them.
+  void merge_adapters();
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const HeadOptions& head() const { return head_; }
+  [[nodiscard]] const ModelParameters& places() const { return places_; }
+  [[nodiscard]] Parameters& parameters() { return parameters_; }
+  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
+  [[nodiscard]] Adapters* adapters() { return adapters_.get(); }
+  [[nodiscard]] const Adapters* adapters() const { return adapters_.get(); }
+  // What an optimizer updates: the adapters where there are any, else everything.
+  [[nodiscard]] Parameters& trained() { return adapters_ ? adapters_->parameters() : parameters_; }
+  [[nodiscard]] at::Device device() const { return parameters_.options().device; }
+
+  [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const { return decoder_->hidden(batch, options); }
+  [[nodiscard]] HeadView language_head() const;
+
+ private:
+  ModelConfig config_;
+  HeadOptions head_;
+  ModelParameters places_;
+  Parameters parameters_;
+  std::unique_ptr<Adapters> adapters_;
+  std::unique_ptr<Decoder> decoder_;
+};
+
+// Log-probabilities of the batch's own tokens, in row order; `predicted` chooses others.
+[[nodiscard]] TokenLogprobs model_logprobs(const Model& model, const PackedBatch& batch, const PredictedTokens& predicted,
+                                           const LogprobOptions& logprobs = {}, const PassOptions& pass = {});
+
+// All logits, fp32 [tokens, vocab]: for tools and tests.
+[[nodiscard]] Tensor model_logits(const Model& model, const PackedBatch& batch);
+
+}  // namespace kedge

@@ -1,0 +1,69 @@
+#include "kedge/model/parameters.h"
+
+#include <ATen/Parallel.h>
+
+#include "kedge/core/random.h"
+
+namespace kedge {
+namespace {
+
+constexpr int64_t kAlignment = 128;  // elements: 256 bytes of bf16, what matrix kernels like best
+
+constexpr uint64_t kInitStream = 0x1417;
+
+Tensor draw_normals(int64_t size, uint64_t seed, uint64_t place, double range) {
+  Tensor values = at::empty({size}, at::kFloat);
+  float* out = values.mutable_data_ptr<float>();
+  const Random random(seed, Random::stream_of({kInitStream, place}));
+  at::parallel_for(0, size, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(random.normal(static_cast<uint64_t>(i)) * range);
+  });
+  return values;
+}
+
+}  // namespace
+
+Parameters::Parameters(const std::vector<ParameterSpec>& specs, const StorageOptions& options) : specs_(specs), options_(options) {
+  std::vector<int64_t> begins(specs_.size());
+  int64_t end = 0;
+  for (const bool decays : {true, false}) {
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      if (specs_[i].decays != decays) continue;
+      begins[i] = end;
+      num_elements_ += specs_[i].size();
+      end += (specs_[i].size() + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    if (decays) num_decaying_ = end;
+  }
+  const auto floats = at::TensorOptions(options_.device).dtype(at::kFloat);
+  flat_ = at::zeros({end}, floats.dtype(options_.dtype));
+  flat_master_ = options_.trainable && options_.dtype != at::kFloat ? at::zeros({end}, floats) : flat_;
+  if (options_.trainable) flat_gradient_ = at::zeros({end}, floats);
+  const auto slice = [&](const Tensor& flat, size_t i) {
+    return flat.defined() ? flat.narrow(0, begins[i], specs_[i].size()).view(specs_[i].shape) : Tensor();
+  };
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    values_.push_back(slice(flat_, i));
+    masters_.push_back(slice(flat_master_, i));
+    gradients_.push_back(slice(flat_gradient_, i));
+  }
+}
+
+void Parameters::publish() {
+  if (!flat_.is_same(flat_master_)) flat_.copy_(flat_master_);
+}
+
+void Parameters::initialise(uint64_t seed, double normal_range) {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    switch (specs_[i].init) {
+      case ParameterSpec::Init::ones: masters_[i].fill_(1); break;
+      case ParameterSpec::Init::zeros: masters_[i].zero_(); break;
+      case ParameterSpec::Init::normal:
+        masters_[i].copy_(draw_normals(specs_[i].size(), seed, i, normal_range).view(specs_[i].shape));
+        break;
+    }
+  }
+  publish();
+}
+
+}  // namespace kedge
