@@ -87,18 +87,42 @@ std::string read_text(const Path& path) {
 }
 
 void write_atomic(const Path& path, std::string_view content) {
-  const Path temporary = temporary_beside(path);
-  try {
-    const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (!file.valid()) throw Error(str(path.string(), ": cannot be written: ", reason()));
-    write_all(file.get(), content, path);
-    if (::fsync(file.get()) != 0) throw Error(str(path.string(), ": cannot be synced to disk: ", reason()));
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw Error(str(path.string(), ": cannot be renamed into place: ", reason()));
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_folder(path.parent_path());
+  AtomicFile file(path);
+  file.append(content);
+  file.commit();
+}
+
+AtomicFile::AtomicFile(const Path& path)
+    : path_(path), temporary_(temporary_beside(path)), fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) throw Error(str(path.string(), ": cannot be written: ", reason()));
+}
+
+AtomicFile::~AtomicFile() {
+  ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::append(std::string_view bytes) {
+  ensure(!temporary_.empty(), path_.string(), ": appended to after its commit");
+  write_all(fd_, bytes, path_);
+}
+
+void AtomicFile::commit() {
+  ensure(!temporary_.empty(), path_.string(), ": committed twice");
+  if (::fsync(fd_) != 0) throw Error(str(path_.string(), ": cannot be synced to disk: ", reason()));
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw Error(str(path_.string(), ": cannot be renamed into place: ", reason()));
+  temporary_.clear();
+  sync_folder(path_.parent_path());
+}
+
+bool is_file(const Path& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+bool is_folder(const Path& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
 }
 
 void make_folder(const Path& folder) {

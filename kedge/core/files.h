@@ -18,6 +18,30 @@ std::string read_text(const Path& path);
 // renamed, folder fsynced. A failure leaves the old content and removes the temporary file.
 void write_atomic(const Path& path, std::string_view content);
 
+// The same for content that comes in pieces: nobody sees the file under its name before `commit` returns. One that is not
+// committed leaves the old content and removes the temporary file. For one writer; not thread-safe.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const Path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void append(std::string_view bytes);
+  void commit();  // once; nothing is appended after it
+
+  [[nodiscard]] const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  Path temporary_;  // empty once it has its final name
+  int fd_ = -1;
+};
+
+// Is there a file, a folder of this name (or a link to one)? Also no where that cannot be found out.
+[[nodiscard]] bool is_file(const Path& path);
+[[nodiscard]] bool is_folder(const Path& path);
+
 // Makes a folder and those above it; one that is there already will do.
 void make_folder(const Path& folder);
 

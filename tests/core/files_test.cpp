@@ -43,6 +43,32 @@ TEST(Files, AWriteThatFailsKeepsTheOldContentAndCleansUp) {
   EXPECT_EQ(entries_of(folder.path()), 1U);
 }
 
+TEST(Files, AnAtomicFileInPiecesIsSeenOnceItIsCommitted) {
+  const TempFolder folder;
+  write_atomic(folder / "a.txt", "old");
+  AtomicFile file(folder / "a.txt");
+  file.append("one ");
+  file.append("two");
+  EXPECT_EQ(read_text(folder / "a.txt"), "old");
+  file.commit();
+  EXPECT_EQ(read_text(folder / "a.txt"), "one two");
+  EXPECT_EQ(entries_of(folder.path()), 1U);
+  EXPECT_THROW(file.append("three"), Bug);
+  EXPECT_THROW(file.commit(), Bug);
+}
+
+TEST(Files, AnAtomicFileThatIsNotCommittedLeavesNothing) {
+  const TempFolder folder;
+  write_atomic(folder / "a.txt", "old");
+  {
+    AtomicFile file(folder / "a.txt");
+    file.append("new");
+    EXPECT_EQ(entries_of(folder.path()), 2U);
+  }
+  EXPECT_EQ(read_text(folder / "a.txt"), "old");
+  EXPECT_EQ(entries_of(folder.path()), 1U);
+}
+
 TEST(Files, WritersOfTheSameFileDoNotDisturbEachOther) {
   const TempFolder folder;
   std::vector<std::thread> writers;
@@ -93,6 +119,21 @@ TEST(Files, AFolderIsMadeWithThoseAboveIt) {
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
   const Path file = folder.file("f", "");
   EXPECT_EQ(error_of([&] { make_folder(file / "x"); }), (file / "x").string() + ": cannot be made a folder: Not a directory");
+}
+
+TEST(Files, ANameIsAFileAFolderOrNeither) {
+  const TempFolder folder;
+  const Path file = folder.file("f", "");
+  std::filesystem::create_symlink(file, folder / "link");
+  EXPECT_TRUE(is_file(file));
+  EXPECT_TRUE(is_file(folder / "link"));
+  EXPECT_FALSE(is_folder(file));
+  EXPECT_TRUE(is_folder(folder.path()));
+  EXPECT_FALSE(is_file(folder.path()));
+  for (const Path& none : {folder / "none", file / "below", folder / std::string(5000, 'x')}) {
+    EXPECT_FALSE(is_file(none));
+    EXPECT_FALSE(is_folder(none));
+  }
 }
 
 TEST(Files, MapsAFileInPlace) {

@@ -1,0 +1,24 @@
+#pragma once
+// Where a model's files are: a folder, or a name in the local Hugging Face cache; and which files travel with its weights. Reads no
+// weights and never downloads.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/core/files.h"
+
+namespace kedge {
+
+// The folder `given` stands for: itself, or the snapshot of `Org/Name` (or `Name`) that the Hugging Face cache holds. What is no
+// model folder with a config.json (NeMo, GGUF, pickled files, adapters) is a UsageError that says what to do; `where` says who
+// named it: "--model".
+[[nodiscard]] Path find_model_folder(const std::string& given, std::string_view where);
+
+// The files beside weights and config.json that make a model usable: tokenizer, chat templates, generation_config.json. Those that
+// are there, relative to the folder, sorted.
+[[nodiscard]] std::vector<Path> companion_files(const Path& folder);
+
+// The same files, byte for byte, in another folder, which is made where it is not there.
+void copy_companions(const Path& from, const Path& to);
+
+}  // namespace kedge

@@ -1,0 +1,89 @@
+#pragma once
+// The safetensors file format: named tensors behind a JSON header, read in place and written whole or not at all. Nothing of a file
+// is trusted: every fault is a UsageError that names the file and the tensor. Knows no models and does not convert numbers.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kedge/core/files.h"
+
+namespace kedge {
+
+// What kedge computes with.
+enum class WeightType { f32, bf16, f16 };
+[[nodiscard]] size_t bytes_of(WeightType type);
+[[nodiscard]] std::string_view name_of(WeightType type);  // as files spell it: "F32"
+
+struct TensorEntry {
+  std::string name;
+  std::optional<WeightType> type;  // none: one of the format's others, such as BOOL, which folders may carry unused
+  std::vector<int64_t> shape;      // empty: one number
+  size_t begin = 0, end = 0;       // of its bytes in the file's data
+  std::string type_name = {};      // as the file spells it; a writer needs it only where `type` is none
+};
+
+// The entry's type; a UsageError that opens with `where` when kedge cannot compute with it.
+[[nodiscard]] WeightType weight_type(const TensorEntry& entry, std::string_view where);
+
+using SafetensorsMetadata = std::vector<std::pair<std::string, std::string>>;
+
+struct SafetensorsHeader {
+  std::vector<TensorEntry> entries;  // in order of offset; they cover the data without gaps
+  SafetensorsMetadata metadata;
+};
+
+// Header text to entries; `data_size` bytes follow it. `origin` names the file in errors.
+[[nodiscard]] SafetensorsHeader parse_safetensors_header(std::string_view header, size_t data_size, const std::string& origin);
+
+// A whole file in memory. `data` is a part of the bytes given.
+struct SafetensorsView {
+  SafetensorsHeader header;
+  std::string_view data;
+};
+[[nodiscard]] SafetensorsView view_safetensors(std::string_view file, const std::string& origin);
+
+// What stands before the data, length and padding included; the data begins at a multiple of 8. Fills in begin and end, in the
+// order given. A name that stands twice, a shape too large and the like are UsageErrors.
+[[nodiscard]] std::string safetensors_preamble(std::vector<TensorEntry>& entries, const SafetensorsMetadata& metadata,
+                                               const std::string& origin);
+
+// A file mapped for reading. Movable; safe to read from several threads. Entries and bytes live as long as the object.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const Path& path);
+
+  [[nodiscard]] const std::vector<TensorEntry>& entries() const { return view_.header.entries; }
+  [[nodiscard]] const SafetensorsMetadata& metadata() const { return view_.header.metadata; }
+  [[nodiscard]] const Path& path() const { return file_.path(); }
+
+  [[nodiscard]] std::string_view bytes(const TensorEntry& entry) const { return view_.data.substr(entry.begin, entry.end - entry.begin); }
+  // Gives its pages back to the system; they are read again when touched.
+  void drop(const TensorEntry& entry) const;
+
+ private:
+  MappedFile file_;
+  SafetensorsView view_;
+};
+
+// Writes a file beside its final name; `finish` makes it durable and renames it. Without that nothing is left. Readers like tensors
+// aligned: where types are mixed, give the wider ones first.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const Path& path, std::vector<TensorEntry> entries, const SafetensorsMetadata& metadata = {{"format", "pt"}});
+
+  // The next bytes of the tensor whose turn it is: all of it, or a piece.
+  void write(std::string_view bytes);
+  void finish();
+
+ private:
+  std::vector<TensorEntry> entries_;
+  AtomicFile file_;
+  size_t next_ = 0;     // the entry whose turn it is
+  size_t written_ = 0;  // bytes of data
+};
+
+}  // namespace kedge
