@@ -16,6 +16,13 @@ Model::Model(ModelConfig config, const HeadOptions& head, const StorageOptions& 
       parameters_(places_.specs, storage),
       decoder_(std::make_unique<Decoder>(config_, places_, parameters_, nullptr)) {}
 
+void Model::initialise_head(uint64_t seed) {
+  ensure(places_.score >= 0, "a language model has no score head");
+  parameters_.initialise(places_.score, seed, config_.init_range);
+  if (places_.score_bias >= 0) parameters_.initialise(places_.score_bias, seed, config_.init_range);
+  parameters_.publish();
+}
+
 void Model::add_adapters(const LoraConfig& lora, bool trainable, const std::string& where) {
   ensure(!adapters_ && !parameters_.options().trainable, "adapters go on a frozen network, once");
   StorageOptions storage = parameters_.options();

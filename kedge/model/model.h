@@ -21,6 +21,7 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   void initialise(uint64_t seed) { parameters_.initialise(seed, config_.init_range); }
+  void initialise_head(uint64_t seed);  // the score head alone
 
   // Adapters on a base that does not train. Once, before the first pass.
   void add_adapters(const LoraConfig& lora, bool trainable, const std::string& where = "peft");

@@ -53,16 +53,18 @@ void Parameters::publish() {
   if (!flat_.is_same(flat_master_)) flat_.copy_(flat_master_);
 }
 
-void Parameters::initialise(uint64_t seed, double normal_range) {
-  for (size_t i = 0; i < specs_.size(); ++i) {
-    switch (specs_[i].init) {
-      case ParameterSpec::Init::ones: masters_[i].fill_(1); break;
-      case ParameterSpec::Init::zeros: masters_[i].zero_(); break;
-      case ParameterSpec::Init::normal:
-        masters_[i].copy_(draw_normals(specs_[i].size(), seed, i, normal_range).view(specs_[i].shape));
-        break;
-    }
+void Parameters::initialise(int parameter, uint64_t seed, double normal_range) {
+  const auto place = static_cast<size_t>(parameter);
+  const ParameterSpec& spec = specs_[place];
+  switch (spec.init) {
+    case ParameterSpec::Init::ones: masters_[place].fill_(1); break;
+    case ParameterSpec::Init::zeros: masters_[place].zero_(); break;
+    case ParameterSpec::Init::normal: masters_[place].copy_(draw_normals(spec.size(), seed, place, normal_range).view(spec.shape)); break;
   }
+}
+
+void Parameters::initialise(uint64_t seed, double normal_range) {
+  for (size_t i = 0; i < specs_.size(); ++i) initialise(static_cast<int>(i), seed, normal_range);
   publish();
 }
 

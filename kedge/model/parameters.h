@@ -40,6 +40,7 @@ class Parameters {
   void publish();
   // Seeded initial values: a parameter's draws depend on the seed and its place alone.
   void initialise(uint64_t seed, double normal_range);
+  void initialise(int parameter, uint64_t seed, double normal_range);  // one of them, unpublished
 
  private:
   std::vector<ParameterSpec> specs_;

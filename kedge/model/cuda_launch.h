@@ -1,0 +1,62 @@
+#pragma once
+// The kernels themselves, on raw pointers: what nvcc compiles knows no torch.
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+namespace kedge::cuda {
+
+enum class Type { f32, bf16 };
+
+struct NormLaunch {
+  Type type;
+  const void *x, *weight, *bias;  // bias may be null
+  void* out;
+  float *mean, *rstd;  // mean null for rms
+  int64_t rows, size;
+  bool known;  // use the statistics instead of computing them
+  float eps;
+};
+void launch_norm(const NormLaunch& launch, cudaStream_t stream);
+
+struct NormBackwardLaunch {
+  Type type;
+  const void *dout, *x, *weight, *beside;  // beside may be null
+  const float *mean, *rstd;
+  void* dx;
+  float *dweight, *dbias;  // [num_blocks, size]; dbias null without a bias
+  int64_t rows, size;
+  int num_blocks;
+};
+void launch_norm_backward(const NormBackwardLaunch& launch, cudaStream_t stream);
+
+struct GateLaunch {
+  Type type;
+  const void *dout, *gate_up;  // dout null: forward
+  void *dgate_up, *out;
+  int64_t rows, size;
+};
+void launch_silu_gate(const GateLaunch& launch, cudaStream_t stream);
+
+struct RotateLaunch {
+  Type type;
+  void* x;
+  const float *cos, *sin;
+  int64_t rows, width, num_heads, head_dim, half;
+  float direction;
+};
+void launch_rotate(const RotateLaunch& launch, cudaStream_t stream);
+
+struct LogitLaunch {
+  Type type, out_type;
+  const void* logits;
+  const int64_t* targets;
+  float *logprob, *log_sum, *entropy;       // written by the forward; entropy may be null
+  const float *dlogprob, *dentropy;         // read by the backward; dentropy may be null
+  void* out;
+  int64_t rows, size;
+};
+void launch_logit_stats(const LogitLaunch& launch, cudaStream_t stream);
+void launch_logit_gradient(const LogitLaunch& launch, cudaStream_t stream);
+
+}  // namespace kedge::cuda
