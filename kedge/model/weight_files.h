@@ -10,6 +10,12 @@
 
 namespace kedge {
 
+// Is this the name of a file that only Python's pickle can read? Then the refusal says what to do.
+[[nodiscard]] bool is_pickled(const Path& file);
+inline constexpr std::string_view kPickledRefusal =
+    "pickled weights are not read, because reading them can run code; load them with Python's transformers (peft for an adapter) and "
+    "save_pretrained writes safetensors";
+
 // Movable; safe to read from several threads. Entries and bytes live as long as the object.
 class WeightFiles {
  public:
