@@ -12,12 +12,12 @@ namespace {
 
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-// Files a trainer leaves beside the weights are pickled too, but are not weights.
+
+// A trainer leaves pickled files beside the weights that are not weights.
 bool is_pickled_weights(const Path& file) {
   const std::string name = file.filename().string();
-  if (!is_pickled(file)) return false;
-  return name.ends_with(".pt") ? name != "optimizer.pt" && name != "scheduler.pt"
-                               : name.starts_with("pytorch_model") || name.starts_with("adapter_model") || name.starts_with("consolidated");
+  if (name.ends_with(".pt")) return name != "optimizer.pt" && name != "scheduler.pt";
+  return is_pickled(file) && (name.starts_with("pytorch_model") || name.starts_with("adapter_model") || name.starts_with("consolidated"));
 }
 
 [[noreturn]] void refuse_folder_without_weights(const Path& folder) {

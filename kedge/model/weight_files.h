@@ -1,6 +1,7 @@
 #pragma once
 // The weights of a model folder by tensor name, whether they lie in one file or in shards under an index. Knows no models: which
 // names there should be is the caller's business.
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
