@@ -1,13 +1,13 @@
 #include "kedge/model/model_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <optional>
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
+#include "kedge/model/weight_files.h"
 
 namespace kedge {
 namespace {
@@ -20,21 +20,21 @@ constexpr std::string_view kFromNemo =
     "a NeMo checkpoint is not read; NeMo itself writes it as a Hugging Face folder: `nemo llm export ... target=hf`, or for NeMo 1 "
     "the convert_*_nemo_to_hf.py script of the model's family in scripts/checkpoint_converters";
 
-constexpr std::array<std::string_view, 15> kCompanions = {"added_tokens.json",
-                                                          "chat_template.jinja",
-                                                          "chat_template.json",
-                                                          "encoder.json",
-                                                          "generation_config.json",
-                                                          "merges.txt",
-                                                          "sentencepiece.bpe.model",
-                                                          "special_tokens_map.json",
-                                                          "spiece.model",
-                                                          "tokenizer.json",
-                                                          "tokenizer.model",
-                                                          "tokenizer_config.json",
-                                                          "vocab.bpe",
-                                                          "vocab.json",
-                                                          "vocab.txt"};
+constexpr std::string_view kCompanions[] = {"added_tokens.json",
+                                            "chat_template.jinja",
+                                            "chat_template.json",
+                                            "encoder.json",
+                                            "generation_config.json",
+                                            "merges.txt",
+                                            "sentencepiece.bpe.model",
+                                            "special_tokens_map.json",
+                                            "spiece.model",
+                                            "tokenizer.json",
+                                            "tokenizer.model",
+                                            "tokenizer_config.json",
+                                            "vocab.bpe",
+                                            "vocab.json",
+                                            "vocab.txt"};
 constexpr const char* kMoreTemplates = "additional_chat_templates";
 
 std::optional<Path> folder_from_environment(const char* name) {
@@ -77,14 +77,13 @@ std::optional<Path> find_in_cache(const Path& model, std::string_view where) {
   return snapshot;
 }
 
-void refuse_file(const Path& file, std::string_view where) {
+[[noreturn]] void refuse_file(const Path& file, std::string_view where) {
   const std::string extension = file.extension().string();
-  std::string_view why = "is a file; ";
-  std::string_view instead = kWhatItHolds;
-  if (extension == ".nemo") why = "", instead = kFromNemo;
-  if (extension == ".gguf") why = "GGUF files are not read; name the Hugging Face folder that it was made from: ";
-  if (extension == ".bin" || extension == ".pt" || extension == ".pth") why = "pickled weights are not read; ";
-  throw UsageError(str(where, ": ", file.string(), ": ", why, instead));
+  std::string why = str("is a file; ", kWhatItHolds);
+  if (extension == ".nemo") why = kFromNemo;
+  if (extension == ".gguf") why = "GGUF files are not read; name the Hugging Face folder that it was made from";
+  if (is_pickled(file)) why = kPickledRefusal;
+  throw UsageError(str(where, ": ", file.string(), ": ", why));
 }
 
 bool is_nemo_folder(const Path& folder) {
@@ -129,12 +128,13 @@ std::vector<Path> companion_files(const Path& folder) {
     if (is_file(folder / name)) files.emplace_back(name);
   if (is_folder(folder / kMoreTemplates))
     for (const auto& entry : fs::directory_iterator(folder / kMoreTemplates))
-      if (entry.is_regular_file()) files.push_back(Path(kMoreTemplates) / entry.path().filename());
+      if (is_file(entry.path())) files.push_back(Path(kMoreTemplates) / entry.path().filename());
   std::sort(files.begin(), files.end());
   return files;
 }
 
 void copy_companions(const Path& from, const Path& to) {
+  check(is_folder(from), from.string(), ": no such folder");
   make_folder(to);
   if (fs::equivalent(from, to)) return;
   for (const Path& file : companion_files(from)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
@@ -13,6 +14,7 @@ constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 8;
 constexpr size_t kMaxHeaderBytes = 100'000'000;  // as the format's own library
 constexpr auto kMaxHeaderCommas = 4'000'000;     // bounds the values a header unfolds to in memory; real ones have ten a tensor
+constexpr size_t kMaxDims = 64;                  // as torch
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct Dtype {
@@ -63,14 +65,24 @@ std::string shown(const std::vector<int64_t>& shape) {
 }
 
 size_t stored_bytes(const TensorEntry& entry, const Dtype& dtype, const std::string& where) {
+  check(entry.shape.size() <= kMaxDims, where, ": ", entry.shape.size(), " dimensions, at most ", kMaxDims, " are read");
   size_t bits = dtype.bits;
   for (const int64_t size : entry.shape) {
-    check(size >= 0, where, ": shape ", shown(entry.shape), " has a negative size");
-    check(!__builtin_mul_overflow(bits, static_cast<size_t>(size), &bits), where, ": shape ", shown(entry.shape),
-          " is too large to be true");
+    if (size < 0) throw UsageError(str(where, ": shape ", shown(entry.shape), " has a negative size"));
+    if (__builtin_mul_overflow(bits, static_cast<size_t>(size), &bits))
+      throw UsageError(str(where, ": shape ", shown(entry.shape), " is too large to be true"));
   }
-  check(bits % 8 == 0, where, ": ", dtype.name, " of shape ", shown(entry.shape), " does not fill whole bytes");
+  if (bits % 8 != 0) throw UsageError(str(where, ": ", dtype.name, " of shape ", shown(entry.shape), " does not fill whole bytes"));
   return bits / 8;
+}
+
+std::pair<size_t, size_t> parse_offsets(const Json& json, const std::string& where) {
+  const Json::Array& offsets = json.as_array(where);
+  check(offsets.size() == 2, where, ": wants a begin and an end, found ", offsets.size(), " values");
+  const int64_t begin = offsets[0].as_integer(where);
+  const int64_t end = offsets[1].as_integer(where);
+  check(0 <= begin && begin <= end, where, ": wants 0 <= begin <= end, found [", begin, ", ", end, "]");
+  return {begin, end};
 }
 
 TensorEntry parse_entry(const std::string& name, const Json& json, const std::string& where) {
@@ -78,19 +90,13 @@ TensorEntry parse_entry(const std::string& name, const Json& json, const std::st
   const Dtype& dtype = dtype_named(json.at("dtype", where).as_text(where + ": dtype"), where);
   entry.type = dtype.type;
   entry.type_name = dtype.name;
-  for (const Json& size : json.at("shape", where).as_array(where + ": shape")) entry.shape.push_back(size.as_integer(where + ": shape"));
-
-  const Json& offsets = json.at("data_offsets", where);
-  check(offsets.as_array(where + ": data_offsets").size() == 2, where, ": data_offsets wants [begin, end], found ", offsets.dump());
-  const int64_t begin = offsets.as_array(where).front().as_integer(where + ": data_offsets");
-  const int64_t end = offsets.as_array(where).back().as_integer(where + ": data_offsets");
-  check(0 <= begin && begin <= end, where, ": data_offsets wants 0 <= begin <= end, found ", offsets.dump());
-  entry.begin = static_cast<size_t>(begin);
-  entry.end = static_cast<size_t>(end);
-
+  const std::string where_shape = where + ": shape";
+  for (const Json& size : json.at("shape", where).as_array(where_shape)) entry.shape.push_back(size.as_integer(where_shape));
+  std::tie(entry.begin, entry.end) = parse_offsets(json.at("data_offsets", where), where + ": data_offsets");
   const size_t wanted = stored_bytes(entry, dtype, where);
-  check(entry.end - entry.begin == wanted, where, ": ", dtype.name, " of shape ", shown(entry.shape), " takes ", wanted,
-        " bytes, but data_offsets ", offsets.dump(), " give it ", entry.end - entry.begin);
+  if (entry.end - entry.begin != wanted)
+    throw UsageError(str(where, ": ", dtype.name, " of shape ", shown(entry.shape), " takes ", wanted, " bytes, but data_offsets [",
+                         entry.begin, ", ", entry.end, "] give it ", entry.end - entry.begin));
   return entry;
 }
 

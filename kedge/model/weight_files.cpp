@@ -12,21 +12,12 @@ namespace {
 
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-constexpr std::string_view kHowToConvert =
-    "pickled weights are not read, because reading them can run code; load them with Python's transformers (peft for an adapter) "
-    "and save_pretrained writes safetensors";
 
-bool is_pickled(const Path& file) {
-  const std::string extension = file.extension().string();
-  return extension == ".bin" || extension == ".pt" || extension == ".pth";
-}
-
-// Files a trainer leaves beside the weights are pickled too, but are not weights.
+// A trainer leaves pickled files beside the weights that are not weights.
 bool is_pickled_weights(const Path& file) {
   const std::string name = file.filename().string();
-  if (!is_pickled(file)) return false;
-  return name.ends_with(".pt") ? name != "optimizer.pt" && name != "scheduler.pt"
-                               : name.starts_with("pytorch_model") || name.starts_with("adapter_model") || name.starts_with("consolidated");
+  if (name.ends_with(".pt")) return name != "optimizer.pt" && name != "scheduler.pt";
+  return is_pickled(file) && (name.starts_with("pytorch_model") || name.starts_with("adapter_model") || name.starts_with("consolidated"));
 }
 
 [[noreturn]] void refuse_folder_without_weights(const Path& folder) {
@@ -36,7 +27,7 @@ bool is_pickled_weights(const Path& file) {
   std::string found = is_file(folder / "adapter_model.safetensors")
                           ? "; adapter_model.safetensors holds an adapter, which is no model without its base"
                           : "";
-  if (!pickled.empty()) found = str("; found ", *std::min_element(pickled.begin(), pickled.end()), ": ", kHowToConvert);
+  if (!pickled.empty()) found = str("; found ", *std::min_element(pickled.begin(), pickled.end()), ": ", kPickledRefusal);
   throw UsageError(str(folder.string(), ": no ", kSingleFile, " and no ", kIndexFile, found));
 }
 
@@ -46,6 +37,11 @@ bool is_plain_name(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_pickled(const Path& file) {
+  const std::string extension = file.extension().string();
+  return extension == ".bin" || extension == ".pt" || extension == ".pth";
+}
 
 WeightFiles::WeightFiles(const Path& folder) : origin_(folder) {
   check(is_folder(folder), folder.string(), ": no such folder");
@@ -59,7 +55,7 @@ WeightFiles::WeightFiles(const Path& folder) : origin_(folder) {
 }
 
 WeightFiles WeightFiles::single(const Path& file) {
-  check(!is_pickled(file), file.string(), ": ", kHowToConvert);
+  check(!is_pickled(file), file.string(), ": ", kPickledRefusal);
   WeightFiles weights;
   weights.origin_ = file;
   weights.add(file);

@@ -1,6 +1,7 @@
 #pragma once
 // The weights of a model folder by tensor name, whether they lie in one file or in shards under an index. Knows no models: which
 // names there should be is the caller's business.
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -9,6 +10,12 @@
 #include "kedge/model/safetensors.h"
 
 namespace kedge {
+
+// Is this the name of a file that only Python's pickle can read? Then the refusal says what to do.
+[[nodiscard]] bool is_pickled(const Path& file);
+inline constexpr std::string_view kPickledRefusal =
+    "pickled weights are not read, because reading them can run code; load them with Python's transformers (peft for an adapter) and "
+    "save_pretrained writes safetensors";
 
 // Movable; safe to read from several threads. Entries and bytes live as long as the object.
 class WeightFiles {

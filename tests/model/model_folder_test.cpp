@@ -106,7 +106,7 @@ TEST(ModelFolder, OtherFormatsAreRefusedWithWhatToDo) {
   EXPECT_THAT(fault(folder.file("m.nemo", "")), HasSubstr("m.nemo: a NeMo checkpoint is not read; NeMo itself writes it"));
   EXPECT_THAT(fault(folder.file("m.gguf", "")), HasSubstr("m.gguf: GGUF files are not read; name the Hugging Face folder"));
   for (const char* name : {"m.bin", "m.pt", "m.pth"})
-    EXPECT_THAT(fault(folder.file(name, "")), HasSubstr(": pickled weights are not read; a model folder holds")) << name;
+    EXPECT_THAT(fault(folder.file(name, "")), HasSubstr(": pickled weights are not read, because")) << name;
   EXPECT_THAT(fault(folder.file("model.safetensors", "")), HasSubstr("model.safetensors: is a file; a model folder holds config.json"));
 }
 
@@ -155,6 +155,7 @@ TEST(ModelFolder, CompanionsAreCopiedByteForByteAndNothingElse) {
   EXPECT_EQ(read_text(to / "merges.txt"), "linked");
   EXPECT_FALSE(std::filesystem::is_symlink(to / "merges.txt"));
   EXPECT_FALSE(std::filesystem::exists(to / "config.json"));
+  EXPECT_EQ(error_of([&] { copy_companions(folder / "none", to); }), (folder / "none").string() + ": no such folder");
   copy_companions(to, to);
   EXPECT_EQ(read_text(to / "tokenizer.json"), bytes);
 }

@@ -134,13 +134,20 @@ TEST(Safetensors, ShapesAreCheckedAgainstTheBytes) {
             "w: tensor \"a\": F32 of shape [3] takes 12 bytes, but data_offsets [0, 8] give it 8");
 }
 
+TEST(Safetensors, AShapeOfVeryManyDimensionsIsRefused) {
+  std::string ones = "1";
+  for (int i = 0; i < 64; ++i) ones += ", 1";
+  EXPECT_EQ(tensor_error(R"({"dtype": "F32", "shape": [)" + ones + R"(], "data_offsets": [0, 4]})"),
+            "w: tensor \"a\": 65 dimensions, at most 64 are read");
+}
+
 TEST(Safetensors, OffsetsAreChecked) {
   EXPECT_EQ(tensor_error(R"({"dtype": "F32", "shape": [2], "data_offsets": [0, 4, 8]})"),
-            "w: tensor \"a\": data_offsets wants [begin, end], found [0, 4, 8]");
+            "w: tensor \"a\": data_offsets: wants a begin and an end, found 3 values");
   EXPECT_EQ(tensor_error(R"({"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]})"),
-            "w: tensor \"a\": data_offsets wants 0 <= begin <= end, found [-8, 0]");
+            "w: tensor \"a\": data_offsets: wants 0 <= begin <= end, found [-8, 0]");
   EXPECT_EQ(tensor_error(R"({"dtype": "F32", "shape": [2], "data_offsets": [8, 0]})"),
-            "w: tensor \"a\": data_offsets wants 0 <= begin <= end, found [8, 0]");
+            "w: tensor \"a\": data_offsets: wants 0 <= begin <= end, found [8, 0]");
   EXPECT_EQ(tensor_error(R"({"dtype": "F32", "shape": [2], "data_offsets": [0, 18446744073709551616]})"),
             "w: tensor \"a\": data_offsets: wants an integer, found 18446744073709551616.0");
 }
