@@ -24,10 +24,13 @@ void Model::initialise_head(uint64_t seed) {
 }
 
 void Model::add_adapters(const LoraConfig& lora, bool trainable, const std::string& where) {
+  add_adapters(lora, select_slices(lora, linear_slices(config_, places_), config_.num_layers, where), trainable);
+}
+
+void Model::add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices, bool trainable) {
   ensure(!adapters_ && !parameters_.options().trainable, "adapters go on a frozen network, once");
   StorageOptions storage = parameters_.options();
   storage.trainable = trainable;
-  auto slices = select_slices(lora, linear_slices(config_, places_), config_.num_layers, where);
   adapters_ = std::make_unique<Adapters>(lora, std::move(slices), storage);
   decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, adapters_.get());
 }

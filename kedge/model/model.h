@@ -23,8 +23,9 @@ class Model {
   void initialise(uint64_t seed) { parameters_.initialise(seed, config_.init_range); }
   void initialise_head(uint64_t seed);  // the score head alone
 
-  // Adapters on a base that does not train. Once, before the first pass.
+  // Adapters on a base that does not train: those the configuration chooses, or on given slices. Once, before the first pass.
   void add_adapters(const LoraConfig& lora, bool trainable, const std::string& where = "peft");
+  void add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices, bool trainable);
   // Adds the adapters to the weights they stand on and removes them.
   void merge_adapters();
 

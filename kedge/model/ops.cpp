@@ -26,7 +26,7 @@ Tensor activate(const Tensor& x, Activation activation) {
     case Activation::relu: return at::relu(x);
     case Activation::relu2: return at::relu(x).square_();
   }
-  ensure(false, "an activation without a formula");
+  throw Bug("an activation without a formula");
 }
 
 Tensor activate_backward(const Tensor& dout, const Tensor& x, Activation activation) {
@@ -37,7 +37,7 @@ Tensor activate_backward(const Tensor& dout, const Tensor& x, Activation activat
     case Activation::relu: return at::where(x.gt(0), dout, at::zeros({}, dout.options()));
     case Activation::relu2: return dout * at::relu(x) * 2;
   }
-  ensure(false, "an activation without a derivative");
+  throw Bug("an activation without a derivative");
 }
 
 bool is_plain_swiglu(const GateKind& kind) { return kind.gated && kind.activation == Activation::silu; }
