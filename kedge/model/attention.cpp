@@ -1,13 +1,13 @@
 #include "kedge/model/attention.h"
 
+#include <cmath>
+
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
-
-#include <cmath>
 
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_attention.h"
@@ -29,9 +29,7 @@ bool flash_can(const Tensor& qkv, const AttentionShape& shape) {
   return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && shape.head_dim % 8 == 0 && shape.head_dim <= 256;
 }
 
-std::optional<int64_t> left_of(const AttentionShape& shape) {
-  return shape.window > 0 ? std::optional(shape.window - 1) : std::nullopt;
-}
+std::optional<int64_t> left_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional(shape.window - 1) : std::nullopt; }
 std::optional<int64_t> right_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional<int64_t>(0) : std::nullopt; }
 
 // The plain formulas, row by row with all scores at hand: for what the fast kernels do not take (fp32 and odd head sizes on CUDA).
@@ -109,9 +107,9 @@ Tensor attention_backward(const Tensor& dout, const Tensor& qkv, const Attended&
   const Split all = split(qkv, shape);
   const std::vector<int64_t> heads = {shape.num_heads, shape.head_dim};
   const Tensor none = at::empty({0}, qkv.options().dtype(at::kLong));
-  const auto [dq, dk, dv] = at::_flash_attention_backward(
-      dout.unflatten(1, heads), all.q, all.k, all.v, saved.out.unflatten(1, heads), saved.log_sum, batch.offsets, batch.offsets,
-      batch.max_length, batch.max_length, 0.0, true, saved.random, none, shape.scale(), left_of(shape), right_of(shape));
+  const auto [dq, dk, dv] = at::_flash_attention_backward(dout.unflatten(1, heads), all.q, all.k, all.v, saved.out.unflatten(1, heads),
+                                                          saved.log_sum, batch.offsets, batch.offsets, batch.max_length, batch.max_length,
+                                                          0.0, true, saved.random, none, shape.scale(), left_of(shape), right_of(shape));
   return at::cat({dq.flatten(1), dk.flatten(1), dv.flatten(1)}, 1);
 }
 

@@ -1,11 +1,11 @@
 #include "kedge/model/cpu_attention.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty_like.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_like.h>
 
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_rows.h"
@@ -182,86 +182,86 @@ Scratch& scratch(const Head& head, int64_t num_matrices) {
 }
 
 // All query heads of one key-value head.
-#define KEDGE_ATTENTION(T)                                                                                                            \
-  KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<T>>& group) {                                       \
-    Scratch& memory = scratch(head, 2);                                                                                               \
-    const int64_t matrix = head.num_blocks() * kKeys * head.padded_dim;                                                               \
-    float *keys = memory.take(matrix), *values = memory.take(matrix);                                                                 \
-    float *queries = memory.take(kQueries * head.padded_dim), *scores = memory.take(kQueries * kKeys);                                \
-    float* out = memory.take(kQueries * head.padded_dim);                                                                             \
-    copy_turned(group[0].k, head, keys);                                                                                              \
-    copy_plain(group[0].v, head, values);                                                                                             \
-    for (const ForwardHead<T>& one : group)                                                                                           \
-      for (int64_t first = 0; first < head.length; first += kQueries) {                                                               \
-        copy_queries(one.q, first, head, head.scale, nullptr, queries);                                                               \
-        std::fill_n(out, kQueries * head.padded_dim, 0.0F);                                                                           \
-        Softmax state;                                                                                                                \
-        std::fill_n(state.most, kQueries, -1e30F);                                                                                    \
-        std::fill_n(state.sum, kQueries, 0.0F);                                                                                       \
-        const int64_t last = std::min(head.length, first + kQueries) - 1;                                                             \
-        for (int64_t block = head.first_block(first); block <= last / kKeys; ++block) {                                               \
-          multiply(queries, keys + block * kKeys * head.padded_dim, head.padded_dim, scores);                                         \
-          fold_block(head, first, block, scores, out, state);                                                                         \
-          mix(scores, values + block * kKeys * head.padded_dim, std::min(kKeys, last + 1 - block * kKeys), head.padded_dim, out);     \
-        }                                                                                                                             \
-        for (int64_t q = 0; q < kQueries && first + q < head.length; ++q) {                                                           \
-          one.log_sum[first + q] = state.most[q] + std::log(state.sum[q]);                                                            \
-          const float share = 1.0F / state.sum[q];                                                                                    \
-          for (int64_t d = 0; d < head.dim; ++d)                                                                                      \
-            store(one.out.data[(first + q) * one.out.stride + d], out[q * head.padded_dim + d] * share);                              \
-        }                                                                                                                             \
-      }                                                                                                                               \
-  }                                                                                                                                   \
-  KEDGE_VECTOR_CLONES void attend_backward(const Head& head, const std::vector<BackwardHead<T>>& group) {                             \
-    Scratch& memory = scratch(head, 5);                                                                                               \
-    const int64_t matrix = head.num_blocks() * kKeys * head.padded_dim, block_size = kKeys * head.padded_dim;                         \
-    float *keys = memory.take(matrix), *turned_keys = memory.take(matrix), *turned_values = memory.take(matrix);                      \
-    float *dkeys = memory.take(matrix), *dvalues = memory.take(matrix);                                                               \
-    float *queries = memory.take(kQueries * head.padded_dim), *turned_queries = memory.take(kQueries * head.padded_dim);              \
-    float *douts = memory.take(kQueries * head.padded_dim), *turned_douts = memory.take(kQueries * head.padded_dim);                  \
-    float *probs = memory.take(kQueries * kKeys), *dscores = memory.take(kQueries * kKeys);                                           \
-    float* dqueries = memory.take(kQueries * head.padded_dim);                                                                        \
-    copy_plain(group[0].k, head, keys);                                                                                               \
-    copy_turned(group[0].k, head, turned_keys);                                                                                       \
-    copy_turned(group[0].v, head, turned_values);                                                                                     \
-    for (const BackwardHead<T>& one : group)                                                                                          \
-      for (int64_t first = 0; first < head.length; first += kQueries) {                                                               \
-        copy_queries(one.q, first, head, head.scale, queries, turned_queries);                                                        \
-        copy_queries(one.dout, first, head, 1.0F, douts, turned_douts);                                                               \
-        std::fill_n(dqueries, kQueries * head.padded_dim, 0.0F);                                                                      \
-        float along[kQueries];                                                                                                        \
-        for (int64_t q = 0; q < kQueries; ++q) {                                                                                      \
-          const T* out = one.out.data + std::min(first + q, head.length - 1) * one.out.stride;                                        \
-          along[q] = sum_of(head.dim, [&](int64_t d) { return douts[q * head.padded_dim + d] * widen(out[d]); });                     \
-        }                                                                                                                             \
-        const int64_t last = std::min(head.length, first + kQueries) - 1;                                                             \
-        for (int64_t block = head.first_block(first); block <= last / kKeys; ++block) {                                               \
-          const int64_t num_keys = std::min(kKeys, last + 1 - block * kKeys);                                                         \
-          multiply(turned_queries, turned_keys + block * block_size, head.padded_dim, probs);                                         \
-          multiply(turned_douts, turned_values + block * block_size, head.padded_dim, dscores);                                       \
-          for (int64_t q = 0; q < kQueries; ++q) {                                                                                    \
-            float *p = probs + q * kKeys, *ds = dscores + q * kKeys;                                                                  \
-            const int64_t begin = head.first_key(first + q, block), end = head.last_key(first + q, block);                            \
-            const float log_sum = begin < end ? one.log_sum[first + q] : 0.0F;                                                        \
-            for (int64_t j = 0; j < kKeys; ++j) {                                                                                     \
-              const float seen = j >= begin && j < end ? exp_of(p[j] - log_sum) : 0.0F;                                               \
-              p[j] = seen;                                                                                                            \
-              ds[j] = seen * (ds[j] - along[q]);                                                                                      \
-            }                                                                                                                         \
-          }                                                                                                                           \
-          mix(dscores, keys + block * block_size, num_keys, head.padded_dim, dqueries);                                               \
-          spread(dscores, queries, num_keys, head.padded_dim, dkeys + block * block_size);                                            \
-          spread(probs, douts, num_keys, head.padded_dim, dvalues + block * block_size);                                              \
-        }                                                                                                                             \
-        for (int64_t q = 0; q < kQueries && first + q < head.length; ++q)                                                             \
-          for (int64_t d = 0; d < head.dim; ++d)                                                                                      \
-            store(one.dq.data[(first + q) * one.dq.stride + d], dqueries[q * head.padded_dim + d] * head.scale);                      \
-      }                                                                                                                               \
-    for (int64_t j = 0; j < head.length; ++j)                                                                                         \
-      for (int64_t d = 0; d < head.dim; ++d) {                                                                                        \
-        store(group[0].dk.data[j * group[0].dk.stride + d], dkeys[j * head.padded_dim + d]);                                          \
-        store(group[0].dv.data[j * group[0].dv.stride + d], dvalues[j * head.padded_dim + d]);                                        \
-      }                                                                                                                               \
+#define KEDGE_ATTENTION(T)                                                                                                        \
+  KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<T>>& group) {                                   \
+    Scratch& memory = scratch(head, 2);                                                                                           \
+    const int64_t matrix = head.num_blocks() * kKeys * head.padded_dim;                                                           \
+    float *keys = memory.take(matrix), *values = memory.take(matrix);                                                             \
+    float *queries = memory.take(kQueries * head.padded_dim), *scores = memory.take(kQueries * kKeys);                            \
+    float* out = memory.take(kQueries * head.padded_dim);                                                                         \
+    copy_turned(group[0].k, head, keys);                                                                                          \
+    copy_plain(group[0].v, head, values);                                                                                         \
+    for (const ForwardHead<T>& one : group)                                                                                       \
+      for (int64_t first = 0; first < head.length; first += kQueries) {                                                           \
+        copy_queries(one.q, first, head, head.scale, nullptr, queries);                                                           \
+        std::fill_n(out, kQueries* head.padded_dim, 0.0F);                                                                        \
+        Softmax state;                                                                                                            \
+        std::fill_n(state.most, kQueries, -1e30F);                                                                                \
+        std::fill_n(state.sum, kQueries, 0.0F);                                                                                   \
+        const int64_t last = std::min(head.length, first + kQueries) - 1;                                                         \
+        for (int64_t block = head.first_block(first); block <= last / kKeys; ++block) {                                           \
+          multiply(queries, keys + block * kKeys * head.padded_dim, head.padded_dim, scores);                                     \
+          fold_block(head, first, block, scores, out, state);                                                                     \
+          mix(scores, values + block * kKeys * head.padded_dim, std::min(kKeys, last + 1 - block * kKeys), head.padded_dim, out); \
+        }                                                                                                                         \
+        for (int64_t q = 0; q < kQueries && first + q < head.length; ++q) {                                                       \
+          one.log_sum[first + q] = state.most[q] + std::log(state.sum[q]);                                                        \
+          const float share = 1.0F / state.sum[q];                                                                                \
+          for (int64_t d = 0; d < head.dim; ++d)                                                                                  \
+            store(one.out.data[(first + q) * one.out.stride + d], out[q * head.padded_dim + d] * share);                          \
+        }                                                                                                                         \
+      }                                                                                                                           \
+  }                                                                                                                               \
+  KEDGE_VECTOR_CLONES void attend_backward(const Head& head, const std::vector<BackwardHead<T>>& group) {                         \
+    Scratch& memory = scratch(head, 5);                                                                                           \
+    const int64_t matrix = head.num_blocks() * kKeys * head.padded_dim, block_size = kKeys * head.padded_dim;                     \
+    float *keys = memory.take(matrix), *turned_keys = memory.take(matrix), *turned_values = memory.take(matrix);                  \
+    float *dkeys = memory.take(matrix), *dvalues = memory.take(matrix);                                                           \
+    float *queries = memory.take(kQueries * head.padded_dim), *turned_queries = memory.take(kQueries * head.padded_dim);          \
+    float *douts = memory.take(kQueries * head.padded_dim), *turned_douts = memory.take(kQueries * head.padded_dim);              \
+    float *probs = memory.take(kQueries * kKeys), *dscores = memory.take(kQueries * kKeys);                                       \
+    float* dqueries = memory.take(kQueries * head.padded_dim);                                                                    \
+    copy_plain(group[0].k, head, keys);                                                                                           \
+    copy_turned(group[0].k, head, turned_keys);                                                                                   \
+    copy_turned(group[0].v, head, turned_values);                                                                                 \
+    for (const BackwardHead<T>& one : group)                                                                                      \
+      for (int64_t first = 0; first < head.length; first += kQueries) {                                                           \
+        copy_queries(one.q, first, head, head.scale, queries, turned_queries);                                                    \
+        copy_queries(one.dout, first, head, 1.0F, douts, turned_douts);                                                           \
+        std::fill_n(dqueries, kQueries* head.padded_dim, 0.0F);                                                                   \
+        float along[kQueries];                                                                                                    \
+        for (int64_t q = 0; q < kQueries; ++q) {                                                                                  \
+          const T* out = one.out.data + std::min(first + q, head.length - 1) * one.out.stride;                                    \
+          along[q] = sum_of(head.dim, [&](int64_t d) { return douts[q * head.padded_dim + d] * widen(out[d]); });                 \
+        }                                                                                                                         \
+        const int64_t last = std::min(head.length, first + kQueries) - 1;                                                         \
+        for (int64_t block = head.first_block(first); block <= last / kKeys; ++block) {                                           \
+          const int64_t num_keys = std::min(kKeys, last + 1 - block * kKeys);                                                     \
+          multiply(turned_queries, turned_keys + block * block_size, head.padded_dim, probs);                                     \
+          multiply(turned_douts, turned_values + block * block_size, head.padded_dim, dscores);                                   \
+          for (int64_t q = 0; q < kQueries; ++q) {                                                                                \
+            float *p = probs + q * kKeys, *ds = dscores + q * kKeys;                                                              \
+            const int64_t begin = head.first_key(first + q, block), end = head.last_key(first + q, block);                        \
+            const float log_sum = begin < end ? one.log_sum[first + q] : 0.0F;                                                    \
+            for (int64_t j = 0; j < kKeys; ++j) {                                                                                 \
+              const float seen = j >= begin && j < end ? exp_of(p[j] - log_sum) : 0.0F;                                           \
+              p[j] = seen;                                                                                                        \
+              ds[j] = seen * (ds[j] - along[q]);                                                                                  \
+            }                                                                                                                     \
+          }                                                                                                                       \
+          mix(dscores, keys + block * block_size, num_keys, head.padded_dim, dqueries);                                           \
+          spread(dscores, queries, num_keys, head.padded_dim, dkeys + block * block_size);                                        \
+          spread(probs, douts, num_keys, head.padded_dim, dvalues + block * block_size);                                          \
+        }                                                                                                                         \
+        for (int64_t q = 0; q < kQueries && first + q < head.length; ++q)                                                         \
+          for (int64_t d = 0; d < head.dim; ++d)                                                                                  \
+            store(one.dq.data[(first + q) * one.dq.stride + d], dqueries[q * head.padded_dim + d] * head.scale);                  \
+      }                                                                                                                           \
+    for (int64_t j = 0; j < head.length; ++j)                                                                                     \
+      for (int64_t d = 0; d < head.dim; ++d) {                                                                                    \
+        store(group[0].dk.data[j * group[0].dk.stride + d], dkeys[j * head.padded_dim + d]);                                      \
+        store(group[0].dv.data[j * group[0].dv.stride + d], dvalues[j * head.padded_dim + d]);                                    \
+      }                                                                                                                           \
   }
 
 template <typename T>
@@ -312,7 +312,10 @@ void forward(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& 
     for (int64_t member = 0; member < group_size; ++member) {
       const Columns at = columns_of(shape, kv_head, member);
       const T* row = in + start * width;
-      group.push_back({{row + at.q, width}, {row + at.k, width}, {row + at.v, width}, {out + start * out_width + at.q, out_width},
+      group.push_back({{row + at.q, width},
+                       {row + at.k, width},
+                       {row + at.v, width},
+                       {out + start * out_width + at.q, out_width},
                        log_sum + (kv_head * group_size + member) * tokens + start});
     }
     attend(head, group);
@@ -334,8 +337,14 @@ void backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, cons
       const T* row = in + start * width;
       T* gradient = to + start * width;
       const int64_t out_at = start * out_width + at.q;
-      group.push_back({{row + at.q, width}, {row + at.k, width}, {row + at.v, width}, {out + out_at, out_width}, {d + out_at, out_width},
-                       {gradient + at.q, width}, {gradient + at.k, width}, {gradient + at.v, width},
+      group.push_back({{row + at.q, width},
+                       {row + at.k, width},
+                       {row + at.v, width},
+                       {out + out_at, out_width},
+                       {d + out_at, out_width},
+                       {gradient + at.q, width},
+                       {gradient + at.k, width},
+                       {gradient + at.v, width},
                        log_sum + (kv_head * group_size + member) * tokens + start});
     }
     attend_backward(head, group);
@@ -345,8 +354,8 @@ void backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, cons
 }  // namespace
 
 Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape) {
-  Attended result{at::empty({qkv.size(0), shape.num_heads * shape.head_dim}, qkv.options()),
-                  at::empty({shape.num_heads, qkv.size(0)}, at::kFloat), {}};
+  Attended result{
+      at::empty({qkv.size(0), shape.num_heads * shape.head_dim}, qkv.options()), at::empty({shape.num_heads, qkv.size(0)}, at::kFloat), {}};
   qkv.scalar_type() == at::kFloat ? forward<float>(qkv, batch, shape, result) : forward<at::BFloat16>(qkv, batch, shape, result);
   return result;
 }

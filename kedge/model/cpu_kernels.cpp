@@ -1,10 +1,10 @@
 #include "kedge/model/cpu_kernels.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_rows.h"
@@ -25,9 +25,12 @@ int64_t grain(int64_t row_size) { return std::max<int64_t>(1, 16384 / std::max<i
 template <typename F>
 void with_type(const Tensor& tensor, F&& f) {
   switch (tensor.scalar_type()) {
-    case at::kFloat: return f(float{});
-    case at::kBFloat16: return f(at::BFloat16{});
-    default: ensure(false, "a CPU kernel for ", c10::toString(tensor.scalar_type()));
+    case at::kFloat:
+      return f(float{});
+    case at::kBFloat16:
+      return f(at::BFloat16{});
+    default:
+      ensure(false, "a CPU kernel for ", c10::toString(tensor.scalar_type()));
   }
 }
 
@@ -77,8 +80,7 @@ template <typename T>
   if (beside == nullptr) {
     for (int64_t i = 0; i < n; ++i) store(dx[i], (widen(dout[i]) * widen(w[i]) - level - hat(i) * along) * stats.rstd);
   } else {
-    for (int64_t i = 0; i < n; ++i)
-      store(dx[i], (widen(dout[i]) * widen(w[i]) - level - hat(i) * along) * stats.rstd + widen(beside[i]));
+    for (int64_t i = 0; i < n; ++i) store(dx[i], (widen(dout[i]) * widen(w[i]) - level - hat(i) * along) * stats.rstd + widen(beside[i]));
   }
 }
 
@@ -146,62 +148,60 @@ template <typename In, typename Out>
 }
 
 // The loops over rows, one function a type so that each can be cloned.
-#define KEDGE_ROWS(T)                                                                                                               \
-  KEDGE_VECTOR_CLONES void norm_rows(const T* x, const T* w, const T* b, int64_t begin, int64_t end, int64_t n, bool centred,       \
-                                     bool known, float eps, float* mean, float* rstd, T* out) {                                     \
-    for (int64_t r = begin; r < end; ++r) {                                                                                         \
-      if (!known) {                                                                                                                 \
-        const RowStats stats = norm_stats(x + r * n, n, centred, eps);                                                              \
-        rstd[r] = stats.rstd;                                                                                                       \
-        if (centred) mean[r] = stats.mean;                                                                                          \
-      }                                                                                                                             \
-      norm_row(x + r * n, w, b, {centred ? mean[r] : 0.0F, rstd[r]}, n, out + r * n);                                               \
-    }                                                                                                                               \
-  }                                                                                                                                 \
-  KEDGE_VECTOR_CLONES void norm_rows_backward(const T* dout, const T* x, const T* w, int64_t begin, int64_t end, int64_t n,         \
-                                              bool centred, const float* mean, const float* rstd, const T* beside, T* dx,           \
-                                              float* dw, float* db) {                                                               \
-    for (int64_t r = begin; r < end; ++r)                                                                                           \
-      norm_row_backward(dout + r * n, x + r * n, w, {centred ? mean[r] : 0.0F, rstd[r]}, centred, n,                                \
-                        beside == nullptr ? nullptr : beside + r * n, dx + r * n, dw, db);                                          \
-  }                                                                                                                                 \
-  KEDGE_VECTOR_CLONES void gate_rows(const T* gate_up, int64_t begin, int64_t end, int64_t n, T* out) {                             \
-    for (int64_t r = begin; r < end; ++r) silu_gate_row(gate_up + 2 * r * n, gate_up + (2 * r + 1) * n, n, out + r * n);            \
-  }                                                                                                                                 \
-  KEDGE_VECTOR_CLONES void gate_rows_backward(const T* dout, const T* gate_up, int64_t begin, int64_t end, int64_t n, T* dgate_up,  \
-                                              T* out) {                                                                             \
-    for (int64_t r = begin; r < end; ++r)                                                                                           \
-      silu_gate_row_backward(dout + r * n, gate_up + 2 * r * n, gate_up + (2 * r + 1) * n, n, dgate_up + 2 * r * n,                 \
-                             dgate_up + (2 * r + 1) * n, out + r * n);                                                              \
-  }                                                                                                                                 \
-  KEDGE_VECTOR_CLONES void rotate_rows(T* x, const float* cos, const float* sin, int64_t begin, int64_t end, int64_t width,         \
-                                       int64_t num_heads, int64_t head_dim, int64_t half, float direction) {                        \
-    for (int64_t r = begin; r < end; ++r)                                                                                           \
-      for (int64_t head = 0; head < num_heads; ++head)                                                                              \
-        rotate_head(x + r * width + head * head_dim, cos + r * half, sin + r * half, half, direction);                              \
-  }                                                                                                                                 \
-  KEDGE_VECTOR_CLONES void add_columns(float* table, const int64_t* ids, const T* rows, int64_t num_rows, int64_t width,            \
-                                       int64_t begin, int64_t end) {                                                                \
-    for (int64_t r = 0; r < num_rows; ++r) add_row(table + ids[r] * width + begin, rows + r * width + begin, end - begin);          \
-  }                                                                                                                                 \
-  KEDGE_VECTOR_CLONES void stats_rows(const T* logits, const int64_t* targets, int64_t begin, int64_t end, int64_t n,               \
-                                      float* logprob, float* log_sum, float* entropy) {                                             \
-    for (int64_t r = begin; r < end; ++r) {                                                                                         \
-      const LogitRow row = logit_row(logits + r * n, n, entropy != nullptr);                                                        \
-      log_sum[r] = row.log_sum;                                                                                                     \
-      logprob[r] = widen(logits[r * n + targets[r]]) - row.log_sum;                                                                 \
-      if (entropy != nullptr) entropy[r] = row.entropy;                                                                             \
-    }                                                                                                                               \
-  }                                                                                                                                 \
-  KEDGE_VECTOR_CLONES void gradient_rows(const T* logits, const int64_t* targets, const float* log_sum, const float* entropy,       \
-                                         const float* dlogprob, const float* dentropy, int64_t begin, int64_t end, int64_t n,       \
-                                         T* out) {                                                                                  \
-    for (int64_t r = begin; r < end; ++r) {                                                                                         \
-      const float at_target = dlogprob[r];                                                                                          \
-      logit_gradient_row(logits + r * n, n, log_sum[r], entropy == nullptr ? 0.0F : entropy[r], at_target,                          \
-                         dentropy == nullptr ? 0.0F : dentropy[r], out + r * n);                                                    \
-      store(out[r * n + targets[r]], widen(out[r * n + targets[r]]) + at_target);                                                   \
-    }                                                                                                                               \
+#define KEDGE_ROWS(T)                                                                                                                     \
+  KEDGE_VECTOR_CLONES void norm_rows(const T* x, const T* w, const T* b, int64_t begin, int64_t end, int64_t n, bool centred, bool known, \
+                                     float eps, float* mean, float* rstd, T* out) {                                                       \
+    for (int64_t r = begin; r < end; ++r) {                                                                                               \
+      if (!known) {                                                                                                                       \
+        const RowStats stats = norm_stats(x + r * n, n, centred, eps);                                                                    \
+        rstd[r] = stats.rstd;                                                                                                             \
+        if (centred) mean[r] = stats.mean;                                                                                                \
+      }                                                                                                                                   \
+      norm_row(x + r * n, w, b, {centred ? mean[r] : 0.0F, rstd[r]}, n, out + r * n);                                                     \
+    }                                                                                                                                     \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void norm_rows_backward(const T* dout, const T* x, const T* w, int64_t begin, int64_t end, int64_t n, bool centred, \
+                                              const float* mean, const float* rstd, const T* beside, T* dx, float* dw, float* db) {       \
+    for (int64_t r = begin; r < end; ++r)                                                                                                 \
+      norm_row_backward(dout + r * n, x + r * n, w, {centred ? mean[r] : 0.0F, rstd[r]}, centred, n,                                      \
+                        beside == nullptr ? nullptr : beside + r * n, dx + r * n, dw, db);                                                \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void gate_rows(const T* gate_up, int64_t begin, int64_t end, int64_t n, T* out) {                                   \
+    for (int64_t r = begin; r < end; ++r) silu_gate_row(gate_up + 2 * r * n, gate_up + (2 * r + 1) * n, n, out + r * n);                  \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void gate_rows_backward(const T* dout, const T* gate_up, int64_t begin, int64_t end, int64_t n, T* dgate_up,        \
+                                              T* out) {                                                                                   \
+    for (int64_t r = begin; r < end; ++r)                                                                                                 \
+      silu_gate_row_backward(dout + r * n, gate_up + 2 * r * n, gate_up + (2 * r + 1) * n, n, dgate_up + 2 * r * n,                       \
+                             dgate_up + (2 * r + 1) * n, out + r * n);                                                                    \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void rotate_rows(T* x, const float* cos, const float* sin, int64_t begin, int64_t end, int64_t width,               \
+                                       int64_t num_heads, int64_t head_dim, int64_t half, float direction) {                              \
+    for (int64_t r = begin; r < end; ++r)                                                                                                 \
+      for (int64_t head = 0; head < num_heads; ++head)                                                                                    \
+        rotate_head(x + r * width + head * head_dim, cos + r * half, sin + r * half, half, direction);                                    \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void add_columns(float* table, const int64_t* ids, const T* rows, int64_t num_rows, int64_t width, int64_t begin,   \
+                                       int64_t end) {                                                                                     \
+    for (int64_t r = 0; r < num_rows; ++r) add_row(table + ids[r] * width + begin, rows + r * width + begin, end - begin);                \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void stats_rows(const T* logits, const int64_t* targets, int64_t begin, int64_t end, int64_t n, float* logprob,     \
+                                      float* log_sum, float* entropy) {                                                                   \
+    for (int64_t r = begin; r < end; ++r) {                                                                                               \
+      const LogitRow row = logit_row(logits + r * n, n, entropy != nullptr);                                                              \
+      log_sum[r] = row.log_sum;                                                                                                           \
+      logprob[r] = widen(logits[r * n + targets[r]]) - row.log_sum;                                                                       \
+      if (entropy != nullptr) entropy[r] = row.entropy;                                                                                   \
+    }                                                                                                                                     \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void gradient_rows(const T* logits, const int64_t* targets, const float* log_sum, const float* entropy,             \
+                                         const float* dlogprob, const float* dentropy, int64_t begin, int64_t end, int64_t n, T* out) {   \
+    for (int64_t r = begin; r < end; ++r) {                                                                                               \
+      const float at_target = dlogprob[r];                                                                                                \
+      logit_gradient_row(logits + r * n, n, log_sum[r], entropy == nullptr ? 0.0F : entropy[r], at_target,                                \
+                         dentropy == nullptr ? 0.0F : dentropy[r], out + r * n);                                                          \
+      store(out[r * n + targets[r]], widen(out[r * n + targets[r]]) + at_target);                                                         \
+    }                                                                                                                                     \
   }
 KEDGE_ROWS(float)
 KEDGE_ROWS(at::BFloat16)
@@ -319,9 +319,8 @@ void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStat
     const auto *log_sum = data<float>(stats.log_sum), *entropy = data<float>(stats.entropy);
     const auto *dlogp = data<float>(dlogprob), *dent = data<float>(dentropy);
     auto* to = mutable_data<T>(out);
-    at::parallel_for(0, logits.size(0), grain(n), [&](int64_t begin, int64_t end) {
-      gradient_rows(in, ids, log_sum, entropy, dlogp, dent, begin, end, n, to);
-    });
+    at::parallel_for(0, logits.size(0), grain(n),
+                     [&](int64_t begin, int64_t end) { gradient_rows(in, ids, log_sum, entropy, dlogp, dent, begin, end, n, to); });
   });
 }
 

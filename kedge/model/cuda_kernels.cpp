@@ -66,7 +66,8 @@ void silu_gate(const Tensor& gate_up, const Tensor& out) { silu_gate_backward({}
 
 void silu_gate_backward(const Tensor& dout, const Tensor& gate_up, const Tensor& dgate_up, const Tensor& out) {
   run_on(out, [&](cudaStream_t stream) {
-    launch_silu_gate({type_of(out), data(dout), data(gate_up), mutable_data(dgate_up), mutable_data(out), out.size(0), out.size(1)}, stream);
+    launch_silu_gate({type_of(out), data(dout), data(gate_up), mutable_data(dgate_up), mutable_data(out), out.size(0), out.size(1)},
+                     stream);
   });
 }
 

@@ -1,8 +1,8 @@
-#include "kedge/model/cuda_launch.h"
-
 #include <cuda_bf16.h>
 
 #include <cmath>
+
+#include "kedge/model/cuda_launch.h"
 
 namespace kedge::cuda {
 namespace {
@@ -302,9 +302,9 @@ unsigned blocks_for(int64_t count) { return static_cast<unsigned>((count + kThre
 void launch_norm(const NormLaunch& l, cudaStream_t stream) {
   with_type(l.type, [&](auto type) {
     using T = decltype(type);
-    norm_kernel<T><<<static_cast<unsigned>(l.rows), kThreads, 0, stream>>>(
-        static_cast<const T*>(l.x), static_cast<const T*>(l.weight), static_cast<const T*>(l.bias), static_cast<T*>(l.out), l.mean, l.rstd,
-        l.size, l.known, l.eps);
+    norm_kernel<T><<<static_cast<unsigned>(l.rows), kThreads, 0, stream>>>(static_cast<const T*>(l.x), static_cast<const T*>(l.weight),
+                                                                           static_cast<const T*>(l.bias), static_cast<T*>(l.out), l.mean,
+                                                                           l.rstd, l.size, l.known, l.eps);
   });
 }
 
@@ -359,9 +359,8 @@ void launch_logit_gradient(const LogitLaunch& l, cudaStream_t stream) {
     with_type(l.out_type, [&](auto out_type) {
       using T = decltype(type);
       using Out = decltype(out_type);
-      logit_gradient_kernel<T, Out><<<static_cast<unsigned>(l.rows), 512, 0, stream>>>(static_cast<const T*>(l.logits), l.targets, l.log_sum,
-                                                                                       l.entropy, l.dlogprob, l.dentropy,
-                                                                                       static_cast<Out*>(l.out), l.size);
+      logit_gradient_kernel<T, Out><<<static_cast<unsigned>(l.rows), 512, 0, stream>>>(
+          static_cast<const T*>(l.logits), l.targets, l.log_sum, l.entropy, l.dlogprob, l.dentropy, static_cast<Out*>(l.out), l.size);
     });
   });
 }

@@ -1,8 +1,8 @@
 #pragma once
 // The kernels themselves, on raw pointers: what nvcc compiles knows no torch.
-#include <cstdint>
-
 #include <cuda_runtime_api.h>
+
+#include <cstdint>
 
 namespace kedge::cuda {
 
@@ -51,8 +51,8 @@ struct LogitLaunch {
   Type type, out_type;
   const void* logits;
   const int64_t* targets;
-  float *logprob, *log_sum, *entropy;       // written by the forward; entropy may be null
-  const float *dlogprob, *dentropy;         // read by the backward; dentropy may be null
+  float *logprob, *log_sum, *entropy;  // written by the forward; entropy may be null
+  const float *dlogprob, *dentropy;    // read by the backward; dentropy may be null
   void* out;
   int64_t rows, size;
 };

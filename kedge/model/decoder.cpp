@@ -1,8 +1,8 @@
 #include "kedge/model/decoder.h"
 
-#include <ATen/core/ivalue.h>
-
 #include <utility>
+
+#include <ATen/core/ivalue.h>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
@@ -14,9 +14,7 @@ struct Decoder::Tape : torch::CustomClassHolder {
   Tape(const Decoder& decoder_of, const PackedBatch& batch_of, const PassOptions& options_of)
       : decoder(decoder_of), batch(batch_of), options(options_of) {}
 
-  [[nodiscard]] PassContext context() const {
-    return {batch, rotation.cos.defined() ? &rotation : nullptr, options.dropout_seed};
-  }
+  [[nodiscard]] PassContext context() const { return {batch, rotation.cos.defined() ? &rotation : nullptr, options.dropout_seed}; }
 
   const Decoder& decoder;
   PackedBatch batch;
@@ -62,7 +60,8 @@ LayerView Decoder::layer(size_t index) const {
     return NormWeights{value(weight), value(bias), gradient(weight), gradient(bias), kind, config_.norm_eps};
   };
   const auto linear_of = [&](int weight, int bias) {
-    return LinearView{value(weight), value(bias), gradient(weight), gradient(bias), adapters_ == nullptr ? nullptr : &adapters_->on(weight)};
+    return LinearView{value(weight), value(bias), gradient(weight), gradient(bias),
+                      adapters_ == nullptr ? nullptr : &adapters_->on(weight)};
   };
   return {norm_of(at.norm1, at.norm1_bias, config_.norm),
           norm_of(at.norm2, at.norm2_bias, config_.norm),
@@ -91,8 +90,12 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
     if (keep && tape.options.checkpoint) tape.layers[i].x = x;
     x = layer_forward(layer(i), context, x, keep && !tape.options.checkpoint ? &tape.layers[i] : nullptr);
   }
-  const NormWeights weights{parameters_.value(places_.norm), places_.norm_bias < 0 ? Tensor() : parameters_.value(places_.norm_bias), {}, {},
-                            config_.norm, config_.norm_eps};
+  const NormWeights weights{parameters_.value(places_.norm),
+                            places_.norm_bias < 0 ? Tensor() : parameters_.value(places_.norm_bias),
+                            {},
+                            {},
+                            config_.norm,
+                            config_.norm_eps};
   Normed normed = norm(x, weights);
   Tensor out = std::exchange(normed.out, Tensor());
   if (keep) tape.last = std::move(x), tape.norm = std::move(normed);

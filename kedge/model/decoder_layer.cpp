@@ -1,8 +1,8 @@
 #include "kedge/model/decoder_layer.h"
 
-#include <ATen/ops/empty_like.h>
-
 #include <utility>
+
+#include <ATen/ops/empty_like.h>
 
 namespace kedge {
 namespace {

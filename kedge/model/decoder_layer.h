@@ -23,13 +23,13 @@ struct PassContext {
 };
 
 struct LayerState {
-  Tensor x;          // the layer's input
-  Normed norm1;      // statistics; the outputs are dropped
-  Tensor raw_qkv;    // before the norms of queries and keys, where there are any
+  Tensor x;        // the layer's input
+  Normed norm1;    // statistics; the outputs are dropped
+  Tensor raw_qkv;  // before the norms of queries and keys, where there are any
   Normed q_norm, k_norm;
-  Tensor qkv;        // as attention saw it
+  Tensor qkv;  // as attention saw it
   Attended attended;
-  Tensor h;          // after attention
+  Tensor h;  // after attention
   Normed norm2;
   Tensor gate_up;
 };

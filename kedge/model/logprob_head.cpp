@@ -1,9 +1,9 @@
 #include "kedge/model/logprob_head.h"
 
+#include <algorithm>
+
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros_like.h>
-
-#include <algorithm>
 
 #include "kedge/core/autograd.h"
 #include "kedge/model/ops.h"
@@ -25,8 +25,9 @@ int64_t chunk_of(const LogprobOptions& options, const Tensor& hidden, int64_t vo
 
 class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
  public:
-  static torch::autograd::variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& gradient,
-                                                const Tensor& places, const Tensor& targets, bool with_entropy, int64_t chunk) {
+  static torch::autograd::variable_list forward(AutogradContext* context, const Tensor& hidden, const HeadView& head,
+                                                const PredictedTokens& predicted, bool with_entropy, int64_t chunk) {
+    const Tensor &weight = head.weight, &places = predicted.places, &targets = predicted.targets;
     std::vector<Tensor> logprob, log_sum, entropy;
     for (int64_t begin = 0; begin < places.size(0); begin += chunk) {
       const int64_t count = std::min(chunk, places.size(0) - begin);
@@ -41,7 +42,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     };
     const Tensor entropies = joined(entropy);  // empty unless asked for
     context->save_for_backward({hidden, weight, places, targets, joined(log_sum), entropies.clone()});
-    context->saved_data["gradient"] = gradient;
+    context->saved_data["gradient"] = head.weight_gradient;
     context->saved_data["chunk"] = chunk;
     return {joined(logprob), entropies};
   }
@@ -69,7 +70,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       dhidden.index_copy_(0, at, at::mm(dlogits, weight));
       add_weight_gradient(gradient, dlogits, x);
     }
-    return {dhidden, {}, {}, {}, {}, {}, {}};
+    return {dhidden, {}, {}, {}, {}};
   }
 };
 
@@ -77,8 +78,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
 
 TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted, const LogprobOptions& options) {
   const int64_t chunk = chunk_of(options, hidden, head.weight.size(0));
-  const auto results =
-      LogprobFunction::apply(hidden, head.weight, head.weight_gradient, predicted.places, predicted.targets, options.entropy, chunk);
+  const auto results = LogprobFunction::apply(hidden, head, predicted, options.entropy, chunk);
   return {results[0], options.entropy ? results[1] : Tensor()};
 }
 

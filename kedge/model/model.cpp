@@ -1,8 +1,8 @@
 #include "kedge/model/model.h"
 
-#include <ATen/ops/mm.h>
-
 #include <utility>
+
+#include <ATen/ops/mm.h>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"

@@ -80,7 +80,8 @@ Activation read_activation(const Reader& read, std::string_view key, std::string
   const std::string name = read.text(key, std::string(otherwise));
   for (const auto& [known, activation] : kActivations)
     if (name == known) return activation;
-  throw UsageError(str(read.where(key), ": the activation \"", name, "\" is not supported; known are silu, gelu, gelu_new, relu and relu2"));
+  throw UsageError(
+      str(read.where(key), ": the activation \"", name, "\" is not supported; known are silu, gelu, gelu_new, relu and relu2"));
 }
 
 std::string read_dtype(const Reader& read) {
@@ -116,8 +117,9 @@ std::vector<int64_t> read_windows(const Reader& read, const ModelConfig& config)
   const int64_t window = given == nullptr ? 4096 : read.size("sliding_window");
   const int64_t first = always ? 0 : read.size("max_window_layers", 28);
   const Json* types = always ? nullptr : read.find("layer_types");
-  if (types != nullptr) check(types->as_array(read.where("layer_types")).size() == windows.size(), read.where("layer_types"), ": ",
-                              types->as_array("").size(), " entries for ", config.num_layers, " layers");
+  if (types != nullptr)
+    check(types->as_array(read.where("layer_types")).size() == windows.size(), read.where("layer_types"), ": ", types->as_array("").size(),
+          " entries for ", config.num_layers, " layers");
   for (size_t layer = 0; layer < windows.size(); ++layer) {
     bool slides = static_cast<int64_t>(layer) >= first;
     if (types != nullptr) {

@@ -29,13 +29,13 @@ struct ModelConfig {
   NormKind norm = NormKind::rms;
   double norm_eps = 1e-6;
   Activation activation = Activation::silu;
-  bool gated = true;              // activation(gate) * up; otherwise activation(up)
-  bool learned_positions = false; // otherwise rotary
+  bool gated = true;               // activation(gate) * up; otherwise activation(up)
+  bool learned_positions = false;  // otherwise rotary
   RopeConfig rope;
   bool qkv_bias = false, out_bias = false, mlp_bias = false, norm_bias = false;
-  bool qk_norm = false;           // queries and keys are normed head by head
-  bool tied = false;              // the head is the embedding
-  std::vector<int64_t> windows;   // a layer: how many keys a query sees, itself included; 0 = all before it
+  bool qk_norm = false;          // queries and keys are normed head by head
+  bool tied = false;             // the head is the embedding
+  std::vector<int64_t> windows;  // a layer: how many keys a query sees, itself included; 0 = all before it
   double init_range = 0.02;
   std::string dtype = "float32";  // as the file names it
   int64_t num_labels = 0;         // of a folder with a score head; 0 = a language model

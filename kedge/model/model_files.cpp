@@ -61,7 +61,8 @@ HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const 
     return head;
   }
   const bool stored = config.num_labels > 0 && files.find("score.weight") != nullptr;
-  check(stored || options.new_labels > 0, folder.string(), ": no score head (tensor score.weight) where a reward model or critic is wanted");
+  check(stored || options.new_labels > 0, folder.string(),
+        ": no score head (tensor score.weight) where a reward model or critic is wanted");
   head.num_labels = stored ? config.num_labels : options.new_labels;
   head.score_bias = stored ? files.find("score.bias") != nullptr : options.new_bias;
   return head;

@@ -20,22 +20,32 @@ namespace {
 
 Tensor activate(const Tensor& x, Activation activation) {
   switch (activation) {
-    case Activation::silu: return at::silu(x);
-    case Activation::gelu: return at::gelu(x, "none");
-    case Activation::gelu_tanh: return at::gelu(x, "tanh");
-    case Activation::relu: return at::relu(x);
-    case Activation::relu2: return at::relu(x).square_();
+    case Activation::silu:
+      return at::silu(x);
+    case Activation::gelu:
+      return at::gelu(x, "none");
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::relu:
+      return at::relu(x);
+    case Activation::relu2:
+      return at::relu(x).square_();
   }
   throw Bug("an activation without a formula");
 }
 
 Tensor activate_backward(const Tensor& dout, const Tensor& x, Activation activation) {
   switch (activation) {
-    case Activation::silu: return at::silu_backward(dout, x);
-    case Activation::gelu: return at::gelu_backward(dout, x, "none");
-    case Activation::gelu_tanh: return at::gelu_backward(dout, x, "tanh");
-    case Activation::relu: return at::where(x.gt(0), dout, at::zeros({}, dout.options()));
-    case Activation::relu2: return dout * at::relu(x) * 2;
+    case Activation::silu:
+      return at::silu_backward(dout, x);
+    case Activation::gelu:
+      return at::gelu_backward(dout, x, "none");
+    case Activation::gelu_tanh:
+      return at::gelu_backward(dout, x, "tanh");
+    case Activation::relu:
+      return at::where(x.gt(0), dout, at::zeros({}, dout.options()));
+    case Activation::relu2:
+      return dout * at::relu(x) * 2;
   }
   throw Bug("an activation without a derivative");
 }

@@ -24,7 +24,8 @@ struct Normed {
 // `out` again, from the statistics of the first time.
 [[nodiscard]] Tensor norm_again(const Tensor& x, const Normed& saved, const NormWeights& weights);
 // The gradient of x, plus `beside` where defined (what reaches x past the norm).
-[[nodiscard]] Tensor norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, const NormWeights& weights, const Tensor& beside);
+[[nodiscard]] Tensor norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, const NormWeights& weights,
+                                   const Tensor& beside);
 
 // activation(gate) * up of [rows, 2 size] = [gate, up], or activation(up) of [rows, size] where nothing gates.
 struct GateKind {
@@ -51,9 +52,9 @@ void add_rows_(const Tensor& table, const Tensor& ids, const Tensor& rows);
 
 // Log-probabilities of `targets` (int64 [rows]) under softmax(logits), logits [rows, vocab] of any type.
 struct LogitStats {
-  Tensor logprob;   // fp32 [rows]
-  Tensor log_sum;   // fp32 [rows]: log of the sum of exponentials
-  Tensor entropy;   // fp32 [rows], in nats; undefined unless asked for
+  Tensor logprob;  // fp32 [rows]
+  Tensor log_sum;  // fp32 [rows]: log of the sum of exponentials
+  Tensor entropy;  // fp32 [rows], in nats; undefined unless asked for
 };
 [[nodiscard]] LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_entropy);
 // The gradient of the logits, in `dtype`, given those of logprob and entropy (fp32 [rows]; that of entropy may be undefined). May

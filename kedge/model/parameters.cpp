@@ -57,9 +57,15 @@ void Parameters::initialise(int parameter, uint64_t seed, double normal_range) {
   const auto place = static_cast<size_t>(parameter);
   const ParameterSpec& spec = specs_[place];
   switch (spec.init) {
-    case ParameterSpec::Init::ones: masters_[place].fill_(1); break;
-    case ParameterSpec::Init::zeros: masters_[place].zero_(); break;
-    case ParameterSpec::Init::normal: masters_[place].copy_(draw_normals(spec.size(), seed, place, normal_range).view(spec.shape)); break;
+    case ParameterSpec::Init::ones:
+      masters_[place].fill_(1);
+      break;
+    case ParameterSpec::Init::zeros:
+      masters_[place].zero_();
+      break;
+    case ParameterSpec::Init::normal:
+      masters_[place].copy_(draw_normals(spec.size(), seed, place, normal_range).view(spec.shape));
+      break;
   }
 }
 

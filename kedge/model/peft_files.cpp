@@ -28,16 +28,18 @@ LoraConfig read_config(const Path& file) {
   const auto where = [&](const char* key) { return str(origin, ": ", key); };
   const std::string& type = json.at("peft_type", origin).as_text(where("peft_type"));
   check(type == "LORA", where("peft_type"), ": \"", type, "\" is not supported, only LORA is");
-  for (const char* key : {"rank_pattern", "alpha_pattern", "use_dora", "modules_to_save", "use_qalora", "lora_bias", "trainable_token_indices",
-                          "layer_replication", "target_parameters", "alora_invocation_tokens"})
+  for (const char* key : {"rank_pattern", "alpha_pattern", "use_dora", "modules_to_save", "use_qalora", "lora_bias",
+                          "trainable_token_indices", "layer_replication", "target_parameters", "alora_invocation_tokens"})
     if (const Json* value = json.find(key)) check(is_empty(*value), where(key), ": ", value->dump(), " is not supported");
-  if (const Json* bias = json.find("bias")) check(*bias == Json("none"), where("bias"), ": ", bias->dump(), " is not supported, only \"none\" is");
+  if (const Json* bias = json.find("bias"))
+    check(*bias == Json("none"), where("bias"), ": ", bias->dump(), " is not supported, only \"none\" is");
 
   LoraConfig config;
   config.adapter_dim = json.at("r", origin).as_integer(where("r"));
   check(config.adapter_dim > 0, where("r"), ": ", config.adapter_dim, " is no rank");
   double alpha = json.at("lora_alpha", origin).as_number(where("lora_alpha"));
-  if (const Json* root = json.find("use_rslora"); root != nullptr && !is_empty(*root)) alpha *= std::sqrt(static_cast<double>(config.adapter_dim));
+  if (const Json* root = json.find("use_rslora"); root != nullptr && !is_empty(*root))
+    alpha *= std::sqrt(static_cast<double>(config.adapter_dim));
   config.alpha = alpha;
   if (const Json* dropout = json.find("lora_dropout")) config.adapter_dropout = dropout->as_number(where("lora_dropout"));
   return config;

@@ -106,8 +106,9 @@ RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_position
 
   rope.factor = scaling->at("factor", where).as_number(where + ".factor");
   check(rope.factor >= 1, where, ".factor: ", rope.factor, " is below 1");
-  const double given = number_or(config, "original_max_position_embeddings",
-                                 number_or(*scaling, "original_max_position_embeddings", static_cast<double>(max_positions), where), origin);
+  const double given =
+      number_or(config, "original_max_position_embeddings",
+                number_or(*scaling, "original_max_position_embeddings", static_cast<double>(max_positions), where), origin);
   rope.original_positions = static_cast<int64_t>(given);
   check(rope.original_positions > 0, where, ".original_max_position_embeddings: ", rope.original_positions, " is not a length");
   if (rope.type == RopeType::llama3) {

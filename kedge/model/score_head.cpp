@@ -9,22 +9,25 @@
 namespace kedge {
 namespace {
 
+struct ScoreView {
+  Tensor weight, bias, weight_gradient, bias_gradient;
+};
+
 // x weight^T + bias whose backward adds to the parameters' own buffers.
 class ScoreFunction : public torch::autograd::Function<ScoreFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& states, const Tensor& weight, const Tensor& bias,
-                        const Tensor& weight_gradient, const Tensor& bias_gradient) {
-    context->save_for_backward({states, weight});
-    context->saved_data["weight_gradient"] = weight_gradient;
-    context->saved_data["bias_gradient"] = bias_gradient;
-    return linear(states.to(at::kFloat), weight.to(at::kFloat), bias.defined() ? bias.to(at::kFloat) : bias);
+  static Tensor forward(AutogradContext* context, const Tensor& states, const ScoreView& head) {
+    context->save_for_backward({states, head.weight});
+    context->saved_data["weight_gradient"] = head.weight_gradient;
+    context->saved_data["bias_gradient"] = head.bias_gradient;
+    return linear(states.to(at::kFloat), head.weight.to(at::kFloat), head.bias.defined() ? head.bias.to(at::kFloat) : head.bias);
   }
   static torch::autograd::variable_list backward(AutogradContext* context, const torch::autograd::variable_list& gradients) {
     const auto saved = context->get_saved_variables();
     const Tensor dscores = gradients[0].contiguous();
     add_weight_gradient(context->saved_data["weight_gradient"].toTensor(), dscores, saved[0].to(at::kFloat));
     add_bias_gradient(context->saved_data["bias_gradient"].toTensor(), dscores);
-    return {at::mm(dscores, saved[1].to(at::kFloat)).to(saved[0].scalar_type()), {}, {}, {}, {}};
+    return {at::mm(dscores, saved[1].to(at::kFloat)).to(saved[0].scalar_type()), {}};
   }
 };
 
@@ -47,8 +50,9 @@ Tensor score_states(const Model& model, const Tensor& states) {
   ensure(places.score >= 0, "a language model has no score head");
   const Parameters& parameters = model.parameters();
   const auto of_bias = [&](auto&& of) { return places.score_bias < 0 ? Tensor() : of(places.score_bias); };
-  return ScoreFunction::apply(states, parameters.value(places.score), of_bias([&](int place) { return parameters.value(place); }),
-                              parameters.gradient(places.score), of_bias([&](int place) { return parameters.gradient(place); }));
+  const ScoreView view{parameters.value(places.score), of_bias([&](int place) { return parameters.value(place); }),
+                       parameters.gradient(places.score), of_bias([&](int place) { return parameters.gradient(place); })};
+  return ScoreFunction::apply(states, view);
 }
 
 Tensor row_scores(const Model& model, const PackedBatch& batch, Pooling pooling, const PassOptions& pass) {

@@ -1,8 +1,8 @@
 #include "kedge/model/tensor_bytes.h"
 
-#include <ATen/ops/aminmax.h>
-
 #include <cmath>
+
+#include <ATen/ops/aminmax.h>
 
 #include "kedge/core/error.h"
 

@@ -14,7 +14,7 @@ namespace kedge {
 struct ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
-  bool decays = false;                       // weight decay: matrices, but neither norms nor biases
+  bool decays = false;  // weight decay: matrices, but neither norms nor biases
   enum class Init { normal, ones, zeros } init = Init::normal;
 
   [[nodiscard]] int64_t size() const;
@@ -30,8 +30,8 @@ struct ModelParameters {
   std::vector<ParameterSpec> specs;
   std::vector<LayerParameters> layers;
   int embedding = -1, positions = -1, norm = -1, norm_bias = -1;
-  int head = -1;                       // of a language model; the embedding where they are tied
-  int score = -1, score_bias = -1;     // of a reward or value model
+  int head = -1;                    // of a language model; the embedding where they are tied
+  int score = -1, score_bias = -1;  // of a reward or value model
 
   // The place of a new parameter.
   int add(ParameterSpec spec);
@@ -42,8 +42,8 @@ struct WeightSlice {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   int parameter = -1;
   int64_t row = 0, rows = 0;
-  bool transposed = false;  // GPT-2 stores [in, out]
-  std::vector<int64_t> shape;  // in the file
+  bool transposed = false;               // GPT-2 stores [in, out]
+  std::vector<int64_t> shape;            // in the file
   std::vector<std::string> other_names;  // under which it may stand instead
 };
 

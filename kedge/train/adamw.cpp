@@ -1,8 +1,8 @@
 #include "kedge/train/adamw.h"
 
-#include <ATen/Parallel.h>
-
 #include <cmath>
+
+#include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_rows.h"

@@ -1,6 +1,6 @@
-#include "kedge/train/adamw_launch.h"
-
 #include <cuda_bf16.h>
+
+#include "kedge/train/adamw_launch.h"
 
 namespace kedge::cuda {
 namespace {

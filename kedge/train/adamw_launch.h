@@ -1,8 +1,8 @@
 #pragma once
 // AdamW's kernel on raw pointers: what nvcc compiles knows no torch.
-#include <cstdint>
-
 #include <cuda_runtime_api.h>
+
+#include <cstdint>
 
 namespace kedge::cuda {
 

@@ -1,8 +1,8 @@
 #include "kedge/train/optimizer.h"
 
-#include <ATen/ops/linalg_vector_norm.h>
-
 #include <algorithm>
+
+#include <ATen/ops/linalg_vector_norm.h>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"

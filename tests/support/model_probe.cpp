@@ -113,8 +113,10 @@ void run(const Options& options) {
   add_gradients(*model, results);
   results.write(options.out);
   if (!options.save.empty()) {
-    if (model->adapters() != nullptr) save_adapter(*model, options.save, {});
-    else save_model(*model, options.save);
+    if (model->adapters() != nullptr)
+      save_adapter(*model, options.save, {});
+    else
+      save_model(*model, options.save);
   }
 }
 
