@@ -18,6 +18,8 @@ struct Command {
   std::string (*flags)();  // its flags, for the same help
 };
 
+int run_bench(const Arguments& arguments);
+std::string bench_flags();
 int run_doctor(const Arguments& arguments);
 std::string doctor_flags();
 int run_data(const Arguments& arguments);

@@ -24,6 +24,10 @@ constexpr std::array kCommands = {
             "kedge data check FILE [SECOND] --model DIR [--as prompts|sft|chat|preference|kto|regression] [flags]\n"
             "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE",
             kedge::cli::run_data, kedge::cli::data_flags},
+    Command{"bench", "Look and check", "the benchmarks: one JSON line with settings, median and spread",
+            "kedge bench CASE --model DIR | --shape NAME [flags]\n\n"
+            "  kedge bench train.step --shape 30m --rows 16 --length 256 --dtype fp32",
+            kedge::cli::run_bench, kedge::cli::bench_flags},
     Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
             kedge::cli::run_config, kedge::cli::config_flags},
     Command{"doctor", "Look and check", "this machine: devices, libraries, limits; what is missing and how to install it",

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <c10/cuda/CUDACachingAllocator.h>
+
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 
@@ -23,5 +25,14 @@ std::string describe_cuda_device(int index) {
   return str(properties.name, ", ", format_bytes(static_cast<int64_t>(total_bytes)), " (", format_bytes(static_cast<int64_t>(free_bytes)),
              " free), sm_", properties.major, properties.minor);
 }
+
+void synchronize_cuda() { must(cudaDeviceSynchronize()); }
+
+int64_t peak_cuda_bytes() {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
+  return stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
+}
+
+void reset_peak_cuda_bytes() { c10::cuda::CUDACachingAllocator::resetPeakStats(c10::cuda::current_device()); }
 
 }  // namespace kedge

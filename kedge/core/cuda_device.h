@@ -1,10 +1,18 @@
 #pragma once
 // Facts of a CUDA device. In a build without CUDA there are none to ask about.
+#include <cstdint>
 #include <string>
 
 namespace kedge {
 
 // "NVIDIA H200, 139 GiB (137 GiB free), sm_90". `index` must be below num_cuda_devices().
 [[nodiscard]] std::string describe_cuda_device(int index);
+
+// Waits until the device has done all it was given.
+void synchronize_cuda();
+
+// The most memory that tensors held at once since the last reset, on the current device.
+[[nodiscard]] int64_t peak_cuda_bytes();
+void reset_peak_cuda_bytes();
 
 }  // namespace kedge

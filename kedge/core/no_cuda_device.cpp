@@ -4,6 +4,15 @@
 
 namespace kedge {
 
-std::string describe_cuda_device(int) { throw Error("this kedge was built without CUDA; build it with: scripts/build cuda"); }
+namespace {
+
+[[noreturn]] void fail() { throw Error("this kedge was built without CUDA; build it with: scripts/build cuda"); }
+
+}  // namespace
+
+std::string describe_cuda_device(int) { fail(); }
+void synchronize_cuda() { fail(); }
+int64_t peak_cuda_bytes() { fail(); }
+void reset_peak_cuda_bytes() { fail(); }
 
 }  // namespace kedge

@@ -4,7 +4,7 @@
 namespace kedge::cuda {
 namespace {
 
-[[noreturn]] void fail() { throw Error("this kedge was built without CUDA; configure with KEDGE_CUDA=ON (scripts/build cuda)"); }
+[[noreturn]] void fail() { throw Error("this kedge was built without CUDA; build it with: scripts/build cuda"); }
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 namespace kedge::cuda {
 
 void adamw_update(const AdamWTensors&, const AdamWFactors&) {
-  throw Error("this kedge was built without CUDA; configure with KEDGE_CUDA=ON (scripts/build cuda)");
+  throw Error("this kedge was built without CUDA; build it with: scripts/build cuda");
 }
 
 }  // namespace kedge::cuda
