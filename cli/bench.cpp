@@ -162,10 +162,14 @@ Json settings_of(const BenchOptions& options, const Model& model) {
 
 Json bench_train_step(const BenchOptions& options) {
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const auto model = make_model(options);
+  log_info("model ready after ", since(), " s");
   TrainStep step(options, *model);
   const bool cuda = model->device().is_cuda();
   static_cast<void>(step.run());
+  log_info("warm after ", since(), " s");
   if (cuda) reset_peak_cuda_bytes();
   std::vector<double> seconds;
   for (int64_t i = 0; i < options.repeats; ++i) {

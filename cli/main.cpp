@@ -39,6 +39,7 @@ constexpr std::array kCommands = {
 // The one catch: what each kind of error means to the caller. end_job ends the other ranks of the job too.
 int main(int argc, char** argv) {
   kedge::make_mkl_strict();
+  kedge::keep_freed_memory();
   try {
     return kedge::cli::run_commands(kCommands, kedge::cli::Arguments(argv + 1, argv + argc));
   } catch (const kedge::UsageError& error) {

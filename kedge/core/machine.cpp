@@ -1,5 +1,9 @@
 #include "kedge/core/machine.h"
 
+#include <malloc.h>
+
+#include <limits>
+
 #include <sched.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -116,6 +120,12 @@ void make_mkl_strict() {
   const char* mode = __builtin_cpu_supports("avx512f") ? "AVX512,STRICT" : __builtin_cpu_supports("avx2") ? "AVX2,STRICT" : "COMPATIBLE";
   ::setenv("MKL_CBWR", mode, /*overwrite=*/0);
 #endif
+}
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 64 << 20);
 }
 
 }  // namespace kedge

@@ -32,4 +32,8 @@ struct Machine {
 // use of torch; a value the user set wins.
 void make_mkl_strict();
 
+// Memory that was freed stays with the process for the next use: a training step allocates and frees the same large tensors again
+// and again, and fresh pages from the system cost more than some of the work done in them.
+void keep_freed_memory();
+
 }  // namespace kedge

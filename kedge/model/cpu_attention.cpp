@@ -1,15 +1,16 @@
 #include "kedge/model/cpu_attention.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_like.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty_like.h>
-
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_rows.h"
 
+// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
 #if defined(__x86_64__)
 #define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #define KEDGE_VECTOR_BYTES 32
@@ -17,62 +18,92 @@
 #define KEDGE_VECTOR_CLONES
 #define KEDGE_VECTOR_BYTES 16
 #endif
+#define KEDGE_INLINE [[gnu::always_inline]] inline
 
 namespace kedge::cpu {
 namespace {
 
 using Vector = float __attribute__((vector_size(KEDGE_VECTOR_BYTES), aligned(4), may_alias));
+using Integers = int32_t __attribute__((vector_size(KEDGE_VECTOR_BYTES), aligned(4), may_alias));
 constexpr int64_t kWidth = KEDGE_VECTOR_BYTES / 4;
-constexpr int64_t kQueries = 8;  // taken together
-constexpr int64_t kKeys = 64;    // a block of them
-constexpr int64_t kStep = 8;     // keys or channels in registers at a time
-constexpr int64_t kVectors = kStep / kWidth;
+constexpr int64_t kQueries = 8;  // taken together, side by side in vectors
+constexpr int64_t kVectors = kQueries / kWidth;
+constexpr int64_t kKeys = 64;  // a block of them
+constexpr int64_t kStep = 8;   // keys or channels in registers at a time
+constexpr float kHidden = -1e30F, kNothingYet = -1e29F;
 
-[[gnu::always_inline]] inline Vector& at(float* p) { return *reinterpret_cast<Vector*>(p); }
-[[gnu::always_inline]] inline const Vector& at(const float* p) { return *reinterpret_cast<const Vector*>(p); }
+KEDGE_INLINE Vector& at(float* p) { return *reinterpret_cast<Vector*>(p); }
+KEDGE_INLINE const Vector& at(const float* p) { return *reinterpret_cast<const Vector*>(p); }
 
-// out[q][j] = sum over d of a[d][q] b[d][j]; a [dim][kQueries], b [dim][kKeys], out [kQueries][kKeys].
-[[gnu::always_inline]] inline void multiply(const float* a, const float* b, int64_t dim, float* out) {
-  for (int64_t j = 0; j < kKeys; j += kStep) {
-    Vector sum[kQueries][kVectors] = {};
-    for (int64_t d = 0; d < dim; ++d)
-      for (int64_t v = 0; v < kVectors; ++v) {
-        const Vector keys = at(b + d * kKeys + j + v * kWidth);
-        for (int64_t q = 0; q < kQueries; ++q) sum[q][v] += a[d * kQueries + q] * keys;
-      }
-    for (int64_t q = 0; q < kQueries; ++q)
-      for (int64_t v = 0; v < kVectors; ++v) at(out + q * kKeys + j + v * kWidth) = sum[q][v];
+// 2^x within two units in the last place, for x at most 0; 0 below -126. Scores are kept in powers of two because this is cheaper
+// than e^x.
+KEDGE_INLINE Vector exp2_of(Vector x) {
+  const Vector least = Vector{} - 126.0F;
+  const Vector clamped = x < least ? least : x;
+  const Vector power = (clamped + 12582912.0F) - 12582912.0F;  // nearest integer
+  const Vector r = clamped - power;
+  Vector y = Vector{} + 1.5403530e-4F;
+  y = y * r + 1.3333558e-3F;
+  y = y * r + 9.6181291e-3F;
+  y = y * r + 5.5504109e-2F;
+  y = y * r + 2.4022651e-1F;
+  y = y * r + 6.9314718e-1F;
+  y = y * r + 1.0F;
+  const Integers exponent = (__builtin_convertvector(power, Integers) + 127) << 23;
+  return x < least ? Vector{} : y * reinterpret_cast<Vector>(exponent);
+}
+
+// scores[j][q] = sum over d of keys[j][d] queries[d][q]. keys [num_keys, rounded up to kStep][dim], queries [dim][kQueries].
+KEDGE_INLINE void multiply(const float* queries, const float* keys, int64_t num_keys, int64_t dim, float* scores) {
+  for (int64_t j = 0; j < num_keys; j += kStep) {
+    Vector sum[kStep][kVectors] = {};
+    for (int64_t d = 0; d < dim; d += kWidth) {
+      Vector key[kStep];
+      for (int64_t k = 0; k < kStep; ++k) key[k] = at(keys + (j + k) * dim + d);
+      for (int64_t i = 0; i < kWidth; ++i)
+        for (int64_t v = 0; v < kVectors; ++v) {
+          const Vector query = at(queries + (d + i) * kQueries + v * kWidth);
+          for (int64_t k = 0; k < kStep; ++k) sum[k][v] += key[k][i] * query;
+        }
+    }
+    for (int64_t k = 0; k < kStep; ++k)
+      for (int64_t v = 0; v < kVectors; ++v) at(scores + (j + k) * kQueries + v * kWidth) = sum[k][v];
   }
 }
 
-// out[q][d] += sum over j of weights[q][j] rows[j][d]; weights [kQueries][kKeys], rows [num_keys][dim], out [kQueries][dim].
-[[gnu::always_inline]] inline void mix(const float* weights, const float* rows, int64_t num_keys, int64_t dim, float* out) {
+// out[q][d] += sum over j of weights[j][q] rows[j][d]. out [kQueries][dim].
+KEDGE_INLINE void mix(const float* weights, const float* rows, int64_t num_keys, int64_t dim, float* out) {
+  constexpr int64_t kPieces = kStep / kWidth;
   for (int64_t d = 0; d < dim; d += kStep) {
-    Vector sum[kQueries][kVectors];
+    Vector sum[kQueries][kPieces];
     for (int64_t q = 0; q < kQueries; ++q)
-      for (int64_t v = 0; v < kVectors; ++v) sum[q][v] = at(out + q * dim + d + v * kWidth);
+      for (int64_t p = 0; p < kPieces; ++p) sum[q][p] = at(out + q * dim + d + p * kWidth);
     for (int64_t j = 0; j < num_keys; ++j)
-      for (int64_t v = 0; v < kVectors; ++v) {
-        const Vector row = at(rows + j * dim + d + v * kWidth);
-        for (int64_t q = 0; q < kQueries; ++q) sum[q][v] += weights[q * kKeys + j] * row;
+      for (int64_t p = 0; p < kPieces; ++p) {
+        const Vector row = at(rows + j * dim + d + p * kWidth);
+        for (int64_t v = 0; v < kVectors; ++v) {
+          const Vector weight = at(weights + j * kQueries + v * kWidth);
+          for (int64_t i = 0; i < kWidth; ++i) sum[v * kWidth + i][p] += weight[i] * row;
+        }
       }
     for (int64_t q = 0; q < kQueries; ++q)
-      for (int64_t v = 0; v < kVectors; ++v) at(out + q * dim + d + v * kWidth) = sum[q][v];
+      for (int64_t p = 0; p < kPieces; ++p) at(out + q * dim + d + p * kWidth) = sum[q][p];
   }
 }
 
-// rows[j][d] += sum over q of weights[q][j] a[q][d]; a [kQueries][dim].
-[[gnu::always_inline]] inline void spread(const float* weights, const float* a, int64_t num_keys, int64_t dim, float* rows) {
-  for (int64_t d = 0; d < dim; d += kStep) {
-    Vector values[kQueries][kVectors];
-    for (int64_t q = 0; q < kQueries; ++q)
-      for (int64_t v = 0; v < kVectors; ++v) values[q][v] = at(a + q * dim + d + v * kWidth);
-    for (int64_t j = 0; j < num_keys; ++j)
+// rows[j][d] += sum over q of weights[j][q] values[q][d]. values [kQueries][dim].
+KEDGE_INLINE void spread(const float* weights, const float* values, int64_t num_keys, int64_t dim, float* rows) {
+  for (int64_t d = 0; d < dim; d += kWidth) {
+    Vector value[kQueries];
+    for (int64_t q = 0; q < kQueries; ++q) value[q] = at(values + q * dim + d);
+    for (int64_t j = 0; j < num_keys; ++j) {
+      Vector sum = at(rows + j * dim + d);
       for (int64_t v = 0; v < kVectors; ++v) {
-        Vector sum = at(rows + j * dim + d + v * kWidth);
-        for (int64_t q = 0; q < kQueries; ++q) sum += weights[q * kKeys + j] * values[q][v];
-        at(rows + j * dim + d + v * kWidth) = sum;
+        const Vector weight = at(weights + j * kQueries + v * kWidth);
+        for (int64_t i = 0; i < kWidth; ++i) sum += weight[i] * value[v * kWidth + i];
       }
+      at(rows + j * dim + d) = sum;
+    }
   }
 }
 
@@ -88,181 +119,81 @@ struct Head {
   float scale;
 
   [[nodiscard]] int64_t num_blocks() const { return (length + kKeys - 1) / kKeys; }
-  [[nodiscard]] int64_t keys_of(int64_t block) const { return std::min(kKeys, length - block * kKeys); }
+  [[nodiscard]] int64_t matrix_size() const { return num_blocks() * kKeys * padded_dim; }
   [[nodiscard]] int64_t first_block(int64_t query) const { return window == 0 ? 0 : std::max<int64_t>(0, query - window + 1) / kKeys; }
-  // The keys of a block that a query sees: [first, last).
-  [[nodiscard]] int64_t first_key(int64_t query, int64_t block) const {
-    return window == 0 ? 0 : std::max<int64_t>(0, query - window + 1 - block * kKeys);
+  [[nodiscard]] int64_t last_query(int64_t first) const { return std::min(length, first + kQueries) - 1; }
+  // How many keys of a block any of the queries from `first` on sees.
+  [[nodiscard]] int64_t num_keys(int64_t first, int64_t block) const { return std::min(kKeys, last_query(first) + 1 - block * kKeys); }
+  [[nodiscard]] bool sees(int64_t query, int64_t key) const {
+    return key <= query && query < length && (window == 0 || key > query - window);
   }
-  [[nodiscard]] int64_t last_key(int64_t query, int64_t block) const {
-    return query >= length ? 0 : std::clamp<int64_t>(query + 1 - block * kKeys, 0, kKeys);
+  // Do all queries from `first` on see all keys of the block?
+  [[nodiscard]] bool all_seen(int64_t first, int64_t block) const {
+    return (block + 1) * kKeys <= first + 1 && first + kQueries <= length && (window == 0 || block * kKeys > first + kQueries - 1 - window);
   }
 };
 
-// Padded fp32 copies of a head's rows, one after another (`plain`) and by blocks of keys with channels outside (`turned`).
+// Calls set(j, q) for what a query from `first` on does not see of a block.
+template <typename F>
+KEDGE_INLINE void for_hidden(const Head& head, int64_t first, int64_t block, F&& set) {
+  if (head.all_seen(first, block)) return;
+  for (int64_t j = 0; j < head.num_keys(first, block); ++j)
+    for (int64_t q = 0; q < kQueries; ++q)
+      if (!head.sees(first + q, block * kKeys + j)) set(j, q);
+}
+
+// fp32 copies: of all rows, and of kQueries rows from `first` on times `scale`, by rows and by channels. What pads them stays zero.
 template <typename T>
-[[gnu::always_inline]] inline void copy_plain(const Rows<const T>& rows, const Head& head, float* out) {
+KEDGE_INLINE void copy_rows(const Rows<const T>& rows, const Head& head, float* out) {
   for (int64_t j = 0; j < head.length; ++j)
     for (int64_t d = 0; d < head.dim; ++d) out[j * head.padded_dim + d] = widen(rows.data[j * rows.stride + d]);
 }
 template <typename T>
-[[gnu::always_inline]] inline void copy_turned(const Rows<const T>& rows, const Head& head, float* out) {
-  for (int64_t j = 0; j < head.length; ++j) {
-    float* to = out + j / kKeys * kKeys * head.padded_dim + j % kKeys;
-    for (int64_t d = 0; d < head.dim; ++d) to[d * kKeys] = widen(rows.data[j * rows.stride + d]);
-  }
-}
-// kQueries rows from `first` on, times `scale`: by rows, by channels, or both. Rows behind the end stay zero.
-template <typename T>
-[[gnu::always_inline]] inline void copy_queries(const Rows<const T>& rows, int64_t first, const Head& head, float scale, float* plain,
-                                                float* turned) {
-  std::fill_n(turned, head.padded_dim * kQueries, 0.0F);
-  if (plain != nullptr) std::fill_n(plain, head.padded_dim * kQueries, 0.0F);
-  for (int64_t q = 0; q < kQueries && first + q < head.length; ++q)
-    for (int64_t d = 0; d < head.dim; ++d) {
-      const float value = widen(rows.data[(first + q) * rows.stride + d]) * scale;
-      turned[d * kQueries + q] = value;
-      if (plain != nullptr) plain[q * head.padded_dim + d] = value;
-    }
+KEDGE_INLINE void copy_queries(const Rows<const T>& rows, int64_t first, const Head& head, float scale, float* plain, float* turned) {
+  const int64_t count = head.last_query(first) + 1 - first;
+  if (count < kQueries) std::fill_n(plain, kQueries * head.padded_dim, 0.0F);
+  for (int64_t q = 0; q < count; ++q)
+    for (int64_t d = 0; d < head.dim; ++d) plain[q * head.padded_dim + d] = widen(rows.data[(first + q) * rows.stride + d]) * scale;
+  for (int64_t d = 0; d < head.padded_dim; ++d)
+    for (int64_t q = 0; q < kQueries; ++q) turned[d * kQueries + q] = plain[q * head.padded_dim + d];
 }
 
+// The softmax so far of kQueries queries: their largest score, and the sum of powers over it.
 struct Softmax {
-  float most[kQueries], sum[kQueries];
-};
+  Vector most[kVectors], sum[kVectors];
 
-// Turns a block's scores into weights; earlier sums are rescaled to the new maximum.
-[[gnu::always_inline]] inline void fold_block(const Head& head, int64_t first_query, int64_t block, float* scores, float* out,
-                                              Softmax& state) {
-  for (int64_t q = 0; q < kQueries; ++q) {
-    float* row = scores + q * kKeys;
-    const int64_t begin = head.first_key(first_query + q, block), end = head.last_key(first_query + q, block);
-    if (begin >= end) {
-      std::fill_n(row, kKeys, 0.0F);
-      continue;
-    }
-    std::fill(row, row + begin, -INFINITY);
-    std::fill(row + end, row + kKeys, -INFINITY);
-    const float block_most = max_of(kKeys, [row](int64_t j) { return row[j]; });
-    const float most = std::max(state.most[q], block_most);
-    const float kept = exp_of(state.most[q] - most);
-    for (int64_t j = 0; j < kKeys; ++j) row[j] = exp_of(row[j] - most);
-    state.sum[q] = state.sum[q] * kept + sum_of(kKeys, [row](int64_t j) { return row[j]; });
-    state.most[q] = most;
-    if (kept != 1.0F)
-      for (int64_t d = 0; d < head.padded_dim; ++d) out[q * head.padded_dim + d] *= kept;
+  KEDGE_INLINE void start() {
+    for (int64_t v = 0; v < kVectors; ++v) most[v] = Vector{} + kNothingYet, sum[v] = Vector{};
   }
-}
+  // Turns a block's scores into weights and scales `out` [kQueries][dim] to the new maximum.
+  KEDGE_INLINE void fold(float* scores, int64_t num_keys, int64_t dim, float* out) {
+    for (int64_t v = 0; v < kVectors; ++v) {
+      Vector now = most[v];
+      for (int64_t j = 0; j < num_keys; ++j) {
+        const Vector score = at(scores + j * kQueries + v * kWidth);
+        now = score > now ? score : now;
+      }
+      const Vector kept = exp2_of(most[v] - now);
+      Vector total = sum[v] * kept;
+      for (int64_t j = 0; j < num_keys; ++j) {
+        Vector& score = at(scores + j * kQueries + v * kWidth);
+        score = exp2_of(score - now);
+        total += score;
+      }
+      most[v] = now, sum[v] = total;
+      for (int64_t i = 0; i < kWidth; ++i)
+        if (kept[i] != 1.0F)
+          for (int64_t d = 0; d < dim; d += kWidth) at(out + (v * kWidth + i) * dim + d) *= kept[i];
+    }
+  }
+};
 
 template <typename T>
 struct ForwardHead {
   Rows<const T> q, k, v;
   Rows<T> out;
-  float* log_sum;
+  float* log_sum;  // base 2
 };
-
-struct Scratch {
-  std::vector<float> values;
-  float* take(int64_t size) {  // zeros, until the next reset
-    const size_t begin = used;
-    used += static_cast<size_t>(size);
-    ensure(used <= values.size(), "attention's scratch memory");
-    std::fill_n(values.begin() + static_cast<ptrdiff_t>(begin), size, 0.0F);
-    return values.data() + begin;
-  }
-  size_t used = 0;
-};
-
-Scratch& scratch(const Head& head, int64_t num_matrices) {
-  thread_local Scratch memory;
-  const int64_t matrix = head.num_blocks() * kKeys * head.padded_dim;
-  const auto wanted = static_cast<size_t>(num_matrices * matrix + 8 * kQueries * (head.padded_dim + kKeys));
-  if (memory.values.size() < wanted) memory.values.resize(wanted);
-  memory.used = 0;
-  return memory;
-}
-
-// All query heads of one key-value head.
-#define KEDGE_ATTENTION(T)                                                                                                        \
-  KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<T>>& group) {                                   \
-    Scratch& memory = scratch(head, 2);                                                                                           \
-    const int64_t matrix = head.num_blocks() * kKeys * head.padded_dim;                                                           \
-    float *keys = memory.take(matrix), *values = memory.take(matrix);                                                             \
-    float *queries = memory.take(kQueries * head.padded_dim), *scores = memory.take(kQueries * kKeys);                            \
-    float* out = memory.take(kQueries * head.padded_dim);                                                                         \
-    copy_turned(group[0].k, head, keys);                                                                                          \
-    copy_plain(group[0].v, head, values);                                                                                         \
-    for (const ForwardHead<T>& one : group)                                                                                       \
-      for (int64_t first = 0; first < head.length; first += kQueries) {                                                           \
-        copy_queries(one.q, first, head, head.scale, nullptr, queries);                                                           \
-        std::fill_n(out, kQueries* head.padded_dim, 0.0F);                                                                        \
-        Softmax state;                                                                                                            \
-        std::fill_n(state.most, kQueries, -1e30F);                                                                                \
-        std::fill_n(state.sum, kQueries, 0.0F);                                                                                   \
-        const int64_t last = std::min(head.length, first + kQueries) - 1;                                                         \
-        for (int64_t block = head.first_block(first); block <= last / kKeys; ++block) {                                           \
-          multiply(queries, keys + block * kKeys * head.padded_dim, head.padded_dim, scores);                                     \
-          fold_block(head, first, block, scores, out, state);                                                                     \
-          mix(scores, values + block * kKeys * head.padded_dim, std::min(kKeys, last + 1 - block * kKeys), head.padded_dim, out); \
-        }                                                                                                                         \
-        for (int64_t q = 0; q < kQueries && first + q < head.length; ++q) {                                                       \
-          one.log_sum[first + q] = state.most[q] + std::log(state.sum[q]);                                                        \
-          const float share = 1.0F / state.sum[q];                                                                                \
-          for (int64_t d = 0; d < head.dim; ++d)                                                                                  \
-            store(one.out.data[(first + q) * one.out.stride + d], out[q * head.padded_dim + d] * share);                          \
-        }                                                                                                                         \
-      }                                                                                                                           \
-  }                                                                                                                               \
-  KEDGE_VECTOR_CLONES void attend_backward(const Head& head, const std::vector<BackwardHead<T>>& group) {                         \
-    Scratch& memory = scratch(head, 5);                                                                                           \
-    const int64_t matrix = head.num_blocks() * kKeys * head.padded_dim, block_size = kKeys * head.padded_dim;                     \
-    float *keys = memory.take(matrix), *turned_keys = memory.take(matrix), *turned_values = memory.take(matrix);                  \
-    float *dkeys = memory.take(matrix), *dvalues = memory.take(matrix);                                                           \
-    float *queries = memory.take(kQueries * head.padded_dim), *turned_queries = memory.take(kQueries * head.padded_dim);          \
-    float *douts = memory.take(kQueries * head.padded_dim), *turned_douts = memory.take(kQueries * head.padded_dim);              \
-    float *probs = memory.take(kQueries * kKeys), *dscores = memory.take(kQueries * kKeys);                                       \
-    float* dqueries = memory.take(kQueries * head.padded_dim);                                                                    \
-    copy_plain(group[0].k, head, keys);                                                                                           \
-    copy_turned(group[0].k, head, turned_keys);                                                                                   \
-    copy_turned(group[0].v, head, turned_values);                                                                                 \
-    for (const BackwardHead<T>& one : group)                                                                                      \
-      for (int64_t first = 0; first < head.length; first += kQueries) {                                                           \
-        copy_queries(one.q, first, head, head.scale, queries, turned_queries);                                                    \
-        copy_queries(one.dout, first, head, 1.0F, douts, turned_douts);                                                           \
-        std::fill_n(dqueries, kQueries* head.padded_dim, 0.0F);                                                                   \
-        float along[kQueries];                                                                                                    \
-        for (int64_t q = 0; q < kQueries; ++q) {                                                                                  \
-          const T* out = one.out.data + std::min(first + q, head.length - 1) * one.out.stride;                                    \
-          along[q] = sum_of(head.dim, [&](int64_t d) { return douts[q * head.padded_dim + d] * widen(out[d]); });                 \
-        }                                                                                                                         \
-        const int64_t last = std::min(head.length, first + kQueries) - 1;                                                         \
-        for (int64_t block = head.first_block(first); block <= last / kKeys; ++block) {                                           \
-          const int64_t num_keys = std::min(kKeys, last + 1 - block * kKeys);                                                     \
-          multiply(turned_queries, turned_keys + block * block_size, head.padded_dim, probs);                                     \
-          multiply(turned_douts, turned_values + block * block_size, head.padded_dim, dscores);                                   \
-          for (int64_t q = 0; q < kQueries; ++q) {                                                                                \
-            float *p = probs + q * kKeys, *ds = dscores + q * kKeys;                                                              \
-            const int64_t begin = head.first_key(first + q, block), end = head.last_key(first + q, block);                        \
-            const float log_sum = begin < end ? one.log_sum[first + q] : 0.0F;                                                    \
-            for (int64_t j = 0; j < kKeys; ++j) {                                                                                 \
-              const float seen = j >= begin && j < end ? exp_of(p[j] - log_sum) : 0.0F;                                           \
-              p[j] = seen;                                                                                                        \
-              ds[j] = seen * (ds[j] - along[q]);                                                                                  \
-            }                                                                                                                     \
-          }                                                                                                                       \
-          mix(dscores, keys + block * block_size, num_keys, head.padded_dim, dqueries);                                           \
-          spread(dscores, queries, num_keys, head.padded_dim, dkeys + block * block_size);                                        \
-          spread(probs, douts, num_keys, head.padded_dim, dvalues + block * block_size);                                          \
-        }                                                                                                                         \
-        for (int64_t q = 0; q < kQueries && first + q < head.length; ++q)                                                         \
-          for (int64_t d = 0; d < head.dim; ++d)                                                                                  \
-            store(one.dq.data[(first + q) * one.dq.stride + d], dqueries[q * head.padded_dim + d] * head.scale);                  \
-      }                                                                                                                           \
-    for (int64_t j = 0; j < head.length; ++j)                                                                                     \
-      for (int64_t d = 0; d < head.dim; ++d) {                                                                                    \
-        store(group[0].dk.data[j * group[0].dk.stride + d], dkeys[j * head.padded_dim + d]);                                      \
-        store(group[0].dv.data[j * group[0].dv.stride + d], dvalues[j * head.padded_dim + d]);                                    \
-      }                                                                                                                           \
-  }
 
 template <typename T>
 struct BackwardHead {
@@ -271,9 +202,117 @@ struct BackwardHead {
   const float* log_sum;
 };
 
-KEDGE_ATTENTION(float)
-KEDGE_ATTENTION(at::BFloat16)
-#undef KEDGE_ATTENTION
+// Zeros that live until the next head of this thread.
+class Scratch {
+ public:
+  Scratch(const Head& head, int64_t num_matrices) {
+    thread_local std::vector<float> memory;
+    memory.assign(static_cast<size_t>(num_matrices * head.matrix_size() + 8 * kQueries * (head.padded_dim + kKeys)), 0.0F);
+    next_ = memory.data();
+  }
+  float* take(int64_t size) {
+    float* taken = next_;
+    next_ += size;
+    return taken;
+  }
+
+ private:
+  float* next_;
+};
+
+constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
+
+// All query heads of one key-value head.
+template <typename T>
+KEDGE_INLINE void attend_group(const Head& head, const std::vector<ForwardHead<T>>& group) {
+  const int64_t dim = head.padded_dim;
+  Scratch memory(head, 2);
+  float *keys = memory.take(head.matrix_size()), *values = memory.take(head.matrix_size());
+  float *plain = memory.take(kQueries * dim), *queries = memory.take(kQueries * dim), *out = memory.take(kQueries * dim);
+  float* scores = memory.take(kQueries * kKeys);
+  copy_rows(group[0].k, head, keys);
+  copy_rows(group[0].v, head, values);
+  for (const ForwardHead<T>& one : group)
+    for (int64_t first = 0; first < head.length; first += kQueries) {
+      copy_queries(one.q, first, head, head.scale * kLog2E, plain, queries);
+      std::fill_n(out, kQueries * dim, 0.0F);
+      Softmax softmax;
+      softmax.start();
+      for (int64_t block = head.first_block(first); block <= head.last_query(first) / kKeys; ++block) {
+        const int64_t num_keys = head.num_keys(first, block), from = block * kKeys * dim;
+        multiply(queries, keys + from, num_keys, dim, scores);
+        for_hidden(head, first, block, [&](int64_t j, int64_t q) { scores[j * kQueries + q] = kHidden; });
+        softmax.fold(scores, num_keys, dim, out);
+        mix(scores, values + from, num_keys, dim, out);
+      }
+      for (int64_t q = 0; first + q <= head.last_query(first); ++q) {
+        const float sum = softmax.sum[q / kWidth][q % kWidth], share = 1.0F / sum;
+        one.log_sum[first + q] = softmax.most[q / kWidth][q % kWidth] + std::log2(sum);
+        for (int64_t d = 0; d < head.dim; ++d) store(one.out.data[(first + q) * one.out.stride + d], out[q * dim + d] * share);
+      }
+    }
+}
+
+// dscores = probs * (dprobs - along), probs = 2^(scores - log_sum), in place of scores and dprobs.
+KEDGE_INLINE void score_gradients(const float* log_sum, const float* along, int64_t num_keys, float* probs, float* dscores) {
+  for (int64_t v = 0; v < kVectors; ++v) {
+    const Vector total = at(log_sum + v * kWidth), level = at(along + v * kWidth);
+    for (int64_t j = 0; j < num_keys; ++j) {
+      Vector &p = at(probs + j * kQueries + v * kWidth), &d = at(dscores + j * kQueries + v * kWidth);
+      p = exp2_of(p - total);
+      d = p * (d - level);
+    }
+  }
+}
+
+template <typename T>
+KEDGE_INLINE void attend_group_backward(const Head& head, const std::vector<BackwardHead<T>>& group) {
+  const int64_t dim = head.padded_dim;
+  Scratch memory(head, 4);
+  float *keys = memory.take(head.matrix_size()), *values = memory.take(head.matrix_size());
+  float *dkeys = memory.take(head.matrix_size()), *dvalues = memory.take(head.matrix_size());
+  float *queries = memory.take(kQueries * dim), *turned_queries = memory.take(kQueries * dim);
+  float *douts = memory.take(kQueries * dim), *turned_douts = memory.take(kQueries * dim), *dqueries = memory.take(kQueries * dim);
+  float *probs = memory.take(kQueries * kKeys), *dscores = memory.take(kQueries * kKeys);
+  copy_rows(group[0].k, head, keys);
+  copy_rows(group[0].v, head, values);
+  for (const BackwardHead<T>& one : group)
+    for (int64_t first = 0; first < head.length; first += kQueries) {
+      copy_queries(one.q, first, head, head.scale * kLog2E, queries, turned_queries);
+      copy_queries(one.dout, first, head, 1.0F, douts, turned_douts);
+      std::fill_n(dqueries, kQueries * dim, 0.0F);
+      float along[kQueries] = {}, log_sum[kQueries] = {};
+      for (int64_t q = 0; first + q <= head.last_query(first); ++q) {
+        const T* out = one.out.data + (first + q) * one.out.stride;
+        along[q] = sum_of(head.dim, [&](int64_t d) { return douts[q * dim + d] * widen(out[d]); });
+        log_sum[q] = one.log_sum[first + q];
+      }
+      for (int64_t block = head.first_block(first); block <= head.last_query(first) / kKeys; ++block) {
+        const int64_t num_keys = head.num_keys(first, block), from = block * kKeys * dim;
+        multiply(turned_queries, keys + from, num_keys, dim, probs);
+        multiply(turned_douts, values + from, num_keys, dim, dscores);
+        for_hidden(head, first, block, [&](int64_t j, int64_t q) { probs[j * kQueries + q] = kHidden; });
+        score_gradients(log_sum, along, num_keys, probs, dscores);
+        mix(dscores, keys + from, num_keys, dim, dqueries);
+        spread(dscores, queries, num_keys, dim, dkeys + from);
+        spread(probs, douts, num_keys, dim, dvalues + from);
+      }
+      for (int64_t q = 0; first + q <= head.last_query(first); ++q)
+        for (int64_t d = 0; d < head.dim; ++d) store(one.dq.data[(first + q) * one.dq.stride + d], dqueries[q * dim + d] * head.scale);
+    }
+  for (int64_t j = 0; j < head.length; ++j)
+    for (int64_t d = 0; d < head.dim; ++d) {
+      store(group[0].dk.data[j * group[0].dk.stride + d], dkeys[j * dim + d] * kLn2);  // the queries were scaled by log2(e) too
+      store(group[0].dv.data[j * group[0].dv.stride + d], dvalues[j * dim + d]);
+    }
+}
+
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<float>>& group) { attend_group(head, group); }
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<at::BFloat16>>& group) { attend_group(head, group); }
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<BackwardHead<float>>& group) { attend_group_backward(head, group); }
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<BackwardHead<at::BFloat16>>& group) {
+  attend_group_backward(head, group);
+}
 
 // Calls work(head, first token of the row, kv head) for every row and kv head, on all threads.
 template <typename F>
@@ -312,10 +351,7 @@ void forward(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& 
     for (int64_t member = 0; member < group_size; ++member) {
       const Columns at = columns_of(shape, kv_head, member);
       const T* row = in + start * width;
-      group.push_back({{row + at.q, width},
-                       {row + at.k, width},
-                       {row + at.v, width},
-                       {out + start * out_width + at.q, out_width},
+      group.push_back({{row + at.q, width}, {row + at.k, width}, {row + at.v, width}, {out + start * out_width + at.q, out_width},
                        log_sum + (kv_head * group_size + member) * tokens + start});
     }
     attend(head, group);
@@ -337,25 +373,20 @@ void backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, cons
       const T* row = in + start * width;
       T* gradient = to + start * width;
       const int64_t out_at = start * out_width + at.q;
-      group.push_back({{row + at.q, width},
-                       {row + at.k, width},
-                       {row + at.v, width},
-                       {out + out_at, out_width},
-                       {d + out_at, out_width},
-                       {gradient + at.q, width},
-                       {gradient + at.k, width},
-                       {gradient + at.v, width},
+      group.push_back({{row + at.q, width}, {row + at.k, width}, {row + at.v, width}, {out + out_at, out_width}, {d + out_at, out_width},
+                       {gradient + at.q, width}, {gradient + at.k, width}, {gradient + at.v, width},
                        log_sum + (kv_head * group_size + member) * tokens + start});
     }
-    attend_backward(head, group);
+    attend(head, group);
   });
 }
 
 }  // namespace
 
 Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape) {
-  Attended result{
-      at::empty({qkv.size(0), shape.num_heads * shape.head_dim}, qkv.options()), at::empty({shape.num_heads, qkv.size(0)}, at::kFloat), {}};
+  Attended result{at::empty({qkv.size(0), shape.num_heads * shape.head_dim}, qkv.options()),
+                  at::empty({shape.num_heads, qkv.size(0)}, at::kFloat),
+                  {}};
   qkv.scalar_type() == at::kFloat ? forward<float>(qkv, batch, shape, result) : forward<at::BFloat16>(qkv, batch, shape, result);
   return result;
 }

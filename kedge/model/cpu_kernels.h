@@ -14,7 +14,7 @@ void silu_gate_backward(const Tensor& dout, const Tensor& gate_up, const Tensor&
 void rotate(const Tensor& x, const Rotation& rotation, bool backwards);
 void add_rows(const Tensor& table, const Tensor& ids, const Tensor& rows);
 void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats);
-void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy,
-                    const Tensor& out);
+// In place of the logits.
+void logit_gradient_(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy);
 
 }  // namespace kedge::cpu

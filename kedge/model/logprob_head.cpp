@@ -23,19 +23,28 @@ int64_t chunk_of(const LogprobOptions& options, const Tensor& hidden, int64_t vo
   return std::clamp<int64_t>(budget / (vocab_size * 4) / 64 * 64, 64, 4096);
 }
 
+// Bytes of logits that may wait for the backward pass, which computes the others again.
+int64_t waiting_budget(const Tensor& hidden) {
+  if (!at::GradMode::is_enabled()) return 0;
+  return hidden.is_cuda() ? int64_t{1536} << 20U : int64_t{128} << 20U;
+}
+
 class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
  public:
   static torch::autograd::variable_list forward(AutogradContext* context, const Tensor& hidden, const HeadView& head,
-                                                const PredictedTokens& predicted, bool with_entropy, int64_t chunk) {
+                                                const PredictedTokens& predicted, bool with_entropy, int64_t chunk, int64_t budget) {
     const Tensor &weight = head.weight, &places = predicted.places, &targets = predicted.targets;
-    std::vector<Tensor> logprob, log_sum, entropy;
+    std::vector<Tensor> logprob, log_sum, entropy, waiting;
     for (int64_t begin = 0; begin < places.size(0); begin += chunk) {
       const int64_t count = std::min(chunk, places.size(0) - begin);
       const Tensor x = hidden.index_select(0, places.narrow(0, begin, count));
-      const LogitStats stats = logit_stats(logits_of(x, weight), targets.narrow(0, begin, count), with_entropy);
+      Tensor logits = logits_of(x, weight);
+      const LogitStats stats = logit_stats(logits, targets.narrow(0, begin, count), with_entropy);
       logprob.push_back(stats.logprob);
       log_sum.push_back(stats.log_sum);
       if (with_entropy) entropy.push_back(stats.entropy);
+      budget -= static_cast<int64_t>(logits.nbytes());
+      if (budget >= 0) waiting.push_back(std::move(logits));
     }
     const auto joined = [&](const std::vector<Tensor>& parts) {
       return parts.empty() ? at::empty({0}, hidden.options().dtype(at::kFloat)) : at::cat(parts);
@@ -44,6 +53,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     context->save_for_backward({hidden, weight, places, targets, joined(log_sum), entropies.clone()});
     context->saved_data["gradient"] = head.weight_gradient;
     context->saved_data["chunk"] = chunk;
+    context->saved_data["waiting"] = waiting;
     return {joined(logprob), entropies};
   }
 
@@ -52,6 +62,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const Tensor &hidden = saved[0], &weight = saved[1], &places = saved[2], &targets = saved[3];
     const Tensor gradient = context->saved_data["gradient"].toTensor();
     const int64_t chunk = context->saved_data["chunk"].toInt();
+    const c10::List<Tensor> waiting = context->saved_data["waiting"].toTensorList();
     const auto part = [](const Tensor& x, int64_t begin, int64_t count) {
       return x.defined() && x.numel() > 0 ? x.narrow(0, begin, count) : Tensor();
     };
@@ -65,12 +76,14 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       const Tensor at = places.narrow(0, begin, count), ids = targets.narrow(0, begin, count);
       const Tensor x = hidden.index_select(0, at);
       const LogitStats stats{{}, part(saved[4], begin, count), part(saved[5], begin, count)};
-      const Tensor dlogits = logit_gradient(logits_of(x, weight), ids, stats, part(dlogprob, begin, count), part(dentropy, begin, count),
+      const auto index = static_cast<size_t>(begin / chunk);
+      const Tensor logits = index < waiting.size() ? Tensor(waiting[index]) : logits_of(x, weight);
+      const Tensor dlogits = logit_gradient(logits, ids, stats, part(dlogprob, begin, count), part(dentropy, begin, count),
                                             weight.scalar_type());
       dhidden.index_copy_(0, at, at::mm(dlogits, weight));
       add_weight_gradient(gradient, dlogits, x);
     }
-    return {dhidden, {}, {}, {}, {}};
+    return {dhidden, {}, {}, {}, {}, {}};
   }
 };
 
@@ -78,7 +91,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
 
 TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted, const LogprobOptions& options) {
   const int64_t chunk = chunk_of(options, hidden, head.weight.size(0));
-  const auto results = LogprobFunction::apply(hidden, head, predicted, options.entropy, chunk);
+  const auto results = LogprobFunction::apply(hidden, head, predicted, options.entropy, chunk, waiting_budget(hidden));
   return {results[0], options.entropy ? results[1] : Tensor()};
 }
 

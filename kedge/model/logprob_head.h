@@ -1,6 +1,6 @@
 #pragma once
-// Log-probabilities and entropies of tokens from hidden states, differentiable. The logits of a few hundred places at a time are all
-// that ever exists of [tokens, vocab]; the backward computes them again.
+// Log-probabilities and entropies of tokens from hidden states, differentiable. The logits of [tokens, vocab] exist for a few hundred
+// places at a time; beyond a fixed budget of memory none waits for the backward, which computes them again.
 #include "kedge/core/tensor.h"
 #include "kedge/model/packed_batch.h"
 

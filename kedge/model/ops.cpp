@@ -121,9 +121,13 @@ LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_en
 
 Tensor logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy,
                       at::ScalarType dtype) {
+  if (!logits.is_cuda()) {
+    ensure(logits.scalar_type() == dtype, "on the CPU logits have their weights' type");
+    cpu::logit_gradient_(logits, targets, stats, dlogprob, dentropy);
+    return logits;
+  }
   const Tensor out = logits.scalar_type() == dtype ? logits : at::empty(logits.sizes(), logits.options().dtype(dtype));
-  logits.is_cuda() ? cuda::logit_gradient(logits, targets, stats, dlogprob, dentropy, out)
-                   : cpu::logit_gradient(logits, targets, stats, dlogprob, dentropy, out);
+  cuda::logit_gradient(logits, targets, stats, dlogprob, dentropy, out);
   return out;
 }
 
