@@ -24,6 +24,9 @@ bool is_positional(const std::string& key, const std::vector<std::string>& posit
   return std::find(positionals.begin(), positionals.end(), key) != positionals.end();
 }
 
+// Given by its name alone: --flag, --no-flag.
+bool is_switch(const std::string& type) { return type == "bool" || type == "bool or null"; }
+
 // MODEL for an argument that goes by its place, --max-tokens for a flag.
 std::string shown_name(std::string key, const std::vector<std::string>& positionals) {
   if (!is_positional(key, positionals)) return flag_of(std::move(key));
@@ -62,12 +65,12 @@ class FlagReader {
     const std::string key = key_of(name);
     if (const auto field = find_field(section_, key); field && !field->section) {
       if (equals != std::string::npos) return set(key, argument.substr(equals + 1));
-      if (field->type == "bool") return set(key, "true");
+      if (is_switch(field->type)) return set(key, "true");
       check(next_ < arguments_.size(), argument, ": wants a value (", field->help, ")");
       return set(key, arguments_[next_++]);
     }
     const auto negated = name.rfind("no-", 0) == 0 ? find_field(section_, key_of(name.substr(3))) : std::nullopt;
-    if (negated && negated->type == "bool" && equals == std::string::npos) return set(key_of(name.substr(3)), "false");
+    if (negated && is_switch(negated->type) && equals == std::string::npos) return set(key_of(name.substr(3)), "false");
     std::vector<std::string> known;
     for (const std::string& other : all_keys(section_)) known.push_back(flag_of(other));
     throw UsageError(str("unknown flag --", name, nearest_hint("--" + name, known)));
@@ -133,7 +136,7 @@ std::string flags_help(const Section& section, const std::vector<std::string>& p
   std::vector<Line> lines;
   for (const KeyRow& row : key_rows(section)) {
     std::string left = shown_name(row.key, positionals);
-    if (row.type != "bool" && !is_positional(row.key, positionals))
+    if (!is_switch(row.type) && !is_positional(row.key, positionals))
       left += " " + (row.type.find('|') == std::string::npos ? "<" + row.type + ">" : row.type);
     const bool shows_default = row.default_value != "null" && row.default_value != "false" && row.default_value != "\"\"";
     lines.push_back({std::move(left), shows_default ? str(row.meaning, " [", row.default_value, "]") : row.meaning});

@@ -18,6 +18,16 @@ struct Command {
   std::string (*flags)();  // its flags, for the same help
 };
 
+int run_init(const Arguments& arguments);
+std::string init_flags();
+int run_inspect(const Arguments& arguments);
+std::string inspect_flags();
+int run_logprobs(const Arguments& arguments);
+std::string logprobs_flags();
+int run_score(const Arguments& arguments);
+std::string score_flags();
+int run_export(const Arguments& arguments);
+std::string export_flags();
 int run_doctor(const Arguments& arguments);
 std::string doctor_flags();
 int run_data(const Arguments& arguments);

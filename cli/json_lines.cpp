@@ -1,6 +1,8 @@
 #include "cli/json_lines.h"
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -24,6 +26,14 @@ void for_each_json_line(const std::string& input, const std::function<void(const
     use(Json::parse(line, name, number), str(name, ":", number));
   }
   if (stream.bad()) throw Error(str(name, ": cannot be read to the end"));
+}
+
+Json short_number(float value) {
+  std::array<char, 32> text{};
+  const auto written = std::to_chars(text.begin(), text.end(), value);
+  double number = 0;
+  std::from_chars(text.begin(), written.ptr, number);
+  return number;
 }
 
 void print_json_line(const Json& value) {
