@@ -53,14 +53,22 @@ TokenIds RowReader::encode(const std::string& text, bool add_special, const std:
   return checked(tokenizer_->encode(text, {.add_special = add_special}), where);
 }
 
-TokenIds RowReader::checked(TokenIds ids, const std::string& where) const {
+TokenIds RowReader::checked(TokenIds ids, const std::string& where) {
   check(!ids.empty(), where, ": no tokens");
   for (const TokenId id : ids)
     check(id < config_.vocab_size, where, ": the tokenizer's id ", id, " is outside the model's vocabulary of ", config_.vocab_size);
-  check(!config_.learned_positions || static_cast<int64_t>(ids.size()) <= config_.max_positions, where, ": ", ids.size(),
-        " tokens, but the model has only ", config_.max_positions, " positions");
+  const bool is_long = static_cast<int64_t>(ids.size()) > config_.max_positions;
+  check(!is_long || !config_.learned_positions, where, ": ", ids.size(), " tokens, but the model has only ", config_.max_positions,
+        " positions");
+  if (is_long && !warned_) {
+    log_warn(where, ": ", ids.size(), " tokens; the model was made for ", config_.max_positions,
+             " at most. Further such rows are not named");
+    warned_ = true;
+  }
   return ids;
 }
+
+RowBatches::~RowBatches() { set_status_line(""); }
 
 void RowBatches::add(TokenIds row, Json line) {
   const auto length = static_cast<int64_t>(row.size());
@@ -72,7 +80,6 @@ void RowBatches::add(TokenIds row, Json line) {
 
 void RowBatches::finish() {
   if (!batch_.rows.empty()) run();
-  set_status_line("");
 }
 
 void RowBatches::run() {

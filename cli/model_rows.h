@@ -51,12 +51,13 @@ class RowReader {
 
  private:
   [[nodiscard]] TokenIds encode(const std::string& text, bool add_special, const std::string& where);
-  // A row that the network cannot read is a UsageError.
-  [[nodiscard]] TokenIds checked(TokenIds ids, const std::string& where) const;
+  // A row that the network cannot read is a UsageError; the first that is longer than it was made for is warned of.
+  [[nodiscard]] TokenIds checked(TokenIds ids, const std::string& where);
 
   Path folder_;
   const ModelConfig& config_;
   bool add_special_;
+  bool warned_ = false;
   std::unique_ptr<Tokenizer> tokenizer_;
   ChatRenderer chat_;
 };
@@ -71,6 +72,9 @@ struct RowBatch {
 class RowBatches {
  public:
   RowBatches(int64_t max_tokens, std::function<void(RowBatch batch)> use) : max_tokens_(max_tokens), use_(std::move(use)) {}
+  ~RowBatches();
+  RowBatches(const RowBatches&) = delete;
+  RowBatches& operator=(const RowBatches&) = delete;
 
   void add(TokenIds row, Json line);
   void finish();  // what is left

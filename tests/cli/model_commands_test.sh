@@ -57,6 +57,7 @@ expect 0 '"parameters": 15968' "$kedge" init changed --shape tiny --hidden-size 
 expect 0 '"tie_word_embeddings": true' cat changed/config.json
 expect 0 '"family": "gpt2"' "$kedge" init learned "${tiny[@]}" --family gpt2 --max-positions 4 --dtype bf16
 expect 0 '"dtype": "bfloat16"' cat learned/config.json
+expect 0 '"family": "llama"' "$kedge" init short "${tiny[@]}" --max-positions 4
 expect 0 '"labels": 1' "$kedge" init judge "${tiny[@]}" --num-labels 1
 expect 0 '"labels": 3' "$kedge" init judges "${tiny[@]}" --num-labels 3
 expect 2 'missing --shape' "$kedge" init nothing
@@ -121,6 +122,7 @@ expect 2 'standard input:1: wants an object with "text" or with "ids"' piped '{"
 expect 2 'standard input:1:3: not valid JSON' piped '{"' --model lm
 expect 2 'standard input:2: 5 tokens, but the model has only 4 positions' piped $'{"text": "ab c"}\n{"text": "a a a"}' --model learned
 expect 2 'standard input:1: ids: 5 tokens, but the model has only 4 positions' piped '{"ids": [0, 0, 0, 0, 0]}' --model learned
+expect 0 'warning.* --text: 7 tokens; the model was made for 4 at most' "$kedge" logprobs --model short --text 'c c c c'
 expect 2 'rows.txt: cannot be read: No such file' "$kedge" logprobs --model lm --input rows.txt
 expect 2 'a score model \(1 labels\) where a language model is wanted' "$kedge" logprobs --model judge --text a
 expect 2 '--device: wants auto, cpu, cuda or cuda:N, found "gpu"' "$kedge" logprobs --model lm --text a --device gpu

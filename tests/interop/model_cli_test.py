@@ -13,23 +13,29 @@ import unittest
 import peft
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import model_peers as peers
 
+transformers.logging.disable_progress_bar()
 KEDGE = sys.argv.pop(1)
 ASSETS = pathlib.Path(os.environ.get("KEDGE_ASSETS", sys.argv.pop(1)))
 STORIES = ASSETS / "models" / "tinystories-656k"
 FAMILIES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "gpt2": "GPT2LMHeadModel"}
 
 
-def kedge(*arguments, lines=()):
-    """What the command prints, a JSON value a line."""
+def run(*arguments, lines=()):
+    """(standard output, standard error) of a command that must succeed."""
     given = "".join(json.dumps(line) + "\n" for line in lines)
     done = subprocess.run([KEDGE, *map(str, arguments)], input=given, capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f"kedge {arguments}: {done.returncode}\n{done.stderr}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return done.stdout, done.stderr
+
+
+def kedge(*arguments, lines=()):
+    """What the command prints, a JSON value a line."""
+    return [json.loads(line) for line in run(*arguments, lines=lines)[0].splitlines()]
 
 
 def logprobs_of(model, ids):
@@ -170,8 +176,8 @@ class Commands(unittest.TestCase):
         wanted = model.merge_and_unload().state_dict()[name]
         found = load_file(out / "model.safetensors")[name]
         self.assertEqual(found.dtype, torch.bfloat16)
-        # Half a unit in the last of eight bits, and fp32's own differences.
-        self.assertLess(((found.float() - wanted).abs() / wanted.abs().clamp_min(1e-3)).max().item(), 2**-8 * 0.51 + 1e-5)
+        # Sums in another order may fall on the other side of a rounding border, one in thousands; a second rounding moves every tenth.
+        self.assertGreater((found == wanted.bfloat16()).float().mean().item(), 0.999)
 
     def test_inspect_tells_of_an_adapter(self):
         self.save_adapter(peers.FAMILIES["llama"], ["q_proj", "v_proj"])
@@ -207,6 +213,23 @@ class Commands(unittest.TestCase):
                         scaled = kedge("score", "--model", folder, "--reward-mean", 0.5, "--reward-std", 2, lines=lines)
                         rewards = torch.tensor([line["reward"] for line in scaled])
                         self.assertLess((rewards - (wanted[:, 0] - 0.5) / 2).abs().max().item(), 1e-4)
+
+    def test_a_score_bias_counts_and_export_warns_that_transformers_does_not_read_it(self):
+        config = type(peers.FAMILIES["llama"])(**peers.FAMILIES["llama"].to_diff_dict())
+        model = peers.random_model(config, scores=1)
+        folder = self.folder / "model"
+        model.save_pretrained(folder)
+        self.assertNotIn("score.bias", run("export", folder, self.folder / "plain")[1])
+        tensors = load_file(folder / "model.safetensors")
+        save_file({**tensors, "score.bias": torch.tensor([0.75])}, folder / "model.safetensors", {"format": "pt"})
+        row = peers.random_rows(97, [11])[0]
+        with torch.no_grad():
+            wanted = model(input_ids=torch.tensor([row])).logits.item() + 0.75
+        errors = run("export", folder, self.folder / "biased")[1]
+        self.assertIn("the score head has a bias (score.bias), which transformers does not read", errors)
+        for place in (folder, self.folder / "biased"):
+            self.assertTrue(math.isclose(kedge("score", "--model", place, lines=[{"ids": row}])[0]["reward"], wanted, abs_tol=1e-4))
+            self.assertEqual(kedge("inspect", place, "--json")[0]["head"], {"kind": "score", "labels": 1, "tied": False, "bias": True})
 
     def test_pooling_takes_the_mean_or_the_maximum_of_the_hidden_states(self):
         config = type(peers.FAMILIES["llama"])(**peers.FAMILIES["llama"].to_diff_dict())
