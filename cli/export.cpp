@@ -26,7 +26,7 @@ struct ExportOptions {
     field("out", out, "the folder to write", required());
     field("adapter", adapter, "a folder with a LoRA adapter for it, in PEFT's layout");
     field("merge", merge, "add the adapter to the weights; otherwise OUT holds the adapter alone");
-    field("dtype", dtype, "of the weights written, fp32 | bf16; otherwise what config.json names");
+    field("dtype", dtype, "of the weights written; otherwise what config.json names");
     field("overwrite", overwrite, "replace the model in a folder that is not empty");
   }
 };

@@ -87,7 +87,7 @@ TEST(Arguments, AConfigurationIsAFileAndOverrides) {
 TEST(Arguments, HelpListsEveryFlag) {
   Options options;
   const std::string help = flags_help(describe(options), {"model"});
-  EXPECT_NE(help.find("  MODEL                   a model folder [(required)]\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("  MODEL                   a model folder (required)\n"), std::string::npos) << help;
   EXPECT_NE(help.find("  --max-tokens <integer>  new tokens at most (at least 1) [16]\n"), std::string::npos) << help;
 }
 
