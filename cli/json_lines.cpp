@@ -9,12 +9,14 @@
 #include <iostream>
 
 #include "kedge/core/error.h"
+#include "kedge/core/files.h"
 
 namespace kedge::cli {
 
 void for_each_json_line(const std::string& input, const std::function<void(const Json& value, const std::string& where)>& use) {
   std::ifstream file;
   if (input != "-") {
+    check(!is_folder(input), input, ": is a folder; wants a file of JSON lines");
     file.open(input, std::ios::binary);
     check(file.is_open(), input, ": cannot be read: ", std::strerror(errno));
   }

@@ -34,6 +34,8 @@ TEST(JsonLines, ABrokenLineIsNamed) {
   EXPECT_EQ(error_of([&] { return lines_of(path); }).find(path + ":2:2: not valid JSON"), 0U);
   const std::string missing = (folder / "none").string();
   EXPECT_EQ(error_of([&] { return lines_of(missing); }), missing + ": cannot be read: No such file or directory");
+  EXPECT_EQ(error_of([&] { return lines_of(folder.path().string()); }),
+            folder.path().string() + ": is a folder; wants a file of JSON lines");
 }
 
 TEST(JsonLines, AFloatHasTheDigitsItNeeds) {
