@@ -9,14 +9,30 @@ namespace kedge::cli {
 
 namespace fs = std::filesystem;
 
-void check_out_folder(const Path& out, bool overwrite) {
-  check(!out.empty(), "OUT: wants the name of a folder");
-  if (!fs::exists(out)) return;
-  check(fs::is_directory(out), out.string(), ": is a file where a folder is to be written");
-  check(overwrite || fs::is_empty(out), out.string(), ": is not empty; --overwrite replaces the model in it");
+namespace {
+
+void remove_file(const Path& file) {
+  std::error_code error;
+  fs::remove(file, error);
+  if (error) throw Error(str(file.string(), ": cannot be removed: ", error.message()));
 }
 
-bool is_same_folder(const Path& a, const Path& b) { return fs::exists(a) && fs::exists(b) && fs::equivalent(a, b); }
+}  // namespace
+
+void check_out_folder(const Path& out, bool overwrite) {
+  check(!out.empty(), "OUT: wants the name of a folder");
+  std::error_code error;
+  if (!fs::exists(out, error)) return;
+  check(is_folder(out), out.string(), ": is a file where a folder is to be written");
+  const bool is_empty = fs::is_empty(out, error);
+  check(!error, out.string(), ": cannot be read: ", error.message());
+  check(overwrite || is_empty, out.string(), ": is not empty; --overwrite replaces the model in it");
+}
+
+bool is_same_folder(const Path& a, const Path& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) && !error;
+}
 
 void remove_model_files(const Path& folder) {
   if (!is_folder(folder)) return;
@@ -24,7 +40,7 @@ void remove_model_files(const Path& folder) {
   for (const Path& file : companion_files(folder)) files.push_back(file);
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".safetensors") files.push_back(entry.path().filename());
-  for (const Path& file : files) fs::remove(folder / file);
+  for (const Path& file : files) remove_file(folder / file);
 }
 
 }  // namespace kedge::cli

@@ -125,11 +125,11 @@ class Commands(unittest.TestCase):
         self.assertTrue(torch.equal(loaded.get_output_embeddings().weight, theirs["model.embed_tokens.weight"]))
         self.assertEqual(transformers.AutoTokenizer.from_pretrained(out)("Once upon")["input_ids"], transformers.AutoTokenizer.from_pretrained(STORIES)("Once upon")["input_ids"])
 
-    def save_adapter(self, config, targets, task="CAUSAL_LM", **changes):
-        """A random base and a random adapter on it, saved; returns the PEFT model."""
-        base = peers.random_model(config)
+    def save_adapter(self, config, targets, dtype=torch.float32, **changes):
+        """A random base and a random adapter (fp32) on it, saved; returns the PEFT model."""
+        base = peers.random_model(config).to(dtype)
         base.save_pretrained(self.folder / "base")
-        model = peft.get_peft_model(base, peft.LoraConfig(r=4, lora_alpha=10, target_modules=targets, task_type=task, **changes))
+        model = peft.get_peft_model(base, peft.LoraConfig(r=4, lora_alpha=10, target_modules=targets, task_type="CAUSAL_LM", **changes))
         torch.manual_seed(3)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
@@ -169,15 +169,29 @@ class Commands(unittest.TestCase):
                 self.assertLess((loaded(ids).logits - merged(ids).logits).abs().max().item(), 1e-4)
 
     def test_a_merged_bf16_model_is_rounded_once(self):
-        model = self.save_adapter(peers.FAMILIES["llama"], ["q_proj"])
-        out = self.folder / "merged"
-        kedge("export", self.folder / "base", out, "--adapter", self.folder / "adapter", "--merge", "--dtype", "bf16")
-        name = "model.layers.0.self_attn.q_proj.weight"
-        wanted = model.merge_and_unload().state_dict()[name]
-        found = load_file(out / "model.safetensors")[name]
-        self.assertEqual(found.dtype, torch.bfloat16)
-        # Sums in another order may fall on the other side of a rounding border, one in thousands; a second rounding moves every tenth.
-        self.assertGreater((found == wanted.bfloat16()).float().mean().item(), 0.999)
+        name = "model.layers.0.self_attn.q_proj"
+        for dtype in (torch.float32, torch.bfloat16):
+            with self.subTest(base=dtype):
+                self.save_adapter(peers.FAMILIES["llama"], ["q_proj"], dtype=dtype)
+                out = self.folder / f"merged-{dtype}"
+                kedge("export", self.folder / "base", out, "--adapter", self.folder / "adapter", "--merge", "--dtype", "bf16")
+                weight = load_file(self.folder / "base" / "model.safetensors")[name + ".weight"]
+                adapter = load_file(self.folder / "adapter" / "adapter_model.safetensors")
+                a, b = (adapter[f"base_model.model.{name}.lora_{side}.weight"].double() for side in "AB")
+                wanted = (weight.double() + 2.5 * b @ a).float().bfloat16()
+                found = load_file(out / "model.safetensors")[name + ".weight"]
+                self.assertEqual((weight.dtype, found.dtype), (dtype, torch.bfloat16))
+                # fp32's own error may fall on the other side of a rounding border, one in thousands; a second rounding moves every tenth.
+                self.assertGreater((found == wanted).float().mean().item(), 0.998)
+
+    def test_half_precision_comes_through_unchanged(self):
+        peers.random_model(peers.FAMILIES["qwen2"]).half().save_pretrained(self.folder / "half")
+        kedge("export", self.folder / "half", self.folder / "out")
+        wanted, found = (load_file(self.folder / place / "model.safetensors") for place in ("half", "out"))
+        self.assertEqual(found.keys(), wanted.keys())
+        for name, tensor in found.items():
+            self.assertEqual(tensor.dtype, torch.float16)
+            self.assertTrue(torch.equal(tensor, wanted[name]), name)
 
     def test_inspect_tells_of_an_adapter(self):
         self.save_adapter(peers.FAMILIES["llama"], ["q_proj", "v_proj"])
