@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"

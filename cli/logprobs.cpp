@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstdio>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"

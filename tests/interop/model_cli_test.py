@@ -181,7 +181,7 @@ class Commands(unittest.TestCase):
                 wanted = (weight.double() + 2.5 * b @ a).float().bfloat16()
                 found = load_file(out / "model.safetensors")[name + ".weight"]
                 self.assertEqual((weight.dtype, found.dtype), (dtype, torch.bfloat16))
-                # fp32's own error may fall on the other side of a rounding border, one in thousands; a second rounding moves every tenth.
+                # fp32's own error may fall on the other side of a rounding border, one in thousands; a second rounding moves a fifth.
                 self.assertGreater((found == wanted).float().mean().item(), 0.998)
 
     def test_half_precision_comes_through_unchanged(self):

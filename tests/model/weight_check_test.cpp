@@ -5,7 +5,6 @@
 
 #include "kedge/model/shapes.h"
 
-#include "tests/support/expect_error.h"
 #include "tests/support/temp_folder.h"
 
 namespace kedge {
