@@ -24,11 +24,24 @@ bool is_positional(const std::string& key, const std::vector<std::string>& posit
   return std::find(positionals.begin(), positionals.end(), key) != positionals.end();
 }
 
+// A flag that may be null is one that is left out.
+std::string without_null(const std::string& type) { return type.substr(0, type.find(" or null")); }
+
+// Given by its name alone: --flag, --no-flag.
+bool is_switch(const std::string& type) { return without_null(type) == "bool"; }
+
 // MODEL for an argument that goes by its place, --max-tokens for a flag.
 std::string shown_name(std::string key, const std::vector<std::string>& positionals) {
   if (!is_positional(key, positionals)) return flag_of(std::move(key));
   std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::toupper(c); });
   return key;
+}
+
+// " [16]", " (required)"; empty where the default is nothing.
+std::string default_text(const KeyRow& row) {
+  const std::string& value = row.default_value;
+  if (value == "(required)") return " " + value;
+  return value == "null" || value == "false" || value == "\"\"" ? "" : str(" [", value, "]");
 }
 
 class FlagReader {
@@ -62,12 +75,12 @@ class FlagReader {
     const std::string key = key_of(name);
     if (const auto field = find_field(section_, key); field && !field->section) {
       if (equals != std::string::npos) return set(key, argument.substr(equals + 1));
-      if (field->type == "bool") return set(key, "true");
+      if (is_switch(field->type)) return set(key, "true");
       check(next_ < arguments_.size(), argument, ": wants a value (", field->help, ")");
       return set(key, arguments_[next_++]);
     }
     const auto negated = name.rfind("no-", 0) == 0 ? find_field(section_, key_of(name.substr(3))) : std::nullopt;
-    if (negated && negated->type == "bool" && equals == std::string::npos) return set(key_of(name.substr(3)), "false");
+    if (negated && is_switch(negated->type) && equals == std::string::npos) return set(key_of(name.substr(3)), "false");
     std::vector<std::string> known;
     for (const std::string& other : all_keys(section_)) known.push_back(flag_of(other));
     throw UsageError(str("unknown flag --", name, nearest_hint("--" + name, known)));
@@ -133,10 +146,10 @@ std::string flags_help(const Section& section, const std::vector<std::string>& p
   std::vector<Line> lines;
   for (const KeyRow& row : key_rows(section)) {
     std::string left = shown_name(row.key, positionals);
-    if (row.type != "bool" && !is_positional(row.key, positionals))
-      left += " " + (row.type.find('|') == std::string::npos ? "<" + row.type + ">" : row.type);
-    const bool shows_default = row.default_value != "null" && row.default_value != "false" && row.default_value != "\"\"";
-    lines.push_back({std::move(left), shows_default ? str(row.meaning, " [", row.default_value, "]") : row.meaning});
+    const std::string type = without_null(row.type);
+    if (type != "bool" && !is_positional(row.key, positionals))
+      left += " " + (type.find('|') == std::string::npos ? "<" + type + ">" : type);
+    lines.push_back({std::move(left), row.meaning + default_text(row)});
   }
   size_t width = 0;
   for (const Line& line : lines) width = std::max(width, line.left.size());

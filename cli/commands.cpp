@@ -32,6 +32,8 @@ std::string overview(std::span<const Command> commands) {
          "  kedge config metrics --yaml        the same as a file to start from\n"
          "  kedge tokenize --model DIR --text 'Hello there'\n"
          "  kedge data check prompts.jsonl --as prompts --model DIR\n"
+         "  kedge init OUT --shape tiny --tokenizer DIR\n"
+         "  kedge logprobs --model DIR --text 'Once upon a time'\n"
          "\n"
          "kedge COMMAND --help tells more; kedge --version says what this is.\n"
          "Exit codes: 0 done, 1 something failed, 2 the input was wrong.\n";

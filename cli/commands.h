@@ -20,6 +20,16 @@ struct Command {
 
 int run_bench(const Arguments& arguments);
 std::string bench_flags();
+int run_init(const Arguments& arguments);
+std::string init_flags();
+int run_inspect(const Arguments& arguments);
+std::string inspect_flags();
+int run_logprobs(const Arguments& arguments);
+std::string logprobs_flags();
+int run_score(const Arguments& arguments);
+std::string score_flags();
+int run_export(const Arguments& arguments);
+std::string export_flags();
 int run_doctor(const Arguments& arguments);
 std::string doctor_flags();
 int run_data(const Arguments& arguments);

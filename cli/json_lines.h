@@ -11,6 +11,9 @@ namespace kedge::cli {
 // passed over; a line that is no JSON is a UsageError.
 void for_each_json_line(const std::string& input, const std::function<void(const Json& value, const std::string& where)>& use);
 
+// With the fewest digits that read back to the same float; NaN and infinities are null.
+[[nodiscard]] Json short_number(float value);
+
 // One line on standard output, at once, so that what reads it need not wait.
 void print_json_line(const Json& value);
 

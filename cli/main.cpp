@@ -24,6 +24,31 @@ constexpr std::array kCommands = {
             "kedge data check FILE [SECOND] --model DIR [--as prompts|sft|chat|preference|kto|regression] [flags]\n"
             "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE",
             kedge::cli::run_data, kedge::cli::data_flags},
+    Command{"init", "Models", "a new model folder with random weights",
+            "kedge init OUT --shape NAME [--tokenizer DIR] [flags]\n\n"
+            "  kedge init small --shape nano --tokenizer DIR              30 million parameters for DIR's tokenizer\n"
+            "  kedge init toy --shape tiny --family gpt2 --num-layers 3   any size can be changed\n"
+            "  kedge init judge --shape tiny --num-labels 1               a reward model",
+            kedge::cli::run_init, kedge::cli::init_flags},
+    Command{"inspect", "Models", "what a model or adapter folder holds, whether it is whole, and the memory it takes",
+            "kedge inspect DIR [--json]", kedge::cli::run_inspect, kedge::cli::inspect_flags},
+    Command{
+        "logprobs", "Models", "log-probabilities of texts or token ids, one JSON line each; perplexity at the end",
+        "kedge logprobs --model DIR [--input FILE | --text TEXT] [flags]\n\n"
+        "  echo '{\"text\": \"hello\"}' | kedge logprobs --model DIR   {\"ids\": [...], \"logprobs\": [...]}, one number less than ids\n"
+        "  echo '{\"ids\": [1, 2]}'   | kedge logprobs --model DIR   the same without a tokenizer",
+        kedge::cli::run_logprobs, kedge::cli::logprobs_flags},
+    Command{"score", "Models", "rewards of texts by a reward model, one JSON line each",
+            "kedge score --model DIR [--input FILE | --text TEXT] [flags]\n\n"
+            "Lines hold \"prompt\" and \"response\", or \"messages\" (by the chat template), or \"text\", or \"ids\"; they come back with\n"
+            "\"reward\", or with \"rewards\" where the model has several labels.\n\n"
+            "  kedge score --model DIR --input answers.jsonl > scored.jsonl",
+            kedge::cli::run_score, kedge::cli::score_flags},
+    Command{"export", "Models", "a model folder for transformers and others: adapter merged or kept, tokenizer beside it",
+            "kedge export FROM OUT [--adapter DIR [--merge]] [--dtype fp32|bf16] [--overwrite]\n\n"
+            "  kedge export BASE merged --adapter DIR --merge --dtype bf16\n"
+            "  kedge export BASE adapter --adapter DIR                    the adapter alone, in PEFT's layout",
+            kedge::cli::run_export, kedge::cli::export_flags},
     Command{"bench", "Look and check", "the benchmarks: one JSON line with settings, median and spread",
             "kedge bench CASE --model DIR | --shape NAME [flags]\n\n"
             "  kedge bench train.step --shape 30m --rows 16 --length 256 --dtype fp32",

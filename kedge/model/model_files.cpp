@@ -1,7 +1,6 @@
 #include "kedge/model/model_files.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "kedge/core/autograd.h"
@@ -10,94 +9,32 @@
 #include "kedge/core/log.h"
 #include "kedge/model/model_folder.h"
 #include "kedge/model/tensor_bytes.h"
-#include "kedge/model/weight_files.h"
+#include "kedge/model/weight_check.h"
 
 namespace kedge {
 namespace {
 
 constexpr const char* kBiasKey = "kedge_score_bias";  // in config.json: the folder holds a score.bias, which transformers does not read
 
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += str(i == 0 ? "" : ", ", shape[i]);
-  return text + "]";
-}
-
-// The stored name of a slice; empty where there is none.
-std::string stored_name(const WeightFiles& files, const WeightSlice& slice) {
-  if (files.find(slice.name) != nullptr) return slice.name;
-  for (const std::string& name : slice.other_names)
-    if (files.find(name) != nullptr) return name;
-  return {};
-}
-
-// Everything that does not fit, at once.
-struct Mismatch {
-  std::vector<std::string> missing, unexpected, misshaped;
-
-  void check_none(const Path& folder, const ModelConfig& config) const {
-    if (missing.empty() && unexpected.empty() && misshaped.empty()) return;
-    std::string text = str(folder.string(), ": the weights are not those of the ", name_of(config.family), " model in config.json");
-    const auto list = [&](const char* what, const std::vector<std::string>& names) {
-      constexpr size_t kShown = 20;
-      if (names.empty()) return;
-      text += str("\n  ", what, " (", names.size(), "):");
-      for (size_t i = 0; i < std::min(kShown, names.size()); ++i) text += str("\n    ", names[i]);
-      if (names.size() > kShown) text += str("\n    and ", names.size() - kShown, " more");
-    };
-    list("missing", missing);
-    list("unexpected", unexpected);
-    list("of another shape", misshaped);
-    throw UsageError(text);
-  }
-};
-
-bool is_head(const std::string& name) { return name.starts_with("lm_head.") || name.starts_with("score."); }
-
 HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const Path& folder, const LoadOptions& options) {
-  HeadOptions head{options.head, 1, false};
-  if (head.kind == HeadKind::language) {
+  if (options.head == HeadKind::language) {
     check(config.num_labels == 0, folder.string(), ": a score model (", config.num_labels, " labels) where a language model is wanted");
-    return head;
+    return stored_head(config, files);
   }
-  const bool stored = config.num_labels > 0 && files.find("score.weight") != nullptr;
-  check(stored || options.new_labels > 0, folder.string(),
-        ": no score head (tensor score.weight) where a reward model or critic is wanted");
-  head.num_labels = stored ? config.num_labels : options.new_labels;
-  head.score_bias = stored ? files.find("score.bias") != nullptr : options.new_bias;
-  return head;
+  if (has_score_head(config, files)) return stored_head(config, files);
+  check(options.new_labels > 0, folder.string(), ": no score head (tensor score.weight) where a reward model or critic is wanted");
+  return {HeadKind::score, options.new_labels, options.new_bias};
 }
 
 void load_slices(const Model& model, const WeightFiles& files, const Path& folder, bool fresh_head) {
-  const std::vector<WeightSlice> table = weight_table(model.config(), model.places());
-  Mismatch mismatch;
-  std::set<std::string> expected;
-  std::vector<std::pair<const WeightSlice*, std::string>> found;
-  for (const WeightSlice& slice : table) {
-    if (fresh_head && slice.name.starts_with("score.")) continue;
-    expected.insert(slice.name);
-    for (const std::string& name : slice.other_names) expected.insert(name);
-    const std::string name = stored_name(files, slice);
-    if (name.empty()) {
-      mismatch.missing.push_back(slice.name);
-      continue;
-    }
-    const TensorEntry& entry = *files.find(name);
-    if (entry.shape != slice.shape)
-      mismatch.misshaped.push_back(str(name, ": found ", text_of(entry.shape), ", wanted ", text_of(slice.shape)));
-    found.emplace_back(&slice, name);
-  }
-  for (const std::string& name : files.names()) {
-    const bool other_head = model.head().kind == HeadKind::score && is_head(name);
-    if (!expected.contains(name) && !is_constant_buffer(name) && !other_head) mismatch.unexpected.push_back(name);
-  }
-  mismatch.check_none(folder, model.config());
-
+  const WeightCheck checked =
+      check_weights(files, weight_table(model.config(), model.places()), {.head = model.head().kind, .fresh_head = fresh_head});
+  check(checked.fits(), checked.text(folder.string(), model.config()));
   std::vector<std::string> not_finite;
-  for (const auto& [slice, name] : found) {
-    const TensorSource source{files.bytes(name), weight_type(*files.find(name), files.where(name)), slice->shape, slice->transposed};
+  for (const auto& [slice, name] : checked.found) {
+    const TensorSource source{files.bytes(name), weight_type(*files.find(name), files.where(name)), slice.shape, slice.transposed};
     if (has_non_finite(source)) not_finite.push_back(name);
-    read_tensor(source, model.parameters().master(slice->parameter).narrow(0, slice->row, slice->rows));
+    read_tensor(source, model.parameters().master(slice.parameter).narrow(0, slice.row, slice.rows));
     files.drop(name);
   }
   if (!not_finite.empty())
@@ -174,7 +111,7 @@ std::unique_ptr<Model> load_model(const Path& folder, const LoadOptions& options
   const WeightFiles files(folder);
   const HeadOptions head = head_for(config, files, folder, options);
   auto model = std::make_unique<Model>(config, head, options.storage);
-  const bool fresh_head = head.kind == HeadKind::score && !(config.num_labels > 0 && files.find("score.weight") != nullptr);
+  const bool fresh_head = head.kind == HeadKind::score && !has_score_head(config, files);
   if (fresh_head) model->initialise_head(options.seed);
   load_slices(*model, files, folder, fresh_head);
   model->parameters().publish();

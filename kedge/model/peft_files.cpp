@@ -22,29 +22,6 @@ bool is_empty(const Json& value) {
          (value.is_object() && value.as_object("").empty());
 }
 
-LoraConfig read_config(const Path& file) {
-  const std::string origin = file.string();
-  const Json json = Json::parse(read_text(file), origin);
-  const auto where = [&](const char* key) { return str(origin, ": ", key); };
-  const std::string& type = json.at("peft_type", origin).as_text(where("peft_type"));
-  check(type == "LORA", where("peft_type"), ": \"", type, "\" is not supported, only LORA is");
-  for (const char* key : {"rank_pattern", "alpha_pattern", "use_dora", "modules_to_save", "use_qalora", "lora_bias",
-                          "trainable_token_indices", "layer_replication", "target_parameters", "alora_invocation_tokens"})
-    if (const Json* value = json.find(key)) check(is_empty(*value), where(key), ": ", value->dump(), " is not supported");
-  if (const Json* bias = json.find("bias"))
-    check(*bias == Json("none"), where("bias"), ": ", bias->dump(), " is not supported, only \"none\" is");
-
-  LoraConfig config;
-  config.adapter_dim = json.at("r", origin).as_integer(where("r"));
-  check(config.adapter_dim > 0, where("r"), ": ", config.adapter_dim, " is no rank");
-  double alpha = json.at("lora_alpha", origin).as_number(where("lora_alpha"));
-  if (const Json* root = json.find("use_rslora"); root != nullptr && !is_empty(*root))
-    alpha *= std::sqrt(static_cast<double>(config.adapter_dim));
-  config.alpha = alpha;
-  if (const Json* dropout = json.find("lora_dropout")) config.adapter_dropout = dropout->as_number(where("lora_dropout"));
-  return config;
-}
-
 // "q_proj" for "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight" is of no use here: the whole module is.
 struct AdapterName {
   std::string module;
@@ -119,9 +96,32 @@ Json config_of(const Model& model, const std::string& base) {
 
 }  // namespace
 
+LoraConfig load_adapter_config(const Path& folder) {
+  const std::string origin = (folder / kConfigFile).string();
+  const Json json = Json::parse(read_text(origin), origin);
+  const auto where = [&](const char* key) { return str(origin, ": ", key); };
+  const std::string& type = json.at("peft_type", origin).as_text(where("peft_type"));
+  check(type == "LORA", where("peft_type"), ": \"", type, "\" is not supported, only LORA is");
+  for (const char* key : {"rank_pattern", "alpha_pattern", "use_dora", "modules_to_save", "use_qalora", "lora_bias",
+                          "trainable_token_indices", "layer_replication", "target_parameters", "alora_invocation_tokens"})
+    if (const Json* value = json.find(key)) check(is_empty(*value), where(key), ": ", value->dump(), " is not supported");
+  if (const Json* bias = json.find("bias"))
+    check(*bias == Json("none"), where("bias"), ": ", bias->dump(), " is not supported, only \"none\" is");
+
+  LoraConfig config;
+  config.adapter_dim = json.at("r", origin).as_integer(where("r"));
+  check(config.adapter_dim > 0, where("r"), ": ", config.adapter_dim, " is no rank");
+  double alpha = json.at("lora_alpha", origin).as_number(where("lora_alpha"));
+  if (const Json* root = json.find("use_rslora"); root != nullptr && !is_empty(*root))
+    alpha *= std::sqrt(static_cast<double>(config.adapter_dim));
+  config.alpha = alpha;
+  if (const Json* dropout = json.find("lora_dropout")) config.adapter_dropout = dropout->as_number(where("lora_dropout"));
+  return config;
+}
+
 void load_adapter(Model& model, const Path& folder, bool trainable) {
   const NoGrad no_grad;
-  const LoraConfig config = read_config(folder / kConfigFile);
+  const LoraConfig config = load_adapter_config(folder);
   const Path file = folder / kWeightsFile;
   const WeightFiles files = WeightFiles::single(file);
   model.add_adapters(config, match_slices(model, files, file), trainable);

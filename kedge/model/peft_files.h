@@ -7,8 +7,11 @@
 
 namespace kedge {
 
-// Adds the folder's adapters to the model. What PEFT offers and kedge lacks (DoRA, trained biases, ranks by layer, ...) is a UsageError
-// that names the key; a tensor that fits no linear layer of the model is one too.
+// What adapter_config.json says of rank, scale and dropout; which layers it means is told by the names of the tensors. What PEFT offers and
+// kedge lacks (DoRA, trained biases, ranks by layer, ...) is a UsageError that names the key.
+[[nodiscard]] LoraConfig load_adapter_config(const Path& folder);
+
+// Adds the folder's adapters to the model. A tensor that fits no linear layer of the model is a UsageError.
 void load_adapter(Model& model, const Path& folder, bool trainable);
 
 // `base` is written as base_model_name_or_path.

@@ -18,6 +18,7 @@ struct Options {
   double temperature = 1.0;
   bool greedy = false;
   bool stream = true;
+  std::optional<bool> tied;
   std::vector<std::string> input;
 
   void fields(auto&& field) {
@@ -27,6 +28,7 @@ struct Options {
     field("temperature", temperature, "of sampling", at_least(0));
     field("greedy", greedy, "take the likeliest token");
     field("stream", stream, "print as it comes");
+    field("tied", tied, "or as the file says");
     field("input", input, "files");
   }
 };
@@ -45,6 +47,13 @@ TEST(Arguments, FlagsSetFields) {
   EXPECT_TRUE(options.greedy);
   EXPECT_FALSE(options.stream);
   EXPECT_THAT(options.input, ElementsAre("a", "b"));
+}
+
+TEST(Arguments, ASwitchMayBeLeftOpen) {
+  EXPECT_EQ(parsed({"m"}).tied, std::nullopt);
+  EXPECT_EQ(parsed({"m", "--tied"}).tied, true);
+  EXPECT_EQ(parsed({"m", "--no-tied"}).tied, false);
+  EXPECT_EQ(parsed({"m", "--tied=false"}).tied, false);
 }
 
 TEST(Arguments, ValuesAreTakenAsTheyStand) {
@@ -78,7 +87,7 @@ TEST(Arguments, AConfigurationIsAFileAndOverrides) {
 TEST(Arguments, HelpListsEveryFlag) {
   Options options;
   const std::string help = flags_help(describe(options), {"model"});
-  EXPECT_NE(help.find("  MODEL                   a model folder [(required)]\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("  MODEL                   a model folder (required)\n"), std::string::npos) << help;
   EXPECT_NE(help.find("  --max-tokens <integer>  new tokens at most (at least 1) [16]\n"), std::string::npos) << help;
 }
 

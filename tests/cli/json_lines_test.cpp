@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "tests/support/expect_error.h"
@@ -33,6 +34,17 @@ TEST(JsonLines, ABrokenLineIsNamed) {
   EXPECT_EQ(error_of([&] { return lines_of(path); }).find(path + ":2:2: not valid JSON"), 0U);
   const std::string missing = (folder / "none").string();
   EXPECT_EQ(error_of([&] { return lines_of(missing); }), missing + ": cannot be read: No such file or directory");
+  EXPECT_EQ(error_of([&] { return lines_of(folder.path().string()); }),
+            folder.path().string() + ": is a folder; wants a file of JSON lines");
+}
+
+TEST(JsonLines, AFloatHasTheDigitsItNeeds) {
+  EXPECT_EQ(short_number(0.1F).dump(), "0.1");
+  EXPECT_EQ(short_number(-8.682995F).dump(), "-8.682995");
+  EXPECT_EQ(short_number(0).dump(), "0.0");
+  EXPECT_EQ(static_cast<float>(short_number(1e-40F).as_number("")), 1e-40F);
+  EXPECT_EQ(short_number(std::numeric_limits<float>::infinity()).dump(), "null");
+  EXPECT_EQ(short_number(std::numeric_limits<float>::quiet_NaN()).dump(), "null");
 }
 
 TEST(JsonLines, AnAnswerIsOneLine) {

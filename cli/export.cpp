@@ -1,0 +1,86 @@
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/model/model_files.h"
+#include "kedge/model/model_folder.h"
+#include "kedge/model/peft_files.h"
+#include "kedge/model/weight_check.h"
+
+#include "cli/commands.h"
+#include "cli/device_flags.h"
+#include "cli/json_lines.h"
+#include "cli/out_folder.h"
+
+namespace kedge::cli {
+namespace {
+
+struct ExportOptions {
+  std::string from, out;
+  std::optional<std::string> adapter;
+  bool merge = false;
+  std::optional<Precision> dtype;
+  bool overwrite = false;
+
+  void fields(auto&& field) {
+    field("from", from, "a model folder, or Org/Name in the Hugging Face cache", required());
+    field("out", out, "the folder to write", required());
+    field("adapter", adapter, "a folder with a LoRA adapter for it, in PEFT's layout");
+    field("merge", merge, "add the adapter to the weights; otherwise OUT holds the adapter alone");
+    field("dtype", dtype, "of the weights written; otherwise what config.json names");
+    field("overwrite", overwrite, "replace the model in a folder that is not empty");
+  }
+};
+
+const std::vector<std::string> kPositionals = {"from", "out"};
+
+// The adapter alone, checked against the shape of its base; the base's weights are not needed.
+void export_adapter(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
+  const HeadOptions head = stored_head(config, WeightFiles(folder));
+  Model model(config, head, {.dtype = at::kBFloat16});
+  load_adapter(model, *options.adapter, true);  // trainable: with master weights, which keep every bit
+  if (options.overwrite) remove_model_files(options.out);
+  copy_companions(folder, options.out);
+  save_adapter(model, options.out, options.from);
+}
+
+void export_model(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
+  const at::ScalarType stored = parse_dtype(config.dtype, (folder / "config.json").string() + ": dtype");
+  const at::ScalarType wanted = options.dtype ? dtype_of(*options.dtype) : stored;
+  LoadOptions load;
+  load.storage.dtype = wanted == stored ? stored : at::kFloat;  // so that nothing is rounded twice
+  load.head = config.num_labels > 0 ? HeadKind::score : HeadKind::language;
+  log_info("reading ", folder.string());
+  const auto model = load_model(folder, load);
+  if (options.adapter) {
+    load_adapter(*model, *options.adapter, true);
+    model->merge_adapters();
+  }
+  if (options.overwrite) remove_model_files(options.out);
+  log_info("writing ", options.out);
+  save_model(*model, options.out, {.dtype = wanted, .companions = folder});
+}
+
+}  // namespace
+
+std::string export_flags() {
+  ExportOptions options;
+  return flags_help(describe(options), kPositionals);
+}
+
+int run_export(const Arguments& arguments) {
+  ExportOptions options;
+  parse_arguments(describe(options), arguments, kPositionals);
+  check(options.adapter || !options.merge, "--merge: wants --adapter beside it");
+  const bool keeps_adapter = options.adapter && !options.merge;
+  check(!keeps_adapter || !options.dtype, "--dtype: an adapter that is kept apart is written in fp32; --merge writes a whole model");
+  const Path folder = find_model_folder(options.from, "FROM");
+  check(!is_same_folder(folder, options.out), "OUT: ", options.out, " is FROM itself");
+  check(!options.adapter || !is_same_folder(*options.adapter, options.out), "OUT: ", options.out, " is the adapter itself");
+  check_out_folder(options.out, options.overwrite);
+  const ModelConfig config = load_model_config(folder);
+  keeps_adapter ? export_adapter(options, folder, config) : export_model(options, folder, config);
+  print_json_line(Json::Object{{"folder", options.out}, {"holds", keeps_adapter ? "adapter" : "model"}, {"merged", options.merge}});
+  return kExitOk;
+}
+
+}  // namespace kedge::cli
