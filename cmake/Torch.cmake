@@ -17,6 +17,17 @@ set(KEDGE_NVIDIA_LIB "${KEDGE_TORCH}/../nvidia/cu13/lib")
 target_link_options(torch INTERFACE
   "LINKER:-rpath,${KEDGE_TORCH}/lib" "LINKER:-rpath-link,${KEDGE_TORCH}/lib" "LINKER:-rpath-link,${KEDGE_NVIDIA_LIB}")
 
+# at::parallel_for is a template over OpenMP: without the flag it compiles to one thread. The runtime must be the one torch's own
+# libraries use, or there would be two pools of threads.
+target_compile_options(torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+file(GLOB KEDGE_OPENMP "${KEDGE_TORCH}/lib/libgomp*.so*" "${KEDGE_TORCH}/../torch.libs/libgomp*.so*")
+if(KEDGE_OPENMP)
+  list(GET KEDGE_OPENMP 0 KEDGE_OPENMP)
+else()
+  set(KEDGE_OPENMP gomp)
+endif()
+target_link_libraries(torch INTERFACE "${KEDGE_OPENMP}")
+
 if(KEDGE_CUDA)
   set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # CUDA::cudart below, shared as torch's own
   enable_language(CUDA)
