@@ -116,6 +116,8 @@ LoraConfig load_adapter_config(const Path& folder) {
     alpha *= std::sqrt(static_cast<double>(config.adapter_dim));
   config.alpha = alpha;
   if (const Json* dropout = json.find("lora_dropout")) config.adapter_dropout = dropout->as_number(where("lora_dropout"));
+  check(config.adapter_dropout >= 0 && config.adapter_dropout < 1, where("lora_dropout"), ": ", config.adapter_dropout,
+        " is not in [0, 1)");
   return config;
 }
 
