@@ -77,7 +77,10 @@ LayerView Decoder::layer(size_t index) const {
 
 Tensor Decoder::embed(const PackedBatch& batch) const {
   Tensor x = parameters_.value(places_.embedding).index_select(0, batch.ids);
-  if (places_.positions >= 0) x.add_(parameters_.value(places_.positions).index_select(0, batch.positions));
+  if (places_.positions < 0) return x;
+  check(batch.max_length <= config_.max_positions, "a row of ", batch.max_length, " tokens, but this ", name_of(config_.family),
+        " model has only ", config_.max_positions, " positions");
+  x.add_(parameters_.value(places_.positions).index_select(0, batch.positions));
   return x;
 }
 

@@ -75,9 +75,14 @@ Json config_of(const Model& model, const std::string& base) {
     layers.insert(slice.layer);
   }
   Json::Array targets, numbers;
-  for (const std::string& kind : kinds) targets.emplace_back(kind);
+  // Where not every kind stands in every layer, whole names say which do.
+  const bool regular = adapters.slices().size() == kinds.size() * layers.size();
+  for (const std::string& kind : kinds)
+    if (regular) targets.emplace_back(kind);
+  for (const LinearSlice& slice : adapters.slices())
+    if (!regular) targets.emplace_back(slice.module);
   for (const int64_t layer : layers) numbers.emplace_back(layer);
-  const bool everywhere = static_cast<int64_t>(layers.size()) == model.config().num_layers;
+  const bool everywhere = !regular || static_cast<int64_t>(layers.size()) == model.config().num_layers;
   Json json;
   json.set("peft_type", "LORA");
   json.set("task_type", model.head().kind == HeadKind::score ? "SEQ_CLS" : "CAUSAL_LM");

@@ -18,6 +18,7 @@ CASES = {
     "llama": ("llama", dict(target_modules=["q_proj", "v_proj", "down_proj"])),
     "rank-stabilised": ("llama", dict(target_modules=["q_proj", "up_proj"], use_rslora=True)),
     "one-layer": ("llama", dict(target_modules=["k_proj", "o_proj"], layers_to_transform=[1])),
+    "here-and-there": ("llama", dict(target_modules=["model.layers.0.self_attn.q_proj", "model.layers.2.mlp.up_proj"])),
     "everything": ("qwen3", dict(target_modules="all-linear")),
     "gpt2": ("gpt2", dict(target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True)),
 }

@@ -108,6 +108,19 @@ TEST(PeftFiles, AdaptersInEveryLayerNameNoLayers) {
   EXPECT_EQ(json.find("fan_in_fan_out")->dump(), "false");
 }
 
+TEST(PeftFiles, AdaptersHereAndThereAreSavedUnderTheirWholeNames) {
+  const auto model = tiny_model(testing::kTinyLlama, {});
+  std::vector<LinearSlice> slices;
+  for (const LinearSlice& slice : linear_slices(model->config(), model->places()))
+    if (slice.module == "model.layers.0.self_attn.q_proj" || slice.module == "model.layers.1.mlp.up_proj") slices.push_back(slice);
+  model->add_adapters(LoraConfig{}, slices, true);
+  const TempFolder folder;
+  save_adapter(*model, folder.path(), "base");
+  const Json json = Json::parse(read_text(folder / kConfig));
+  EXPECT_EQ(json.find("target_modules")->dump(), R"(["model.layers.0.self_attn.q_proj", "model.layers.1.mlp.up_proj"])");
+  EXPECT_TRUE(json.find("layers_to_transform")->is_null());
+}
+
 TEST(PeftFiles, RankStabilisedAdaptersScaleByTheRootOfTheRank) {
   const Folder folder;
   folder.set("use_rslora", true);

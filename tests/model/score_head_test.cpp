@@ -115,6 +115,18 @@ TEST(ScoreHead, StandardizationShiftsAndScales) {
   EXPECT_NEAR(standard[1].item<double>(), 1, 1e-6);
 }
 
+TEST(ScoreHead, AdaptersBelowAFrozenHeadGetGradients) {
+  const auto model = tiny_model(testing::kTinyLlama, {}, {HeadKind::score, 1, true});
+  LoraConfig lora;
+  lora.adapter_dim = 4;
+  model->add_adapters(lora, true);
+  testing::scatter_weights(model->adapters()->parameters(), 50, 0.2);
+  backward(row_scores(*model, batch_of(kLengths), Pooling::mean).sum());
+  const Parameters& parameters = model->adapters()->parameters();
+  for (size_t i = 0; i < parameters.specs().size(); ++i)
+    EXPECT_GT(parameters.gradient(static_cast<int>(i)).abs().max().item<double>(), 1e-6) << parameters.specs()[i].name;
+}
+
 TEST(ScoreHead, ALanguageModelHasNone) {
   const auto model = tiny_model(testing::kTinyLlama, {});
   EXPECT_THROW(static_cast<void>(row_scores(*model, batch_of({3}), Pooling::last)), Bug);
