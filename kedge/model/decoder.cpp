@@ -19,6 +19,7 @@ struct Decoder::Tape : torch::CustomClassHolder {
   const Decoder& decoder;
   PackedBatch batch;
   PassOptions options;
+  bool adapted = false;  // were adapters switched on?
   Rotation rotation;
   std::vector<LayerState> layers;
   Tensor last;  // the last layer's output
@@ -106,6 +107,7 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
 }
 
 void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
+  ensure(tape.adapted == (adapters_ != nullptr && adapters_->enabled()), "adapters were switched between a pass and its backward");
   const auto bias = [&](auto&& of) { return places_.norm_bias < 0 ? Tensor() : of(places_.norm_bias); };
   const NormWeights weights{parameters_.value(places_.norm),
                             bias([&](int place) { return parameters_.value(place); }),
@@ -130,6 +132,7 @@ void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
 
 Tensor Decoder::hidden(const PackedBatch& batch, const PassOptions& options) const {
   auto tape = c10::make_intrusive<Tape>(*this, batch, options);
+  tape->adapted = adapters_ != nullptr && adapters_->enabled();
   if (at::GradMode::is_enabled() && trains()) return Pass::apply(anchor_, tape);
   const NoGrad no_grad;
   return forward(*tape, false);

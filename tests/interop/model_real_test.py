@@ -11,16 +11,19 @@ import sys
 import tempfile
 import unittest
 
+PROBE, ASSETS = sys.argv.pop(1), pathlib.Path(os.environ.get("KEDGE_ASSETS") or sys.argv[1])
+del sys.argv[1:2]
+MODELS = ASSETS / "models"
+if not MODELS.is_dir():  # before the slow imports
+    print(f"skipped: no {MODELS}; KEDGE_ASSETS names the assets folder")
+    sys.exit(77)
+
 import sentencepiece
 import torch
 import transformers
 from safetensors.torch import save_file
 
 import model_peers as peers
-
-PROBE, ASSETS = sys.argv.pop(1), pathlib.Path(os.environ.get("KEDGE_ASSETS") or sys.argv[1])
-del sys.argv[1:2]
-MODELS = ASSETS / "models"
 
 
 class RealModels(unittest.TestCase):
@@ -179,7 +182,4 @@ class Stories260k(RealModels):
 
 
 if __name__ == "__main__":
-    if not MODELS.is_dir():
-        print(f"skipped: no {MODELS}; KEDGE_ASSETS names the assets folder")
-        sys.exit(77)
     unittest.main()

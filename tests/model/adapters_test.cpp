@@ -5,6 +5,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "kedge/core/error.h"
+
 #include "tests/support/tiny_models.h"
 
 namespace kedge {
@@ -72,6 +74,14 @@ TEST(Adapters, TheScopeRestoresWhenAnErrorPassesAndNests) {
     EXPECT_TRUE(model->adapters()->enabled());
   }
   const AdaptersOff nothing(nullptr);
+}
+
+// It would lose their gradients in silence.
+TEST(Adapters, SwitchingBetweenAPassAndItsBackwardIsABug) {
+  const auto model = adapted_model(testing::kTinyLlama, true);
+  const Tensor loss = token_loss(*model, batch_of(kLengths));
+  const AdaptersOff off(model->adapters());
+  EXPECT_THROW(backward(loss), Bug);
 }
 
 TEST(Adapters, AIsXavierNormalAndBZero) {

@@ -56,6 +56,22 @@ TEST(Decoder, APackedRowGivesWhatItGivesAlone) {
   EXPECT_LT(worst, 1e-5);  // sums of matrix products may run in another order for another number of rows
 }
 
+TEST(Decoder, PackedRowsGiveTheGradientsOfTheirSum) {
+  for (const char* family : kFamilies) {
+    const auto packed = tiny_model(family), apart = tiny_model(family);
+    const auto rows = testing::rows_of(kLengths);
+    const Tensor together = packed->hidden(pack_rows(rows, at::kCPU)), weights = normals(together.sizes(), 3);
+    backward((together * weights).sum());
+    int64_t start = 0;
+    for (const auto& row : rows) {
+      const Tensor alone = apart->hidden(single(row));
+      backward((alone * weights.narrow(0, start, alone.size(0))).sum());
+      start += alone.size(0);
+    }
+    EXPECT_LT(relative_error(packed->parameters().flat_gradient(), apart->parameters().flat_gradient()), 1e-5) << family;
+  }
+}
+
 TEST(Decoder, TokensBehindDoNotReachBack) {
   for (const char* family : kFamilies) {
     const auto model = tiny_model(family, {});
