@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/mm.h>
@@ -105,6 +106,37 @@ TEST(LogprobHead, ALossOfTheEntropyAloneGoesBackward) {
   const Tensor logp = at::log_softmax(at::mm(hidden_leaf.index_select(0, given.predicted.places), given.weight.to(at::kDouble).t()), -1);
   backward((-(logp.exp() * logp).sum(-1) * given.dentropy.to(at::kDouble)).sum());
   EXPECT_LT(relative_error(hidden.grad(), hidden_leaf.grad()), 1e-5);
+}
+
+TEST(LogprobHead, GoingBackwardTwiceGivesTwiceTheGradients) {
+  const Case given;
+  const Tensor hidden = given.hidden.clone().requires_grad_(true), gradient = at::zeros({kVocab, kHidden});
+  const Tensor loss = (token_logprobs(hidden, {given.weight, gradient}, given.predicted, {.chunk = 7}).logprobs * given.dlogprobs).sum();
+  torch::autograd::backward({loss}, {}, true);
+  backward(loss);
+  const Found wanted = plain(given, false);
+  EXPECT_LT(relative_error(hidden.grad(), 2 * wanted.dhidden), 1e-5);
+  EXPECT_LT(relative_error(gradient, 2 * wanted.dweight), 1e-5);
+}
+
+// 164 MB of logits: some wait for the backward, some are computed again. Taken by halves, all of them wait.
+TEST(LogprobHead, MoreLogitsThanMayWaitGiveTheSameGradients) {
+  constexpr int64_t kMany = 4096, kWide = 10'000;
+  const Tensor states = normals({kMany, 4}, 1), weight = normals({kWide, 4}, 2), targets = ids_below(kWide, kMany, 3),
+               d = normals({kMany}, 4);
+  const auto run = [&](int64_t pieces) {
+    const Tensor hidden = states.clone().requires_grad_(true), gradient = at::zeros({kWide, 4});
+    const int64_t count = kMany / pieces;
+    for (int64_t begin = 0; begin < kMany; begin += count) {
+      const PredictedTokens some{at::arange(begin, begin + count), targets.narrow(0, begin, count)};
+      backward((token_logprobs(hidden, {weight, gradient}, some).logprobs * d.narrow(0, begin, count)).sum());
+    }
+    return std::pair(hidden.grad(), gradient);
+  };
+  const auto [hidden, gradient] = run(1);
+  const auto [hidden_by_halves, gradient_by_halves] = run(2);
+  EXPECT_LT(relative_error(hidden, hidden_by_halves), 1e-6);
+  EXPECT_LT(relative_error(gradient, gradient_by_halves), 1e-5);
 }
 
 TEST(LogprobHead, NothingToPredictIsNothing) {
