@@ -19,6 +19,7 @@ struct Decoder::Tape : torch::CustomClassHolder {
   const Decoder& decoder;
   PackedBatch batch;
   PassOptions options;
+  bool adapted = false;  // were adapters switched on?
   Rotation rotation;
   std::vector<LayerState> layers;
   Tensor last;  // the last layer's output
@@ -77,7 +78,10 @@ LayerView Decoder::layer(size_t index) const {
 
 Tensor Decoder::embed(const PackedBatch& batch) const {
   Tensor x = parameters_.value(places_.embedding).index_select(0, batch.ids);
-  if (places_.positions >= 0) x.add_(parameters_.value(places_.positions).index_select(0, batch.positions));
+  if (places_.positions < 0) return x;
+  check(batch.max_length <= config_.max_positions, "a row of ", batch.max_length, " tokens, but this ", name_of(config_.family),
+        " model has only ", config_.max_positions, " positions");
+  x.add_(parameters_.value(places_.positions).index_select(0, batch.positions));
   return x;
 }
 
@@ -103,6 +107,7 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
 }
 
 void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
+  ensure(tape.adapted == (adapters_ != nullptr && adapters_->enabled()), "adapters were switched between a pass and its backward");
   const auto bias = [&](auto&& of) { return places_.norm_bias < 0 ? Tensor() : of(places_.norm_bias); };
   const NormWeights weights{parameters_.value(places_.norm),
                             bias([&](int place) { return parameters_.value(place); }),
@@ -127,6 +132,7 @@ void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
 
 Tensor Decoder::hidden(const PackedBatch& batch, const PassOptions& options) const {
   auto tape = c10::make_intrusive<Tape>(*this, batch, options);
+  tape->adapted = adapters_ != nullptr && adapters_->enabled();
   if (at::GradMode::is_enabled() && trains()) return Pass::apply(anchor_, tape);
   const NoGrad no_grad;
   return forward(*tape, false);

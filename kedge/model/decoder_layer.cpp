@@ -12,9 +12,9 @@ Normed statistics_of(Normed normed) {
   return normed;
 }
 
-// Columns [from, from + heads * dim) of qkv as rows of one head each.
+// Columns [from, from + heads * dim) of qkv as rows of one head each; a single head's would be a view with gaps.
 Tensor head_rows(const Tensor& qkv, int64_t from, int64_t heads, int64_t dim) {
-  return qkv.narrow(1, from, heads * dim).reshape({-1, dim});
+  return qkv.narrow(1, from, heads * dim).reshape({-1, dim}).contiguous();
 }
 void put_head_rows(const Tensor& qkv, int64_t from, int64_t heads, int64_t dim, const Tensor& rows) {
   qkv.narrow(1, from, heads * dim).copy_(rows.view({-1, heads * dim}));

@@ -63,6 +63,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const Tensor gradient = context->saved_data["gradient"].toTensor();
     const int64_t chunk = context->saved_data["chunk"].toInt();
     const c10::List<Tensor> waiting = context->saved_data["waiting"].toTensorList();
+    context->saved_data["waiting"] = std::vector<Tensor>();  // gradients take their place below: a second backward computes them again
     const auto part = [](const Tensor& x, int64_t begin, int64_t count) {
       return x.defined() && x.numel() > 0 ? x.narrow(0, begin, count) : Tensor();
     };
@@ -78,8 +79,8 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       const LogitStats stats{{}, part(saved[4], begin, count), part(saved[5], begin, count)};
       const auto index = static_cast<size_t>(begin / chunk);
       const Tensor logits = index < waiting.size() ? Tensor(waiting[index]) : logits_of(x, weight);
-      const Tensor dlogits = logit_gradient(logits, ids, stats, part(dlogprob, begin, count), part(dentropy, begin, count),
-                                            weight.scalar_type());
+      const Tensor dlogits =
+          logit_gradient(logits, ids, stats, part(dlogprob, begin, count), part(dentropy, begin, count), weight.scalar_type());
       dhidden.index_copy_(0, at, at::mm(dlogits, weight));
       add_weight_gradient(gradient, dlogits, x);
     }

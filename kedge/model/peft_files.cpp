@@ -75,9 +75,14 @@ Json config_of(const Model& model, const std::string& base) {
     layers.insert(slice.layer);
   }
   Json::Array targets, numbers;
-  for (const std::string& kind : kinds) targets.emplace_back(kind);
+  // Where not every kind stands in every layer, whole names say which do.
+  const bool regular = adapters.slices().size() == kinds.size() * layers.size();
+  for (const std::string& kind : kinds)
+    if (regular) targets.emplace_back(kind);
+  for (const LinearSlice& slice : adapters.slices())
+    if (!regular) targets.emplace_back(slice.module);
   for (const int64_t layer : layers) numbers.emplace_back(layer);
-  const bool everywhere = static_cast<int64_t>(layers.size()) == model.config().num_layers;
+  const bool everywhere = !regular || static_cast<int64_t>(layers.size()) == model.config().num_layers;
   Json json;
   json.set("peft_type", "LORA");
   json.set("task_type", model.head().kind == HeadKind::score ? "SEQ_CLS" : "CAUSAL_LM");
@@ -116,6 +121,8 @@ LoraConfig load_adapter_config(const Path& folder) {
     alpha *= std::sqrt(static_cast<double>(config.adapter_dim));
   config.alpha = alpha;
   if (const Json* dropout = json.find("lora_dropout")) config.adapter_dropout = dropout->as_number(where("lora_dropout"));
+  check(config.adapter_dropout >= 0 && config.adapter_dropout < 1, where("lora_dropout"), ": ", config.adapter_dropout,
+        " is not in [0, 1)");
   return config;
 }
 

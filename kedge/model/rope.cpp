@@ -22,9 +22,10 @@ const Json* find_set(const Json& json, std::string_view key) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-double number_or(const Json& json, const char* key, double otherwise, const std::string& where) {
+// `prefix` stands before the key in errors: "config.json: " or "config.json: rope_scaling.".
+double number_or(const Json& json, const char* key, double otherwise, const std::string& prefix) {
   const Json* value = find_set(json, key);
-  return value == nullptr ? otherwise : value->as_number(str(where, ".", key));
+  return value == nullptr ? otherwise : value->as_number(prefix + key);
 }
 
 RopeType parse_type(const Json& scaling, const std::string& where) {
@@ -41,7 +42,7 @@ double yarn_scale(double factor, double mscale) { return factor <= 1 ? 1 : 0.1 *
 
 double yarn_attention_factor(const Json& scaling, double factor, const std::string& where) {
   if (const Json* given = find_set(scaling, "attention_factor")) return given->as_number(where + ".attention_factor");
-  const double mscale = number_or(scaling, "mscale", 0, where), all_dim = number_or(scaling, "mscale_all_dim", 0, where);
+  const double mscale = number_or(scaling, "mscale", 0, where + "."), all_dim = number_or(scaling, "mscale_all_dim", 0, where + ".");
   return mscale != 0 && all_dim != 0 ? yarn_scale(factor, mscale) / yarn_scale(factor, all_dim) : yarn_scale(factor, 1);
 }
 
@@ -93,12 +94,13 @@ RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_position
   for (const auto& [key, value] : scaling->as_object(where))
     check(!value.is_object(), where, ".", key, ": rotary settings for each kind of layer are not supported");
 
+  const std::string inside = where + ".", outside = origin + ": ";
   RopeConfig rope;
   rope.type = parse_type(*scaling, where);
   rope.max_positions = max_positions;
-  rope.theta = number_or(*scaling, "rope_theta", number_or(config, "rope_theta", 10000, origin + ": "), where);
+  rope.theta = number_or(*scaling, "rope_theta", number_or(config, "rope_theta", 10000, outside), inside);
   check(rope.theta > 1, where, ": rope_theta is ", rope.theta, ", wants more than 1");
-  const double share = number_or(*scaling, "partial_rotary_factor", number_or(config, "partial_rotary_factor", 1, origin + ": "), where);
+  const double share = number_or(*scaling, "partial_rotary_factor", number_or(config, "partial_rotary_factor", 1, outside), inside);
   rope.dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
   check(rope.dim > 0 && rope.dim <= head_dim && rope.dim % 2 == 0, where, ": ", rope.dim, " of ", head_dim,
         " channels of a head would be rotated; wants an even number of them");
@@ -108,7 +110,7 @@ RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_position
   check(rope.factor >= 1, where, ".factor: ", rope.factor, " is below 1");
   const double given =
       number_or(config, "original_max_position_embeddings",
-                number_or(*scaling, "original_max_position_embeddings", static_cast<double>(max_positions), where), origin);
+                number_or(*scaling, "original_max_position_embeddings", static_cast<double>(max_positions), inside), outside);
   rope.original_positions = static_cast<int64_t>(given);
   check(rope.original_positions > 0, where, ".original_max_position_embeddings: ", rope.original_positions, " is not a length");
   if (rope.type == RopeType::llama3) {
@@ -118,8 +120,8 @@ RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_position
           ": wants 0 < low_freq_factor < high_freq_factor, found ", rope.low_freq_factor, " and ", rope.high_freq_factor);
   }
   if (rope.type == RopeType::yarn) {
-    if (const double fast = number_or(*scaling, "beta_fast", 0, where); fast != 0) rope.beta_fast = fast;
-    if (const double slow = number_or(*scaling, "beta_slow", 0, where); slow != 0) rope.beta_slow = slow;
+    if (const double fast = number_or(*scaling, "beta_fast", 0, inside); fast != 0) rope.beta_fast = fast;
+    if (const double slow = number_or(*scaling, "beta_slow", 0, inside); slow != 0) rope.beta_slow = slow;
     if (const Json* truncate = find_set(*scaling, "truncate")) rope.truncate = truncate->as_bool(where + ".truncate");
     rope.attention_factor = yarn_attention_factor(*scaling, rope.factor, where);
   }

@@ -32,7 +32,8 @@ std::string with_length(const std::string& header) {
 
 TEST(Safetensors, AFileIsItsLengthItsHeaderAndItsData) {
   const std::string header = R"({"b":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]},"__metadata__":{"k":"v"}})";
-  const SafetensorsView view = view_safetensors(with_length(header) + "abcd", "w");
+  const std::string file = with_length(header) + "abcd";
+  const SafetensorsView view = view_safetensors(file, "w");
   ASSERT_EQ(view.header.entries.size(), 1U);
   EXPECT_EQ(view.header.entries[0].name, "b");
   EXPECT_EQ(view.header.entries[0].type, WeightType::bf16);

@@ -2,6 +2,9 @@
 // and every weight's gradient (under its Hugging Face name) as a safetensors file.
 //
 //   model_probe FOLDER ROWS.json OUT.safetensors [--score] [--checkpoint] [--dtype NAME] [--device NAME] [--adapter FOLDER] [--save FOLDER]
+//               [--greedy N]
+//
+// --greedy N writes only what follows each row: N times the likeliest next id, the whole row computed again for every one.
 //
 // The loss behind the gradients: sum over predicted tokens i of (1 + i % 3) * logprob_i + 0.1 * entropy_i, in row order; with --score the
 // sum of all scores at the rows' ends, label j weighted 1 + j.
@@ -23,6 +26,7 @@ using namespace kedge;
 struct Options {
   std::string folder, rows, out, adapter, save, dtype = "fp32", device = "cpu";
   bool score = false, checkpoint = false;
+  int64_t greedy = 0;
 };
 
 Options parse(int argc, char** argv) {
@@ -36,6 +40,7 @@ Options parse(int argc, char** argv) {
     if (flag == "--device") options.device = argv[++i];
     if (flag == "--adapter") options.adapter = argv[++i];
     if (flag == "--save") options.save = argv[++i];
+    if (flag == "--greedy") options.greedy = std::stoll(argv[++i]);
   }
   return options;
 }
@@ -99,14 +104,30 @@ void add_gradients(Model& model, Results& results) {
   }
 }
 
+Tensor continuation(const Model& model, std::vector<int32_t> row, int64_t length) {
+  std::vector<float> ids;
+  for (int64_t i = 0; i < length; ++i) {
+    const Tensor logits = model_logits(model, pack_rows(std::vector<std::vector<int32_t>>{row}, model.device()));
+    row.push_back(logits[-1].argmax().item<int32_t>());
+    ids.push_back(static_cast<float>(row.back()));
+  }
+  return at::tensor(ids);
+}
+
 void run(const Options& options) {
   LoadOptions load;
   load.storage = {parse_dtype(options.dtype, "--dtype"), parse_device(options.device, "--device"), options.adapter.empty()};
   load.head = options.score ? HeadKind::score : HeadKind::language;
   const auto model = load_model(options.folder, load);
   if (!options.adapter.empty()) load_adapter(*model, options.adapter, true);
-  const PackedBatch batch = pack_rows(read_rows(options.rows), model->device());
+  const auto rows = read_rows(options.rows);
   Results results;
+  if (options.greedy > 0) {
+    for (size_t i = 0; i < rows.size(); ++i) results.add(str("greedy.", i), continuation(*model, rows[i], options.greedy));
+    results.write(options.out);
+    return;
+  }
+  const PackedBatch batch = pack_rows(rows, model->device());
   if (!options.score) results.add("logits", model_logits(*model, batch));
   const PassOptions pass{.checkpoint = options.checkpoint, .dropout_seed = {}};
   backward(options.score ? loss_of_scores(*model, batch, pass, results) : loss_of_tokens(*model, batch, pass, results));

@@ -77,6 +77,13 @@ class CheckLayout(unittest.TestCase):
     def test_a_pair_may_have_a_second_source(self):
         self.assertEqual(run({"kedge/core/a_more.cpp": "", "kedge/CMakeLists.txt": "core/a.cpp core/a_more.cpp data/b.cpp"})[0], 0)
 
+    def test_launched_kernels_are_tested_through_the_source_that_calls_them(self):
+        kernels = {"kedge/core/x_launch.h": HEADER, "kedge/core/x_launch.cu": "", "kedge/CMakeLists.txt": "core/a.cpp core/x_launch.cu data/b.cpp"}
+        self.finds(kernels, "kedge/core/x_launch.cu: no source includes kedge/core/x_launch.h")
+        called = {"kedge/core/a.cpp": '#include "kedge/core/a.h"\n#include "kedge/core/x_launch.h"\n'}
+        self.assertEqual(run({**kernels, **called})[0], 0)
+        self.finds({**kernels, **called, "tests/core/a_test.cpp": None}, "no test file tests/core/a_test.cpp")
+
     def test_sources_are_built(self):
         self.finds({"kedge/core/e.h": HEADER, "kedge/core/e.cpp": "", "tests/core/e_test.cpp": ""}, "kedge/core/e.cpp: in no CMakeLists.txt")
 
