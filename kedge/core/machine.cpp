@@ -1,9 +1,6 @@
 #include "kedge/core/machine.h"
 
 #include <malloc.h>
-
-#include <limits>
-
 #include <sched.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -14,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <sstream>
 
 #include "kedge/core/config_node.h"

@@ -1,11 +1,11 @@
 #include "kedge/model/cpu_attention.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty_like.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_like.h>
 
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_rows.h"
@@ -351,7 +351,10 @@ void forward(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& 
     for (int64_t member = 0; member < group_size; ++member) {
       const Columns at = columns_of(shape, kv_head, member);
       const T* row = in + start * width;
-      group.push_back({{row + at.q, width}, {row + at.k, width}, {row + at.v, width}, {out + start * out_width + at.q, out_width},
+      group.push_back({{row + at.q, width},
+                       {row + at.k, width},
+                       {row + at.v, width},
+                       {out + start * out_width + at.q, out_width},
                        log_sum + (kv_head * group_size + member) * tokens + start});
     }
     attend(head, group);
@@ -373,8 +376,14 @@ void backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, cons
       const T* row = in + start * width;
       T* gradient = to + start * width;
       const int64_t out_at = start * out_width + at.q;
-      group.push_back({{row + at.q, width}, {row + at.k, width}, {row + at.v, width}, {out + out_at, out_width}, {d + out_at, out_width},
-                       {gradient + at.q, width}, {gradient + at.k, width}, {gradient + at.v, width},
+      group.push_back({{row + at.q, width},
+                       {row + at.k, width},
+                       {row + at.v, width},
+                       {out + out_at, out_width},
+                       {d + out_at, out_width},
+                       {gradient + at.q, width},
+                       {gradient + at.k, width},
+                       {gradient + at.v, width},
                        log_sum + (kv_head * group_size + member) * tokens + start});
     }
     attend(head, group);
@@ -384,9 +393,8 @@ void backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, cons
 }  // namespace
 
 Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape) {
-  Attended result{at::empty({qkv.size(0), shape.num_heads * shape.head_dim}, qkv.options()),
-                  at::empty({shape.num_heads, qkv.size(0)}, at::kFloat),
-                  {}};
+  Attended result{
+      at::empty({qkv.size(0), shape.num_heads * shape.head_dim}, qkv.options()), at::empty({shape.num_heads, qkv.size(0)}, at::kFloat), {}};
   qkv.scalar_type() == at::kFloat ? forward<float>(qkv, batch, shape, result) : forward<at::BFloat16>(qkv, batch, shape, result);
   return result;
 }

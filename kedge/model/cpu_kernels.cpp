@@ -59,8 +59,7 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline void norm_row(const T* x, const T* w, const T* b, RowStats stats, int64_t n,
-                                            T* out) {
+[[gnu::always_inline]] inline void norm_row(const T* x, const T* w, const T* b, RowStats stats, int64_t n, T* out) {
   if (b == nullptr) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) store(out[i], (widen(x[i]) - stats.mean) * stats.rstd * widen(w[i]));
@@ -72,9 +71,8 @@ template <typename T>
 
 // One row's gradient; adds the weight's and the bias's to dw and db.
 template <typename T>
-[[gnu::always_inline]] inline void norm_row_backward(const T* dout, const T* x, const T* w, RowStats stats,
-                                                     bool centred, int64_t n, const T* beside, T* dx,
-                                                     float* dw, float* db) {
+[[gnu::always_inline]] inline void norm_row_backward(const T* dout, const T* x, const T* w, RowStats stats, bool centred, int64_t n,
+                                                     const T* beside, T* dx, float* dw, float* db) {
   const auto hat = [&](int64_t i) { return (widen(x[i]) - stats.mean) * stats.rstd; };
   const auto n_inverse = 1.0F / static_cast<float>(n);
   const float along = sum_of(n, [&](int64_t i) { return widen(dout[i]) * widen(w[i]) * hat(i); }) * n_inverse;
@@ -102,8 +100,7 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline void silu_gate_row_backward(const T* dout, const T* gate, const T* up, int64_t n,
-                                                          T* dgate, T* dup, T* out) {
+[[gnu::always_inline]] inline void silu_gate_row_backward(const T* dout, const T* gate, const T* up, int64_t n, T* dgate, T* dup, T* out) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     const float g = widen(gate[i]), u = widen(up[i]), d = widen(dout[i]);
@@ -210,13 +207,13 @@ template <typename T>
       if (entropy != nullptr) entropy[r] = row.entropy;                                                                                   \
     }                                                                                                                                     \
   }                                                                                                                                       \
-  KEDGE_VECTOR_CLONES void gradient_rows(T* logits, const int64_t* targets, const float* log_sum, const float* entropy, \
-                                         const float* dlogprob, const float* dentropy, int64_t begin, int64_t end, int64_t n) { \
-    for (int64_t r = begin; r < end; ++r) { \
-      logit_gradient_row(logits + r * n, n, log_sum[r], entropy == nullptr ? 0.0F : entropy[r], dlogprob[r], \
-                         dentropy == nullptr ? 0.0F : dentropy[r]); \
-      store(logits[r * n + targets[r]], widen(logits[r * n + targets[r]]) + dlogprob[r]); \
-    } \
+  KEDGE_VECTOR_CLONES void gradient_rows(T* logits, const int64_t* targets, const float* log_sum, const float* entropy,                   \
+                                         const float* dlogprob, const float* dentropy, int64_t begin, int64_t end, int64_t n) {           \
+    for (int64_t r = begin; r < end; ++r) {                                                                                               \
+      logit_gradient_row(logits + r * n, n, log_sum[r], entropy == nullptr ? 0.0F : entropy[r], dlogprob[r],                              \
+                         dentropy == nullptr ? 0.0F : dentropy[r]);                                                                       \
+      store(logits[r * n + targets[r]], widen(logits[r * n + targets[r]]) + dlogprob[r]);                                                 \
+    }                                                                                                                                     \
   }
 KEDGE_ROWS(float)
 KEDGE_ROWS(at::BFloat16)
@@ -332,9 +329,8 @@ void logit_gradient_(const Tensor& logits, const Tensor& targets, const LogitSta
     const auto* ids = data<int64_t>(targets);
     const auto *log_sum = data<float>(stats.log_sum), *entropy = data<float>(stats.entropy);
     const auto *dlogp = data<float>(dlogprob), *dent = data<float>(dentropy);
-    at::parallel_for(0, logits.size(0), grain(n), [&](int64_t begin, int64_t end) {
-      gradient_rows(x, ids, log_sum, entropy, dlogp, dent, begin, end, n);
-    });
+    at::parallel_for(0, logits.size(0), grain(n),
+                     [&](int64_t begin, int64_t end) { gradient_rows(x, ids, log_sum, entropy, dlogp, dent, begin, end, n); });
   });
 }
 
