@@ -39,7 +39,8 @@ KEDGE_INLINE const Vector& at(const float* p) { return *reinterpret_cast<const V
 // than e^x.
 KEDGE_INLINE Vector exp2_of(Vector x) {
   const Vector least = Vector{} - 126.0F;
-  const Vector clamped = x < least ? least : x;
+  const Integers kept = x >= least;
+  const Vector clamped = kept ? x : least;
   const Vector power = (clamped + 12582912.0F) - 12582912.0F;  // nearest integer
   const Vector r = clamped - power;
   Vector y = Vector{} + 1.5403530e-4F;
@@ -50,7 +51,7 @@ KEDGE_INLINE Vector exp2_of(Vector x) {
   y = y * r + 6.9314718e-1F;
   y = y * r + 1.0F;
   const Integers exponent = (__builtin_convertvector(power, Integers) + 127) << 23;
-  return x < least ? Vector{} : y * reinterpret_cast<Vector>(exponent);
+  return reinterpret_cast<Vector>(reinterpret_cast<Integers>(y * reinterpret_cast<Vector>(exponent)) & kept);
 }
 
 // scores[j][q] = sum over d of keys[j][d] queries[d][q]. keys [num_keys, rounded up to kStep][dim], queries [dim][kQueries].
@@ -124,20 +125,14 @@ struct Head {
   [[nodiscard]] int64_t last_query(int64_t first) const { return std::min(length, first + kQueries) - 1; }
   // How many keys of a block any of the queries from `first` on sees.
   [[nodiscard]] int64_t num_keys(int64_t first, int64_t block) const { return std::min(kKeys, last_query(first) + 1 - block * kKeys); }
-  [[nodiscard]] bool sees(int64_t query, int64_t key) const {
-    return key <= query && query < length && (window == 0 || key > query - window);
-  }
-  // Do all queries from `first` on see all keys of the block?
-  [[nodiscard]] bool all_seen(int64_t first, int64_t block) const {
-    return (block + 1) * kKeys <= first + 1 && first + kQueries <= length && (window == 0 || block * kKeys > first + kQueries - 1 - window);
-  }
+  [[nodiscard]] bool sees(int64_t query, int64_t key) const { return key <= query && (window == 0 || key > query - window); }
 };
 
-// Calls set(j, q) for what a query from `first` on does not see of a block.
+// Calls set(j, q) for what a query from `first` on does not see of a block. Queries behind the row's end are zeros and add nothing.
 template <typename F>
 KEDGE_INLINE void for_hidden(const Head& head, int64_t first, int64_t block, F&& set) {
-  if (head.all_seen(first, block)) return;
-  for (int64_t j = 0; j < head.num_keys(first, block); ++j)
+  const int64_t from = head.window == 0 ? std::max<int64_t>(0, first + 1 - block * kKeys) : 0;  // the first query sees all before it
+  for (int64_t j = from; j < head.num_keys(first, block); ++j)
     for (int64_t q = 0; q < kQueries; ++q)
       if (!head.sees(first + q, block * kKeys + j)) set(j, q);
 }
@@ -223,9 +218,9 @@ class Scratch {
 constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
 
 // All query heads of one key-value head.
-template <typename T>
+template <int64_t Dim, typename T>
 KEDGE_INLINE void attend_group(const Head& head, const std::vector<ForwardHead<T>>& group) {
-  const int64_t dim = head.padded_dim;
+  const int64_t dim = Dim > 0 ? Dim : head.padded_dim;
   Scratch memory(head, 2);
   float *keys = memory.take(head.matrix_size()), *values = memory.take(head.matrix_size());
   float *plain = memory.take(kQueries * dim), *queries = memory.take(kQueries * dim), *out = memory.take(kQueries * dim);
@@ -265,9 +260,9 @@ KEDGE_INLINE void score_gradients(const float* log_sum, const float* along, int6
   }
 }
 
-template <typename T>
-KEDGE_INLINE void attend_group_backward(const Head& head, const std::vector<BackwardHead<T>>& group) {
-  const int64_t dim = head.padded_dim;
+template <int64_t Dim, typename T>
+KEDGE_INLINE void attend_group(const Head& head, const std::vector<BackwardHead<T>>& group) {
+  const int64_t dim = Dim > 0 ? Dim : head.padded_dim;
   Scratch memory(head, 4);
   float *keys = memory.take(head.matrix_size()), *values = memory.take(head.matrix_size());
   float *dkeys = memory.take(head.matrix_size()), *dvalues = memory.take(head.matrix_size());
@@ -307,12 +302,20 @@ KEDGE_INLINE void attend_group_backward(const Head& head, const std::vector<Back
     }
 }
 
-KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<float>>& group) { attend_group(head, group); }
-KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<at::BFloat16>>& group) { attend_group(head, group); }
-KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<BackwardHead<float>>& group) { attend_group_backward(head, group); }
-KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<BackwardHead<at::BFloat16>>& group) {
-  attend_group_backward(head, group);
+// The compiler knows the size of the usual heads.
+template <typename Group>
+KEDGE_INLINE void attend_sized(const Head& head, const Group& group) {
+  switch (head.padded_dim) {
+    case 16: return attend_group<16>(head, group);
+    case 64: return attend_group<64>(head, group);
+    default: return attend_group<0>(head, group);
+  }
 }
+
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<float>>& group) { attend_sized(head, group); }
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<ForwardHead<at::BFloat16>>& group) { attend_sized(head, group); }
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<BackwardHead<float>>& group) { attend_sized(head, group); }
+KEDGE_VECTOR_CLONES void attend(const Head& head, const std::vector<BackwardHead<at::BFloat16>>& group) { attend_sized(head, group); }
 
 // Calls work(head, first token of the row, kv head) for every row and kv head, on all threads.
 template <typename F>
