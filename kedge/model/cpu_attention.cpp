@@ -98,12 +98,15 @@ KEDGE_INLINE void spread(const float* weights, const float* values, int64_t num_
     Vector value[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) value[q] = at(values + q * dim + d);
     for (int64_t j = 0; j < num_keys; ++j) {
-      Vector sum = at(rows + j * dim + d);
+      Vector even = at(rows + j * dim + d), odd = {};  // two sums, so that they need not wait for each other
       for (int64_t v = 0; v < kVectors; ++v) {
         const Vector weight = at(weights + j * kQueries + v * kWidth);
-        for (int64_t i = 0; i < kWidth; ++i) sum += weight[i] * value[v * kWidth + i];
+        for (int64_t i = 0; i < kWidth; i += 2) {
+          even += weight[i] * value[v * kWidth + i];
+          odd += weight[i + 1] * value[v * kWidth + i + 1];
+        }
       }
-      at(rows + j * dim + d) = sum;
+      at(rows + j * dim + d) = even + odd;
     }
   }
 }
@@ -160,26 +163,30 @@ struct Softmax {
   KEDGE_INLINE void start() {
     for (int64_t v = 0; v < kVectors; ++v) most[v] = Vector{} + kNothingYet, sum[v] = Vector{};
   }
-  // Turns a block's scores into weights and scales `out` [kQueries][dim] to the new maximum.
+  // Turns a block's scores into weights and scales `out` [kQueries][dim] to the new maximum. The vectors go side by side, so that
+  // one waits for its sum while the other is computed.
   KEDGE_INLINE void fold(float* scores, int64_t num_keys, int64_t dim, float* out) {
-    for (int64_t v = 0; v < kVectors; ++v) {
-      Vector now = most[v];
-      for (int64_t j = 0; j < num_keys; ++j) {
+    Vector now[kVectors], total[kVectors];
+    for (int64_t v = 0; v < kVectors; ++v) now[v] = most[v];
+    for (int64_t j = 0; j < num_keys; ++j)
+      for (int64_t v = 0; v < kVectors; ++v) {
         const Vector score = at(scores + j * kQueries + v * kWidth);
-        now = score > now ? score : now;
+        now[v] = score > now[v] ? score : now[v];
       }
-      const Vector kept = exp2_of(most[v] - now);
-      Vector total = sum[v] * kept;
-      for (int64_t j = 0; j < num_keys; ++j) {
-        Vector& score = at(scores + j * kQueries + v * kWidth);
-        score = exp2_of(score - now);
-        total += score;
-      }
-      most[v] = now, sum[v] = total;
+    for (int64_t v = 0; v < kVectors; ++v) {
+      const Vector kept = exp2_of(most[v] - now[v]);
+      total[v] = sum[v] * kept;
       for (int64_t i = 0; i < kWidth; ++i)
         if (kept[i] != 1.0F)
           for (int64_t d = 0; d < dim; d += kWidth) at(out + (v * kWidth + i) * dim + d) *= kept[i];
     }
+    for (int64_t j = 0; j < num_keys; ++j)
+      for (int64_t v = 0; v < kVectors; ++v) {
+        Vector& score = at(scores + j * kQueries + v * kWidth);
+        score = exp2_of(score - now[v]);
+        total[v] += score;
+      }
+    for (int64_t v = 0; v < kVectors; ++v) most[v] = now[v], sum[v] = total[v];
   }
 };
 
