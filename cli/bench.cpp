@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <numeric>
 
 #include <ATen/Parallel.h>
 
@@ -20,6 +19,7 @@
 #include "kedge/train/optimizer.h"
 
 #include "cli/commands.h"
+#include "cli/device_flags.h"
 #include "cli/json_lines.h"
 
 namespace kedge::cli {
@@ -28,10 +28,9 @@ namespace {
 struct BenchOptions {
   std::string name;
   std::optional<std::string> model, shape;
-  std::string device = "auto", dtype = "bf16";
+  DeviceFlags flags;
   int64_t rows = 16, length = 256, micro_rows = 0;
   int64_t repeats = 3;
-  int64_t threads = 0;
   bool checkpoint = false;
   std::optional<int64_t> lora;
   OptimizerConfig optim;
@@ -40,13 +39,11 @@ struct BenchOptions {
     field("name", name, "which case");
     field("model", model, "a model folder");
     field("shape", shape, "random weights of a named shape instead (kedge init --help lists them)");
-    field("device", device, "auto, cpu, cuda or cuda:N");
-    field("dtype", dtype, "fp32, or bf16 with fp32 master weights");
+    flags.fields(field);
     field("rows", rows, "sequences in a step", at_least(1));
     field("length", length, "tokens in each", at_least(2));
     field("micro_rows", micro_rows, "sequences in a forward and backward pass; 0: all", at_least(0));
     field("repeats", repeats, "timed steps after one to warm up", at_least(1));
-    field("threads", threads, "CPU threads; 0: all", at_least(0));
     field("checkpoint", checkpoint, "keep only every layer's input, compute the rest twice");
     field("lora", lora, "train adapters of this rank on all linear layers instead of everything", at_least(1));
     field("optim", optim, "the optimizer");
@@ -56,7 +53,8 @@ struct BenchOptions {
 const std::vector<std::string> kPositionals = {"name"};
 
 std::unique_ptr<Model> make_model(const BenchOptions& options) {
-  const StorageOptions storage{parse_dtype(options.dtype, "--dtype"), parse_device(options.device, "--device"), !options.lora};
+  StorageOptions storage = options.flags.storage();
+  storage.trainable = !options.lora;
   check(options.model.has_value() != options.shape.has_value(), "kedge bench: wants either --model or --shape");
   std::unique_ptr<Model> model;
   if (options.model) {
@@ -65,14 +63,14 @@ std::unique_ptr<Model> make_model(const BenchOptions& options) {
     model = load_model(find_model_folder(*options.model, "--model"), load);
   } else {
     model = std::make_unique<Model>(shape_config(*options.shape), HeadOptions{}, storage);
-    model->initialise(1234);
+    model->initialise(static_cast<uint64_t>(options.flags.seed));
   }
   if (options.lora) {
     LoraConfig lora;
     lora.adapter_dim = *options.lora;
     lora.target_modules = {"all"};
     model->add_adapters(lora, true);
-    model->adapters()->initialise(1234);
+    model->adapters()->initialise(static_cast<uint64_t>(options.flags.seed));
   }
   return model;
 }
@@ -150,7 +148,7 @@ Json settings_of(const BenchOptions& options, const Model& model) {
   json.set("model", options.model.value_or(options.shape.value_or("")));
   json.set("parameters", model.parameters().num_elements());
   json.set("device", name_of(model.device()));
-  json.set("dtype", options.dtype);
+  json.set("dtype", name_of(dtype_of(options.flags.dtype)));
   json.set("rows", options.rows);
   json.set("length", options.length);
   json.set("micro_rows", options.micro_rows == 0 ? options.rows : options.micro_rows);
@@ -161,7 +159,6 @@ Json settings_of(const BenchOptions& options, const Model& model) {
 }
 
 Json bench_train_step(const BenchOptions& options) {
-  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const auto model = make_model(options);

@@ -313,9 +313,12 @@ KEDGE_INLINE void attend_group(const Head& head, const std::vector<BackwardHead<
 template <typename Group>
 KEDGE_INLINE void attend_sized(const Head& head, const Group& group) {
   switch (head.padded_dim) {
-    case 16: return attend_group<16>(head, group);
-    case 64: return attend_group<64>(head, group);
-    default: return attend_group<0>(head, group);
+    case 16:
+      return attend_group<16>(head, group);
+    case 64:
+      return attend_group<64>(head, group);
+    default:
+      return attend_group<0>(head, group);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "kedge/model/model_files.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "kedge/core/autograd.h"
@@ -74,6 +75,16 @@ std::string padded(size_t number) {
   return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
 }
 
+// Shards an earlier save left behind.
+void remove_shards_but(const Path& folder, const std::set<std::string>& kept) {
+  std::vector<Path> stale;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("model-") && name.ends_with(".safetensors") && !kept.contains(name)) stale.push_back(entry.path());
+  }
+  for (const Path& file : stale) std::filesystem::remove(file);
+}
+
 void write_weights(const Model& model, const Path& folder, WeightType type, int64_t max_shard_bytes) {
   const std::vector<WeightSlice> table = weight_table(model.config(), model.places());
   const std::vector<Shard> shards = plan_shards(table, type, max_shard_bytes);
@@ -81,13 +92,16 @@ void write_weights(const Model& model, const Path& folder, WeightType type, int6
   if (shards.size() == 1) {
     write_shard(model, shards[0], type, folder / "model.safetensors");
     std::filesystem::remove(index_file);
+    remove_shards_but(folder, {});
     return;
   }
   Json map;
   int64_t total = 0;
+  std::set<std::string> names;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = str("model-", padded(i + 1), "-of-", padded(shards.size()), ".safetensors");
     write_shard(model, shards[i], type, folder / name);
+    names.insert(name);
     total += shards[i].bytes;
     for (const WeightSlice* slice : shards[i].slices) map.append(slice->name, Json(name));
   }
@@ -97,6 +111,7 @@ void write_weights(const Model& model, const Path& folder, WeightType type, int6
   index.set("weight_map", map);
   write_atomic(index_file, index.dump(2) + "\n");
   std::filesystem::remove(folder / "model.safetensors");  // of an earlier, smaller save: it would win over the index
+  remove_shards_but(folder, names);
 }
 
 std::string_view config_name(WeightType type) {

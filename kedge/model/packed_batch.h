@@ -24,7 +24,7 @@ struct PackedBatch {
 
 // Which tokens are predicted from which places: all but the first of every row, each from the one before it.
 struct PredictedTokens {
-  Tensor places;   // int64 [predicted]: index of the hidden state
+  Tensor places;   // int64 [predicted]: index of the hidden state; no place twice
   Tensor targets;  // int64 [predicted]: id of the token after it
 };
 [[nodiscard]] PredictedTokens predicted_tokens(const PackedBatch& batch);

@@ -179,6 +179,13 @@ rm lm/chat_template.jinja
 expect 0 '"holds": "model"' "$kedge" export lm out --overwrite
 [ -e out/chat_template.jinja ] && fail "the chat template of the model before is still there"
 
+# bench
+expect 0 '"case": "train.step"' "$kedge" bench train.step --model lm --rows 2 --length 8 --repeats 1
+expect 0 '"lora": 2' "$kedge" bench train.step --shape tiny --rows 2 --length 8 --repeats 1 --lora 2 --dtype bf16 --checkpoint
+expect 2 'wants either --model or --shape' "$kedge" bench train.step
+expect 2 'no case "nothing"' "$kedge" bench nothing --shape tiny
+expect 2 'no such shape|is no shape|wants one of|"huge"' "$kedge" bench train.step --shape huge
+
 expect 0 '^Models$' "$kedge" --help
 for name in init inspect logprobs score export; do expect 0 "^Usage: kedge $name " "$kedge" $name --help; done
 [ -z "$("$kedge" logprobs --model nowhere --text a 2>/dev/null)" ] || fail "an error on standard output"

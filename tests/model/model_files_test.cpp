@@ -145,6 +145,7 @@ TEST(ModelFiles, ShardsLoadAgainEqual) {
     EXPECT_EQ(index.find("metadata")->find("total_size")->as_integer(""), 4 * model->parameters().num_elements());
     save_model(*model, folder.path());
     EXPECT_FALSE(std::filesystem::exists(folder / "model.safetensors.index.json"));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2) << "shards were left behind";
     EXPECT_TRUE(same_bits(load(folder.path())->parameters().flat(), model->parameters().flat()));
   }
 }
