@@ -1,0 +1,59 @@
+#pragma once
+// The next token from a row of logits: the rules of the reference in their order, in fp32, drawn by a counter-based generator. Knows no
+// models and no text.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kedge/core/config_schema.h"
+#include "kedge/core/random.h"
+
+namespace kedge {
+
+struct SamplingConfig {
+  bool use_greedy = false;
+  double temperature = 1;
+  int64_t top_k = 0;
+  double top_p = 1;
+  double repetition_penalty = 1;
+
+  void fields(auto&& field) {
+    field("use_greedy", use_greedy, "always the likeliest token");
+    field("temperature", temperature, "logits are divided by it", above(0));
+    field("top_k", top_k, "draw from the k likeliest tokens (ties with the k-th stay); 0: from all", at_least(0));
+    field("top_p", top_p, "draw from the likeliest tokens up to the one with which their probabilities exceed it; 0 or 1: from all",
+          at_least(0), at_most(1));
+    field("repetition_penalty", repetition_penalty, "logits of tokens that were used are divided by it", above(0));
+  }
+};
+
+// What a draw depends on besides the logits.
+struct SamplingRow {
+  std::span<const int32_t> used = {};     // prompt and response so far, for the penalty
+  std::span<const int32_t> not_yet = {};  // ids that may not be drawn: the end of text before the least length
+  int64_t vocab_size = 0;                 // ids from here on are padding; 0: none is
+  double uniform = 0;                     // in [0, 1)
+};
+
+struct Drawn {
+  int32_t token = 0;
+  float logprob = 0;  // under softmax of the logits as they came
+};
+
+// Nothing where the logits are no numbers or no token is allowed. `scratch` is room that is used again.
+[[nodiscard]] std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingConfig& config, const SamplingRow& row,
+                                              std::vector<float>& scratch);
+
+// Where a sample's draws come from: a function of these numbers alone.
+struct SampleKey {
+  uint64_t seed = 0;
+  uint64_t purpose = 0, round = 0, prompt = 0, sample = 0;
+
+  // For the draw at a position of the response.
+  [[nodiscard]] double uniform(int64_t position) const {
+    return Random(seed, Random::stream_of({purpose, round, prompt, sample})).uniform(static_cast<uint64_t>(position));
+  }
+};
+
+}  // namespace kedge

@@ -1,0 +1,162 @@
+#include "kedge/engine/scheduler.h"
+
+#include <algorithm>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+
+int64_t Step::num_tokens() const {
+  int64_t sum = 0;
+  for (const StepRow& row : rows) sum += row.count;
+  return sum;
+}
+
+Scheduler::Scheduler(const SchedulerConfig& config, BlockPool& blocks) : config_(config), blocks_(blocks) {}
+
+void Scheduler::add(SequenceId first, int64_t num_samples, const std::vector<int32_t>& prompt, int64_t max_length,
+                    const std::string& where) {
+  ensure(num_samples > 0, "a request for ", num_samples, " samples");
+  check(!prompt.empty(), where, ": the prompt is empty");
+  const auto length = static_cast<int64_t>(prompt.size());
+  check(max_length > length, where, ": a prompt of ", length, " tokens leaves no room for a response within ", max_length);
+  // The last token is drawn and never computed.
+  const int64_t wanted = blocks_.blocks_for(max_length - 1);
+  check(wanted <= blocks_.num_blocks(), where, ": ", max_length, " tokens want ", wanted, " blocks of the key-value memory, which has ",
+        blocks_.num_blocks(), "; shorten the request or give the engine more memory");
+  for (int64_t i = 0; i < num_samples; ++i) {
+    const auto [place, is_new] = sequences_.emplace(first + i, Sequence{first + i, prompt, length, max_length, 0, {}, {}});
+    ensure(is_new, "sequence ", first + i, " is there already");
+    if (i > 0) sequences_.at(first).followers.push_back(first + i);
+  }
+  waiting_.push_back(first);
+}
+
+// Blocks to take before the tokens up to num_tokens can be written, a copy of a shared one included.
+int64_t Scheduler::num_missing(const Sequence& sequence, int64_t num_tokens) const {
+  return blocks_.blocks_for(num_tokens) - static_cast<int64_t>(sequence.blocks.size()) + (writes_to_shared(sequence) ? 1 : 0);
+}
+
+bool Scheduler::writes_to_shared(const Sequence& sequence) const {
+  const auto block = static_cast<size_t>(sequence.num_cached / blocks_.block_size());
+  return block < sequence.blocks.size() && blocks_.num_holders(sequence.blocks[block]) > 1;
+}
+
+void Scheduler::drop_blocks(Sequence& sequence) {
+  for (const BlockId block : sequence.blocks) blocks_.release(block);
+  sequence.blocks.clear();
+  sequence.num_cached = 0;
+}
+
+void Scheduler::make_wait(Sequence& sequence) {
+  drop_blocks(sequence);
+  std::erase(running_, sequence.id);
+  waiting_.push_front(sequence.id);
+  ++num_preempted_;
+}
+
+// Makes the youngest running sequence wait, or takes what waiting ones hold; never from `but`, and, since rows are planned from the oldest
+// on, never from one whose row stands in the step already.
+bool Scheduler::free_something(SequenceId but) {
+  const auto at = std::find(running_.begin(), running_.end(), but);
+  if (at != running_.end() && at + 1 != running_.end()) {
+    make_wait(sequences_.at(running_.back()));
+    return true;
+  }
+  for (auto id = waiting_.rbegin(); id != waiting_.rend(); ++id) {
+    Sequence& other = sequences_.at(*id);
+    if (*id == but || other.blocks.empty()) continue;
+    drop_blocks(other);
+    return true;
+  }
+  return false;
+}
+
+// Blocks for the tokens up to num_tokens, none of those to be written to shared; false where others cannot be made to give enough.
+bool Scheduler::make_room(Sequence& sequence, int64_t num_tokens, Step& step) {
+  while (num_missing(sequence, num_tokens) > blocks_.num_free())
+    if (!free_something(sequence.id)) return false;
+  if (writes_to_shared(sequence)) {
+    BlockId& block = sequence.blocks[static_cast<size_t>(sequence.num_cached / blocks_.block_size())];
+    const BlockId own = *blocks_.take();
+    step.copies.push_back({block, own});
+    blocks_.release(block);
+    block = own;
+  }
+  while (static_cast<int64_t>(sequence.blocks.size()) < blocks_.blocks_for(num_tokens)) sequence.blocks.push_back(*blocks_.take());
+  return true;
+}
+
+// Adds the sequence's row; false where it found no room.
+bool Scheduler::plan(Sequence& sequence, int64_t budget, Step& step) {
+  const int64_t count = std::min(sequence.num_pending(), budget);
+  if (!make_room(sequence, sequence.num_cached + count, step)) return false;
+  StepRow row{sequence.id, sequence.num_cached, count, {}};
+  if (count == sequence.num_pending()) {
+    row.draws = {sequence.id};
+    row.draws.insert(row.draws.end(), sequence.followers.begin(), sequence.followers.end());
+  }
+  step.rows.push_back(std::move(row));
+  return true;
+}
+
+Step Scheduler::next() {
+  Step step;
+  int64_t budget = config_.max_batch_tokens;
+  for (size_t i = 0; i < running_.size() && budget > 0; ++i) {
+    Sequence& sequence = sequences_.at(running_[i]);
+    if (plan(sequence, budget, step)) {
+      budget -= step.rows.back().count;
+    } else {
+      make_wait(sequence);  // the youngest itself: there is none behind it
+    }
+  }
+  while (!waiting_.empty() && budget > 0 && num_running() < config_.max_running) {
+    Sequence& sequence = sequences_.at(waiting_.front());
+    // Room for all it has, so that it does not make others wait at once; where nothing runs, what waiting ones hold must give way.
+    while (running_.empty() && num_missing(sequence, sequence.length()) > blocks_.num_free() && free_something(sequence.id)) {
+    }
+    if (num_missing(sequence, sequence.length()) > blocks_.num_free()) break;
+    waiting_.pop_front();
+    running_.push_back(sequence.id);
+    ensure(plan(sequence, budget, step), "room for a sequence was counted wrongly");
+    budget -= step.rows.back().count;
+  }
+  ensure(!step.rows.empty() || idle(), "sequences wait and nothing runs");
+  return step;
+}
+
+void Scheduler::computed(const Step& step) {
+  for (const StepRow& row : step.rows) {
+    Sequence& leader = sequences_.at(row.sequence);
+    leader.num_cached = row.begin + row.count;
+    if (row.draws.empty()) continue;
+    for (const SequenceId id : leader.followers) {
+      Sequence& follower = sequences_.at(id);
+      follower.blocks = leader.blocks;
+      follower.num_cached = leader.num_cached;
+      for (const BlockId block : follower.blocks) blocks_.share(block);
+    }
+    leader.followers.clear();
+  }
+}
+
+void Scheduler::extend(SequenceId id, int32_t token) {
+  Sequence& sequence = sequences_.at(id);
+  ensure(sequence.num_pending() == 0 && sequence.length() < sequence.max_length, "sequence ", id, " is not at its end, or is full");
+  sequence.tokens.push_back(token);
+  if (std::find(running_.begin(), running_.end(), id) != running_.end()) return;
+  // A follower that has just got its prompt stands behind others that have theirs, before those that must compute one.
+  waiting_.insert(std::find_if(waiting_.begin(), waiting_.end(), [&](SequenceId other) { return sequences_.at(other).num_cached == 0; }),
+                  id);
+}
+
+void Scheduler::finish(SequenceId id) {
+  Sequence& sequence = sequences_.at(id);
+  ensure(sequence.followers.empty(), "sequence ", id, " is finished while others wait for its prompt");
+  drop_blocks(sequence);
+  std::erase(running_, id);
+  sequences_.erase(id);
+}
+
+}  // namespace kedge

@@ -1,0 +1,87 @@
+#pragma once
+// Decides which sequences run next and which wait, within a fixed number of blocks and of tokens a step. Samples of one prompt compute it
+// once. Knows no tensors and no text.
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kedge/core/config_schema.h"
+#include "kedge/engine/block_pool.h"
+#include "kedge/engine/sequence.h"
+
+namespace kedge {
+
+struct SchedulerConfig {
+  int64_t max_batch_tokens = 8192;
+  int64_t max_running = 256;
+
+  void fields(auto&& field) {
+    field("max_batch_tokens", max_batch_tokens, "tokens computed in one step; longer prompts are computed in pieces", at_least(1));
+    field("max_running", max_running, "sequences decoded together", at_least(1));
+  }
+};
+
+// Tokens [begin, begin + count) of a sequence. The last one's logits are drawn from for every sequence in `draws`: none while a prompt is
+// computed in pieces, the sequence itself at the end, its followers too at the end of the prompt they share.
+struct StepRow {
+  SequenceId sequence = 0;
+  int64_t begin = 0, count = 0;
+  std::vector<SequenceId> draws;
+};
+
+// Somebody is about to write into a block that others hold too, and gets a copy of its own.
+struct BlockCopy {
+  BlockId from = 0, to = 0;
+};
+
+// What to do next: the copies, one after another, then all rows at once.
+struct Step {
+  std::vector<BlockCopy> copies;
+  std::vector<StepRow> rows;
+
+  [[nodiscard]] int64_t num_tokens() const;
+};
+
+// Not thread-safe. `blocks` must outlive the scheduler and be used by nobody else.
+class Scheduler {
+ public:
+  Scheduler(const SchedulerConfig& config, BlockPool& blocks);
+
+  // `num_samples` sequences of one prompt with ids from `first` on, each at most `max_length` tokens with the prompt. UsageError where
+  // one alone would not fit into all blocks; `where` opens it and names the request.
+  void add(SequenceId first, int64_t num_samples, const std::vector<int32_t>& prompt, int64_t max_length, const std::string& where);
+
+  // No rows: nothing is left to do. Whoever has no room for its next tokens makes the youngest one wait, which computes its own
+  // again later, exactly as they are.
+  [[nodiscard]] Step next();
+
+  // The step is done. After it every sequence in its `draws` is extended or finished.
+  void computed(const Step& step);
+  void extend(SequenceId id, int32_t token);
+  void finish(SequenceId id);  // forgets it
+
+  [[nodiscard]] const Sequence& sequence(SequenceId id) const { return sequences_.at(id); }
+  [[nodiscard]] bool idle() const { return sequences_.empty(); }
+  [[nodiscard]] int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
+  [[nodiscard]] int64_t num_preempted() const { return num_preempted_; }
+
+ private:
+  [[nodiscard]] bool plan(Sequence& sequence, int64_t budget, Step& step);
+  [[nodiscard]] bool make_room(Sequence& sequence, int64_t num_tokens, Step& step);
+  [[nodiscard]] int64_t num_missing(const Sequence& sequence, int64_t num_tokens) const;
+  [[nodiscard]] bool writes_to_shared(const Sequence& sequence) const;
+  bool free_something(SequenceId but);
+  void make_wait(Sequence& sequence);
+  void drop_blocks(Sequence& sequence);
+
+  SchedulerConfig config_;
+  BlockPool& blocks_;
+  std::map<SequenceId, Sequence> sequences_;
+  std::deque<SequenceId> waiting_;   // next first; followers are in no queue until their prompt is computed
+  std::vector<SequenceId> running_;  // oldest first
+  int64_t num_preempted_ = 0;
+};
+
+}  // namespace kedge

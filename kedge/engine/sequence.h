@@ -1,0 +1,27 @@
+#pragma once
+// One sample on its way: its tokens, how far its keys and values are computed, and the blocks they lie in. Knows no tensors.
+#include <cstdint>
+#include <vector>
+
+#include "kedge/engine/block_pool.h"
+
+namespace kedge {
+
+using SequenceId = int64_t;
+
+struct Sequence {
+  SequenceId id = 0;
+  std::vector<int32_t> tokens;  // the prompt, then what was drawn
+  int64_t prompt_length = 0;
+  int64_t max_length = 0;  // prompt and response together
+  int64_t num_cached = 0;  // tokens whose keys and values lie in the blocks
+  std::vector<BlockId> blocks;
+  std::vector<SequenceId> followers;  // samples of the same prompt that wait for this one to compute it
+
+  [[nodiscard]] int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+  [[nodiscard]] int64_t num_drawn() const { return length() - prompt_length; }
+  // Its newest token is not computed yet: that is what the next step is for.
+  [[nodiscard]] int64_t num_pending() const { return length() - num_cached; }
+};
+
+}  // namespace kedge
