@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <iostream>
 
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
@@ -237,6 +238,20 @@ TEST_F(OnTheGpu, Bf16ModelsAreClose) {
     };
     const Tensor wanted = gradient(at::kCPU, at::kFloat), found = gradient(gpu(), at::kBFloat16);
     EXPECT_LT((found - wanted).norm().item<double>() / wanted.norm().item<double>(), 0.05) << family;
+  }
+}
+
+// Matrix products may choose other kernels for other numbers of rows: the difference is told, and bounded by what rounding explains (bf16
+// keeps 8 bits of states and logits of a few units).
+TEST_F(OnTheGpu, ATokensLogprobHardlyDependsOnTheBatch) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    double worst = 0;
+    for (const char* family : kFamilies) {
+      const auto model = testing::tiny_model(family, {.dtype = dtype, .device = gpu()});
+      worst = std::max(worst, testing::difference_to_rows_alone(*model, testing::rows_of({13, 1, 20, 6, 60})));
+    }
+    std::cout << name_of(dtype) << ": largest difference between log-probabilities alone and in a batch: " << worst << "\n";
+    EXPECT_LT(worst, dtype == at::kFloat ? 1e-5 : 0.1);
   }
 }
 

@@ -43,21 +43,8 @@ const bool kStrict = (make_mkl_strict(), true);
 TEST(Model, ATokensLogprobDoesNotDependOnTheBatch) {
   EXPECT_TRUE(kStrict);
   double worst = 0;
-  for (const char* family : {testing::kTinyLlama, testing::kTinyQwen3, testing::kTinyGpt2}) {
-    const auto model = tiny_model(family, {});
-    const auto rows = testing::rows_of(kLengths);
-    const auto logprobs = [&](const std::vector<std::vector<int32_t>>& some) {
-      const PackedBatch batch = pack_rows(some, at::kCPU);
-      return model_logprobs(*model, batch, predicted_tokens(batch)).logprobs;
-    };
-    const Tensor together = logprobs(rows);
-    int64_t start = 0;
-    for (const auto& row : rows) {
-      const Tensor alone = logprobs({row});
-      if (alone.numel() > 0) worst = std::max(worst, largest_difference(alone, together.narrow(0, start, alone.numel())));
-      start += alone.numel();
-    }
-  }
+  for (const char* family : {testing::kTinyLlama, testing::kTinyQwen3, testing::kTinyGpt2})
+    worst = std::max(worst, testing::difference_to_rows_alone(*tiny_model(family, {}), testing::rows_of(kLengths)));
   std::cout << "largest difference between log-probabilities alone and in a batch: " << worst << "\n";
 #if defined(__x86_64__)
   EXPECT_EQ(worst, 0);

@@ -60,4 +60,22 @@ inline Tensor token_loss(const Model& model, const PackedBatch& batch, const Pas
   return (found.logprobs * weights).sum() + 0.1 * found.entropy.sum();
 }
 
+// How far the rows' log-probabilities in one batch are from those of each row alone, at most.
+inline double difference_to_rows_alone(const Model& model, const std::vector<std::vector<int32_t>>& rows) {
+  const NoGrad no_grad;
+  const auto logprobs = [&](std::span<const std::vector<int32_t>> some) {
+    const PackedBatch batch = pack_rows(some, model.device());
+    return model_logprobs(model, batch, predicted_tokens(batch)).logprobs;
+  };
+  const Tensor together = logprobs(rows);
+  double worst = 0;
+  int64_t start = 0;
+  for (const auto& row : rows) {
+    const Tensor alone = logprobs({&row, 1});
+    if (alone.numel() > 0) worst = std::max(worst, largest_difference(alone, together.narrow(0, start, alone.numel())));
+    start += alone.numel();
+  }
+  return worst;
+}
+
 }  // namespace kedge::testing
