@@ -1,34 +1,13 @@
 #!/usr/bin/env bash
 # kedge tokenize and kedge data as a user meets them, with a tokenizer of a few letters. data_commands_test.sh KEDGE
 set -uo pipefail
-kedge=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-mkdir model
-cat >model/tokenizer.json <<'JSON'
-{"version": "1.0", "added_tokens": [{"id": 6, "content": "<eos>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
- "normalized": false}], "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "Fuse"},
- "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, " ": 2, "c": 3, "ab": 4, "\n": 5}, "merges": ["a b"]}}
-JSON
-echo '{"eos_token": "<eos>"}' >model/tokenizer_config.json
+. "$(dirname "$0")/commands_support.sh"
+make_letters model
 printf '{"text": "ab c"}\n{"text": "c a"}\n{"text": "ab c"}\n{"text": 3}\nbroken\n' >prompts.jsonl
 printf '{"text": "c a"}\n{"text": "c c c"}\n' >other.jsonl
 printf '{"chosen": "\\n\\nHuman: a\\n\\nAssistant: b", "rejected": "\\n\\nHuman: a\\n\\nAssistant: c"}\n' >hh.jsonl
 printf '{"chosen": "\\n\\nHuman: a\\n\\nAssistant: b", "rejected": "\\n\\nHuman: b\\n\\nAssistant: c"}\n' >>hh.jsonl
 
-failures=0
-# expect EXIT_CODE PATTERN COMMAND...: both streams together must match the pattern (grep -E).
-expect() {
-  local code=$1 pattern=$2 out status
-  shift 2
-  out=$("$@" 2>&1)
-  status=$?
-  if [ "$status" != "$code" ] || ! grep -qE -- "$pattern" <<<"$out"; then
-    printf 'FAILED: %s\nwanted exit %s and /%s/, found exit %s and:\n%s\n' "$*" "$code" "$pattern" "$status" "$out"
-    failures=$((failures + 1))
-  fi
-}
 piped() { printf '%s' "$1" | "$kedge" tokenize --model model; }
 
 expect 0 '^\{"ids": \[4, 2, 3\]\}$' "$kedge" tokenize --model model --text 'ab c'

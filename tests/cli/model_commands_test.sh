@@ -1,31 +1,10 @@
 #!/usr/bin/env bash
 # kedge init, inspect, logprobs, score and export as a user meets them, with a tokenizer of a few letters. model_commands_test.sh KEDGE
 set -uo pipefail
-kedge=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-mkdir letters
-cat >letters/tokenizer.json <<'JSON'
-{"version": "1.0", "added_tokens": [{"id": 6, "content": "<eos>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
- "normalized": false}], "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "Fuse"},
- "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, " ": 2, "c": 3, "ab": 4, "\n": 5}, "merges": ["a b"]}}
-JSON
-echo '{"eos_token": "<eos>"}' >letters/tokenizer_config.json
+. "$(dirname "$0")/commands_support.sh"
+make_letters letters
 printf '%s' '{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}' >letters/chat_template.jinja
 
-failures=0
-# expect EXIT_CODE PATTERN COMMAND...: both streams together must match the pattern (grep -E).
-expect() {
-  local code=$1 pattern=$2 out status
-  shift 2
-  out=$("$@" 2>&1)
-  status=$?
-  if [ "$status" != "$code" ] || ! grep -qE -- "$pattern" <<<"$out"; then
-    printf 'FAILED: %s\nwanted exit %s and /%s/, found exit %s and:\n%s\n' "$*" "$code" "$pattern" "$status" "$out"
-    failures=$((failures + 1))
-  fi
-}
 fail() {
   echo "FAILED: $1"
   failures=$((failures + 1))
