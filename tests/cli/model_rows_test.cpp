@@ -46,7 +46,7 @@ TEST(RowBatches, TheSummaryCounts) {
 TEST(RowReader, IdsNeedNoTokenizerAndMustBeTheModels) {
   const TempFolder folder;
   const ModelConfig config = shape_config("tiny");
-  RowReader reader(folder.path(), config, false);
+  RowReader reader(folder.path(), config, {});
   EXPECT_THAT(reader.from_ids(Json::parse("[0, 511]"), "f:1"), ElementsAre(0, 511));
   EXPECT_EQ(error_of([&] { return reader.from_ids(Json::parse("[512]"), "f:1"); }), "f:1: id 512 is outside the model's vocabulary of 512");
   EXPECT_EQ(error_of([&] { return reader.from_ids(Json::parse("[4294967296]"), "f:1"); }),
@@ -59,7 +59,7 @@ TEST(RowReader, ATokenizerLargerThanTheModelIsFound) {
   const TempFolder folder;
   folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 600}, "merges": []}})");
   const ModelConfig config = shape_config("tiny");
-  RowReader reader(folder.path(), config, false);
+  RowReader reader(folder.path(), config, {});
   EXPECT_THAT(reader.from_text("a", "f:1"), ElementsAre(0));
   EXPECT_EQ(error_of([&] { return reader.from_text("b", "f:2"); }), "f:2: the tokenizer's id 600 is outside the model's vocabulary of 512");
 }
