@@ -21,7 +21,8 @@ Generation::Generation(const GenerateOptions& options)
     end_ids_ = responses_->end_ids();
   } else {
     check(options.end_strings.empty(), "--end-strings: ", folder_.string(), " has no tokenizer to read them with");
-    for (const int64_t id : SpecialTokenFiles::read(folder_).stop_ids) end_ids_.push_back(static_cast<TokenId>(id));
+    for (const int64_t id : SpecialTokenFiles::read(folder_).stop_ids)
+      if (id < config_.vocab_size) end_ids_.push_back(static_cast<TokenId>(id));  // small copies of a family keep its large id
   }
   model_ = load_for_reading(options.rows, folder_, HeadKind::language);
   engine_ = std::make_unique<Engine>(*model_, options.engine);

@@ -64,5 +64,21 @@ TEST(RowReader, ATokenizerLargerThanTheModelIsFound) {
   EXPECT_EQ(error_of([&] { return reader.from_text("b", "f:2"); }), "f:2: the tokenizer's id 600 is outside the model's vocabulary of 512");
 }
 
+TEST(RowReader, APromptMayBeOfAnyLengthAndOpensTheAnswer) {
+  const TempFolder folder;
+  folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})");
+  folder.file("chat_template.jinja", "{{ messages[0].content }}{% if add_generation_prompt %}b{% endif %}");
+  ModelConfig config = shape_config("tiny");
+  config.max_positions = 2;
+  config.learned_positions = true;
+  RowReader rows(folder.path(), config, {});
+  RowReader prompts(folder.path(), config, {.is_prompt = true});
+  const Json messages = Json::parse(R"([{"role": "user", "content": "a"}])");
+  EXPECT_THAT(rows.from_messages(messages, {}, "f:1"), ElementsAre(0));
+  EXPECT_THAT(prompts.from_messages(messages, {}, "f:1"), ElementsAre(0, 1));
+  EXPECT_EQ(error_of([&] { return rows.from_text("aaa", "f:2"); }), "f:2: 3 tokens, but the model has only 2 positions");
+  EXPECT_THAT(prompts.from_text("aaa", "f:2"), ElementsAre(0, 0, 0));
+}
+
 }  // namespace
 }  // namespace kedge::cli
