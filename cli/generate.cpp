@@ -32,7 +32,9 @@ int stream_text(Generation& generation, const std::string& text) {
   TokenIds prompt = generation.reader().from_text(text, "--text");
   const StreamedResponse response = stream_response(generation, generation.request(std::move(prompt), 0, "--text"));
   check(response.completion.finish != Finish::failed, response.completion.error);
-  log_info(response.completion.tokens.size(), " tokens, finish ", name_of(response.completion.finish));
+  RowProgress progress;
+  progress.add(1, static_cast<int64_t>(response.completion.tokens.size()), response.seconds);
+  log_info(progress.summary());
   return response.signal ? exit_code_of(*response.signal) : kExitOk;
 }
 

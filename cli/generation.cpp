@@ -1,5 +1,7 @@
 #include "cli/generation.h"
 
+#include <chrono>
+
 #include "kedge/core/error.h"
 #include "kedge/core/stop.h"
 #include "kedge/data/chat_template.h"
@@ -50,6 +52,7 @@ GenerateRequest Generation::request(TokenIds prompt, int64_t index, std::string 
 
 StreamedResponse stream_response(Generation& generation, GenerateRequest request) {
   StreamedResponse streamed;
+  const auto begin = std::chrono::steady_clock::now();
   const StopSignals stop;
   ResponseStream stream(*generation.responses(), request.prompt);
   const auto show = [&](const std::string& text) {
@@ -65,6 +68,7 @@ StreamedResponse stream_response(Generation& generation, GenerateRequest request
   while (generation.engine().step(events)) continue;
   show(stream.flush());
   print_text("\n");
+  streamed.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   streamed.signal = stop.received();
   return streamed;
 }

@@ -73,6 +73,7 @@ class Generation {
 struct StreamedResponse {
   Completion completion;
   std::string text;
+  double seconds = 0;
   std::optional<int> signal;  // that ended it early
 };
 // Prints the text as it is drawn, and a line break behind it. SIGINT, SIGTERM and SIGUSR1 end it at the next token.

@@ -36,6 +36,7 @@ expect 0 "^\{\"prompt\": \"ab c\", \"response\": \"[^\"]*\", \"ids\": \[[0-9, ]+
 expect 0 '1 row, 5 tokens, .* tokens/s$' "$kedge" generate --model lm --text 'ab c' --max-new-tokens 5 --min-new-tokens 5
 text=$(generate '' --model lm --text 'ab c' --max-new-tokens 20 --json | texts response)
 same <(printf '%b\n' "$text") <("$kedge" generate --model lm --text 'ab c' --max-new-tokens 20 --stream 2>/dev/null)
+expect 0 '1 row, [0-9]+ tokens?, .* tokens/s$' "$kedge" generate --model lm --text 'ab c' --max-new-tokens 5 --stream
 expect 2 '--text: no tokens' "$kedge" generate --model lm --text ''
 [ -z "$("$kedge" generate --model lm --text '' 2>/dev/null)" ] || fail "an error on standard output"
 
