@@ -33,6 +33,7 @@ std::string overview(std::span<const Command> commands) {
          "  kedge tokenize --model DIR --text 'Hello there'\n"
          "  kedge data check prompts.jsonl --as prompts --model DIR\n"
          "  kedge init OUT --shape tiny --tokenizer DIR\n"
+         "  kedge generate --model DIR --text 'Once upon a time' --stream\n"
          "  kedge logprobs --model DIR --text 'Once upon a time'\n"
          "\n"
          "kedge COMMAND --help tells more; kedge --version says what this is.\n"

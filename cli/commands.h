@@ -26,6 +26,8 @@ int run_inspect(const Arguments& arguments);
 std::string inspect_flags();
 int run_logprobs(const Arguments& arguments);
 std::string logprobs_flags();
+int run_generate(const Arguments& arguments);
+std::string generate_flags();
 int run_score(const Arguments& arguments);
 std::string score_flags();
 int run_export(const Arguments& arguments);

@@ -13,21 +13,27 @@
 
 namespace kedge::cli {
 
-void for_each_json_line(const std::string& input, const std::function<void(const Json& value, const std::string& where)>& use) {
-  std::ifstream file;
-  if (input != "-") {
-    check(!is_folder(input), input, ": is a folder; wants a file of JSON lines");
-    file.open(input, std::ios::binary);
-    check(file.is_open(), input, ": cannot be read: ", std::strerror(errno));
-  }
-  std::istream& stream = input == "-" ? std::cin : file;
-  const std::string name = input == "-" ? "standard input" : input;
+JsonLines::JsonLines(const std::string& input)
+    : name_(input == "-" ? "standard input" : input), stream_(input == "-" ? std::cin : static_cast<std::istream&>(file_)) {
+  if (input == "-") return;
+  check(!is_folder(input), input, ": is a folder; wants a file of JSON lines");
+  file_.open(input, std::ios::binary);
+  check(file_.is_open(), input, ": cannot be read: ", std::strerror(errno));
+}
+
+std::optional<JsonLine> JsonLines::next() {
   std::string line;
-  for (int64_t number = 1; std::getline(stream, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    use(Json::parse(line, name, number), str(name, ":", number));
+  while (std::getline(stream_, line)) {
+    ++number_;
+    if (line.find_first_not_of(" \t\r") != std::string::npos) return JsonLine{Json::parse(line, name_, number_), str(name_, ":", number_)};
   }
-  if (stream.bad()) throw Error(str(name, ": cannot be read to the end"));
+  if (stream_.bad()) throw Error(str(name_, ": cannot be read to the end"));
+  return std::nullopt;
+}
+
+void for_each_json_line(const std::string& input, const std::function<void(const Json& value, const std::string& where)>& use) {
+  JsonLines lines(input);
+  while (const auto line = lines.next()) use(line->value, line->where);
 }
 
 Json short_number(float value) {
@@ -38,8 +44,9 @@ Json short_number(float value) {
   return number;
 }
 
-void print_json_line(const Json& value) {
-  const std::string text = value.dump() + "\n";
+void print_json_line(const Json& value) { print_text(value.dump() + "\n"); }
+
+void print_text(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw Error(str("standard output: cannot be written: ", std::strerror(errno)));
 }

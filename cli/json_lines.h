@@ -1,14 +1,35 @@
 #pragma once
 // JSON lines from a file or standard input, one at a time, for the tools that pipe.
+#include <cstdint>
+#include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "kedge/core/json.h"
 
 namespace kedge::cli {
 
-// Calls `use(value, where)` for every line of `input` ("-" is standard input) as it comes; `where` is "FILE:LINE". Blank lines are
-// passed over; a line that is no JSON is a UsageError.
+struct JsonLine {
+  Json value;
+  std::string where;  // "FILE:LINE"
+};
+
+// The lines of a file ("-" is standard input), each when it is asked for. Blank ones are passed over; one that is no JSON is a UsageError.
+class JsonLines {
+ public:
+  explicit JsonLines(const std::string& input);
+  [[nodiscard]] std::optional<JsonLine> next();
+
+ private:
+  std::string name_;
+  std::ifstream file_;
+  std::istream& stream_;
+  int64_t number_ = 0;
+};
+
+// Calls `use(value, where)` for every line as it comes.
 void for_each_json_line(const std::string& input, const std::function<void(const Json& value, const std::string& where)>& use);
 
 // With the fewest digits that read back to the same float; NaN and infinities are null.
@@ -16,5 +37,7 @@ void for_each_json_line(const std::string& input, const std::function<void(const
 
 // One line on standard output, at once, so that what reads it need not wait.
 void print_json_line(const Json& value);
+// Text as it stands, at once too.
+void print_text(std::string_view text);
 
 }  // namespace kedge::cli

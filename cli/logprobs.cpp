@@ -13,7 +13,7 @@ namespace kedge::cli {
 namespace {
 
 struct LogprobsOptions {
-  ModelRowFlags rows;
+  BatchedRowFlags rows;
   bool entropy = false;
 
   void fields(auto&& field) {
@@ -79,7 +79,7 @@ int run_logprobs(const Arguments& arguments) {
   parse_arguments(describe(options), arguments, {});
   const Path folder = find_model_folder(options.rows.model, "--model");
   const auto model = load_for_reading(options.rows, folder, HeadKind::language);
-  RowReader reader(folder, model->config(), options.rows.add_special);
+  RowReader reader(folder, model->config(), {.add_special = options.rows.add_special});
   Printer printer(*model, options.entropy);
   RowBatches batches(options.rows.batch_tokens, [&](const RowBatch& batch) { printer.print(batch); });
   if (options.rows.text) {

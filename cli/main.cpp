@@ -38,6 +38,15 @@ constexpr std::array kCommands = {
         "  echo '{\"text\": \"hello\"}' | kedge logprobs --model DIR   {\"ids\": [...], \"logprobs\": [...]}, one number less than ids\n"
         "  echo '{\"ids\": [1, 2]}'   | kedge logprobs --model DIR   the same without a tokenizer",
         kedge::cli::run_logprobs, kedge::cli::logprobs_flags},
+    Command{"generate", "Models", "prompts to completions, one JSON line each; or text as it is drawn, or a chat",
+            "kedge generate --model DIR [--input FILE | --text TEXT | --chat] [flags]\n\n"
+            "Lines hold \"prompt\" (a text or messages), \"messages\" (by the chat template), \"text\" or \"ids\"; they come back with "
+            "\"response\",\n"
+            "\"ids\", \"logprobs\" and \"finish\" (end, length or error).\n\n"
+            "  kedge generate --model DIR --text 'Once upon a time' --stream\n"
+            "  kedge generate --model DIR --input prompts.jsonl --samples 4 --seed 7 > completions.jsonl\n"
+            "  kedge generate --model DIR --chat --system 'Be brief.'",
+            kedge::cli::run_generate, kedge::cli::generate_flags},
     Command{"score", "Models", "rewards of texts by a reward model, one JSON line each",
             "kedge score --model DIR [--input FILE | --text TEXT] [flags]\n\n"
             "Lines hold \"prompt\" and \"response\", or \"messages\" (by the chat template), or \"text\", or \"ids\"; they come back with\n"
@@ -51,7 +60,8 @@ constexpr std::array kCommands = {
             kedge::cli::run_export, kedge::cli::export_flags},
     Command{"bench", "Look and check", "the benchmarks: one JSON line with settings, median and spread",
             "kedge bench CASE --model DIR | --shape NAME [flags]\n\n"
-            "  kedge bench train.step --shape 30m --rows 16 --length 256 --dtype fp32",
+            "  kedge bench train.step --shape 30m --rows 16 --length 256 --dtype fp32\n"
+            "  kedge bench engine.decode --shape 30m --batch 64 --prompt-tokens 32 --new-tokens 128 --dtype fp32",
             kedge::cli::run_bench, kedge::cli::bench_flags},
     Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
             kedge::cli::run_config, kedge::cli::config_flags},

@@ -1,6 +1,5 @@
 #pragma once
 // JSON lines to rows of token ids that a model can read, and rows to batches: what the tools that ask a model have in common.
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "kedge/model/model.h"
 
 #include "cli/device_flags.h"
+#include "cli/row_progress.h"
 
 namespace kedge::cli {
 
@@ -21,7 +21,6 @@ struct ModelRowFlags {
   std::optional<std::string> adapter, text;
   std::string input = "-";
   bool add_special = false;
-  int64_t batch_tokens = 8192;
   DeviceFlags device;
 
   void fields(auto&& field) {
@@ -30,24 +29,41 @@ struct ModelRowFlags {
     field("text", text, "read this text instead of lines");
     field("input", input, "JSON lines; - is standard input");
     field("add_special", add_special, "put the tokenizer's own special tokens around texts");
-    field("batch_tokens", batch_tokens, "tokens computed together; a longer row goes alone", at_least(1));
     device.fields(field);
+  }
+};
+
+// Of the tools that compute whole rows, some at a time.
+struct BatchedRowFlags : ModelRowFlags {
+  int64_t batch_tokens = 8192;
+
+  void fields(auto&& field) {
+    ModelRowFlags::fields(field);
+    field("batch_tokens", batch_tokens, "tokens computed together; a longer row goes alone", at_least(1));
   }
 };
 
 // The model of the flags with its adapter, to compute with and not to train.
 [[nodiscard]] std::unique_ptr<Model> load_for_reading(const ModelRowFlags& flags, const Path& folder, HeadKind head);
 
+struct RowRules {
+  bool add_special = false;
+  // Rows are to be continued: messages end with the opening of the assistant's turn, and how long a row may be is for the engine to say.
+  bool is_prompt = false;
+};
+
 // Ids from what lines hold. Every error opens with `where`. The tokenizer is loaded when the first text comes, so that ids need none.
 // Not thread-safe; `config` must outlive it.
 class RowReader {
  public:
-  RowReader(Path folder, const ModelConfig& config, bool add_special);
+  RowReader(Path folder, const ModelConfig& config, const RowRules& rules);
 
   [[nodiscard]] TokenIds from_text(const std::string& text, const std::string& where);
   [[nodiscard]] TokenIds from_ids(const Json& list, const std::string& where);
   // By the folder's chat template, which brings its special tokens; `line` may hold "tools" and "documents".
   [[nodiscard]] TokenIds from_messages(const Json& messages, const Json& line, const std::string& where);
+
+  [[nodiscard]] const Tokenizer& tokenizer();
 
  private:
   [[nodiscard]] TokenIds encode(const std::string& text, bool add_special, const std::string& where);
@@ -56,7 +72,7 @@ class RowReader {
 
   Path folder_;
   const ModelConfig& config_;
-  bool add_special_;
+  RowRules rules_;
   bool warned_ = false;
   std::unique_ptr<Tokenizer> tokenizer_;
   ChatRenderer chat_;
@@ -72,15 +88,11 @@ struct RowBatch {
 class RowBatches {
  public:
   RowBatches(int64_t max_tokens, std::function<void(RowBatch batch)> use) : max_tokens_(max_tokens), use_(std::move(use)) {}
-  ~RowBatches();
-  RowBatches(const RowBatches&) = delete;
-  RowBatches& operator=(const RowBatches&) = delete;
 
   void add(TokenIds row, Json line);
   void finish();  // what is left
 
-  // "12 rows, 345 tokens, 6789 tokens/s"
-  [[nodiscard]] std::string summary() const;
+  [[nodiscard]] std::string summary() const { return progress_.summary(); }
 
  private:
   void run();
@@ -89,9 +101,7 @@ class RowBatches {
   std::function<void(RowBatch)> use_;
   RowBatch batch_;
   int64_t batch_tokens_ = 0;
-  int64_t num_rows_ = 0, num_tokens_ = 0;
-  double seconds_ = 0;  // of computing
-  std::chrono::steady_clock::time_point last_said_ = std::chrono::steady_clock::now();
+  RowProgress progress_;
 };
 
 }  // namespace kedge::cli

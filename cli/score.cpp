@@ -15,7 +15,7 @@ namespace kedge::cli {
 namespace {
 
 struct ScoreOptions {
-  ModelRowFlags rows;
+  BatchedRowFlags rows;
   Pooling pooling = Pooling::last;
   bool merge = false;
   std::optional<std::string> attribute_weights;
@@ -132,7 +132,7 @@ int run_score(const Arguments& arguments) {
   parse_arguments(describe(options), arguments, {});
   const Path folder = find_model_folder(options.rows.model, "--model");
   const auto model = load_for_reading(options.rows, folder, HeadKind::score);
-  RowReader reader(folder, model->config(), options.rows.add_special);
+  RowReader reader(folder, model->config(), {.add_special = options.rows.add_special});
   Scorer scorer(*model, options);
   RowBatches batches(options.rows.batch_tokens, [&](RowBatch batch) { scorer.print(std::move(batch)); });
   if (options.rows.text) {

@@ -10,12 +10,6 @@ namespace {
 constexpr std::string_view kEosText = "<|endoftext|>";
 constexpr std::string_view kAnchor = "<extra_id_1>";  // stands before an end string, so that no blank of the tokenizer's own falls on it
 
-bool ends_by_text(std::span<const TokenId> answer, const EndRules& rules, const TextEncoder& encoder) {
-  if (rules.end_texts.empty()) return false;
-  const std::string text = encoder.decode(answer);
-  return std::any_of(rules.end_texts.begin(), rules.end_texts.end(), [&](const std::string& end) { return text.ends_with(end); });
-}
-
 }  // namespace
 
 EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string> end_strings) {
@@ -34,6 +28,16 @@ EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string>
     }
   }
   return rules;
+}
+
+bool ends_by_text(std::span<const TokenId> answer, const EndRules& rules, const TextEncoder& encoder) {
+  if (rules.end_texts.empty()) return false;
+  // A token says at least a byte, all but the few that say nothing; and a decoder may take a blank off the first one.
+  constexpr size_t kMore = 16;
+  size_t longest = 0;
+  for (const std::string& end : rules.end_texts) longest = std::max(longest, end.size());
+  const std::string text = encoder.decode(answer.last(std::min(answer.size(), longest + kMore)));
+  return std::any_of(rules.end_texts.begin(), rules.end_texts.end(), [&](const std::string& end) { return text.ends_with(end); });
 }
 
 ResponseEnd find_response_end(std::span<TokenId> row, const ResponseLimits& limits, const EndRules& rules, const TextEncoder& encoder) {

@@ -11,12 +11,15 @@ namespace kedge {
 
 struct EndRules {
   std::vector<TokenId> end_ids;        // EOS first
-  std::vector<std::string> end_texts;  // strings that are no single token; slow, because text is decoded after every token
+  std::vector<std::string> end_texts;  // strings that are no single token; slower, because text is decoded after every token
 };
 
 // <|endoftext|> means EOS for every tokenizer. Any other string is an end token where it encodes to exactly one id behind
 // "<extra_id_1>", else an end text (with a warning).
 [[nodiscard]] EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string> end_strings);
+
+// Does the answer end with one of the end texts? Only as much of its end is decoded as they need.
+[[nodiscard]] bool ends_by_text(std::span<const TokenId> answer, const EndRules& rules, const TextEncoder& encoder);
 
 struct ResponseEnd {
   int64_t length = 0;   // of prompt and answer, the ending token included

@@ -141,8 +141,16 @@ std::string Tokenizer::decode_text(std::span<const TokenId> ids, SpecialTokens s
   return utf8_replace_invalid(decode(ids, special));
 }
 
+bool has_tokenizer(const Path& folder) {
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
+  return has("tokenizer.json") || has("tokenizer.model") || (has("vocab.json") && has("merges.txt")) ||
+         (has("encoder.json") && has("vocab.bpe"));
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder) {
   check(std::filesystem::is_directory(folder), folder.string(), ": no such folder");
+  check(has_tokenizer(folder), folder.string(),
+        ": no tokenizer: wants tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
   SpecialTokenFiles files = SpecialTokenFiles::read(folder);
   const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
   if (has("tokenizer.model") && !has("tokenizer.json")) {
@@ -163,8 +171,6 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder) {
   } else if (has("vocab.json") && has("merges.txt")) {
     tokenizer = from_vocab_and_merges(folder / "vocab.json", folder / "merges.txt", files);
   } else {
-    check(has("encoder.json") && has("vocab.bpe"), folder.string(),
-          ": no tokenizer: wants tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
     tokenizer = from_vocab_and_merges(folder / "encoder.json", folder / "vocab.bpe", files);
   }
   tokenizer->add_tokens(files.tokens_to_add(tokenizer->added_tokens()));

@@ -79,5 +79,7 @@ class Tokenizer {
 // with what tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json and config.json say of
 // special tokens. What the files ask for and we lack is a UsageError that names file and place.
 [[nodiscard]] std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder);
+// Are its files there?
+[[nodiscard]] bool has_tokenizer(const Path& folder);
 
 }  // namespace kedge

@@ -28,6 +28,16 @@ TEST(JsonLines, EveryLineComesWithItsPlace) {
   EXPECT_THAT(lines_of(folder.file("a.jsonl", "{\"a\": 1}\r\n\n[2]")), ElementsAre("a.jsonl:1 {\"a\": 1}", "a.jsonl:3 [2]"));
 }
 
+TEST(JsonLines, LinesComeOneAtATime) {
+  const TempFolder folder;
+  JsonLines lines(folder.file("a.jsonl", "[1]\n\n{").string());
+  EXPECT_EQ(lines.next()->value.dump(), "[1]");
+  EXPECT_THAT(error_of([&] { return lines.next(); }), ::testing::HasSubstr("a.jsonl:3:")) << "what is behind is not read before";
+  JsonLines none(folder.file("b.jsonl", "\n").string());
+  EXPECT_FALSE(none.next());
+  EXPECT_FALSE(none.next());
+}
+
 TEST(JsonLines, ABrokenLineIsNamed) {
   const TempFolder folder;
   const std::string path = folder.file("a.jsonl", "{}\n{\n").string();

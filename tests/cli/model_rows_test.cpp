@@ -46,7 +46,7 @@ TEST(RowBatches, TheSummaryCounts) {
 TEST(RowReader, IdsNeedNoTokenizerAndMustBeTheModels) {
   const TempFolder folder;
   const ModelConfig config = shape_config("tiny");
-  RowReader reader(folder.path(), config, false);
+  RowReader reader(folder.path(), config, {});
   EXPECT_THAT(reader.from_ids(Json::parse("[0, 511]"), "f:1"), ElementsAre(0, 511));
   EXPECT_EQ(error_of([&] { return reader.from_ids(Json::parse("[512]"), "f:1"); }), "f:1: id 512 is outside the model's vocabulary of 512");
   EXPECT_EQ(error_of([&] { return reader.from_ids(Json::parse("[4294967296]"), "f:1"); }),
@@ -59,9 +59,25 @@ TEST(RowReader, ATokenizerLargerThanTheModelIsFound) {
   const TempFolder folder;
   folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 600}, "merges": []}})");
   const ModelConfig config = shape_config("tiny");
-  RowReader reader(folder.path(), config, false);
+  RowReader reader(folder.path(), config, {});
   EXPECT_THAT(reader.from_text("a", "f:1"), ElementsAre(0));
   EXPECT_EQ(error_of([&] { return reader.from_text("b", "f:2"); }), "f:2: the tokenizer's id 600 is outside the model's vocabulary of 512");
+}
+
+TEST(RowReader, APromptMayBeOfAnyLengthAndOpensTheAnswer) {
+  const TempFolder folder;
+  folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})");
+  folder.file("chat_template.jinja", "{{ messages[0].content }}{% if add_generation_prompt %}b{% endif %}");
+  ModelConfig config = shape_config("tiny");
+  config.max_positions = 2;
+  config.learned_positions = true;
+  RowReader rows(folder.path(), config, {});
+  RowReader prompts(folder.path(), config, {.is_prompt = true});
+  const Json messages = Json::parse(R"([{"role": "user", "content": "a"}])");
+  EXPECT_THAT(rows.from_messages(messages, {}, "f:1"), ElementsAre(0));
+  EXPECT_THAT(prompts.from_messages(messages, {}, "f:1"), ElementsAre(0, 1));
+  EXPECT_EQ(error_of([&] { return rows.from_text("aaa", "f:2"); }), "f:2: 3 tokens, but the model has only 2 positions");
+  EXPECT_THAT(prompts.from_text("aaa", "f:2"), ElementsAre(0, 0, 0));
 }
 
 }  // namespace

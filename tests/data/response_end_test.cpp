@@ -58,6 +58,19 @@ TEST(ResponseEnd, AnEndStringOfSeveralTokensIsSearchedInTheText) {
   EXPECT_EQ(ended({'#', 'E', 'N', 'x'}, {"END", "#"}, 256), "L 3 is_end 1");
 }
 
+TEST(ResponseEnd, AnEndTextIsFoundAtTheEndOfALongAnswerAlone) {
+  const TextEncoder encoder = spec_encoder();
+  const EndRules rules = make_end_rules(encoder, std::vector<std::string>{"END", "a longer end"});
+  const auto ends = [&](const std::string& text) { return ends_by_text(TokenIds(text.begin(), text.end()), rules, encoder); };
+  const std::string long_answer(1000, 'x');
+  EXPECT_TRUE(ends(long_answer + "END"));
+  EXPECT_TRUE(ends(long_answer + "a longer end"));
+  EXPECT_FALSE(ends(long_answer + "ENDx"));
+  EXPECT_FALSE(ends("END" + long_answer));
+  EXPECT_FALSE(ends(""));
+  EXPECT_FALSE(ends_by_text(TokenIds{'E', 'N', 'D'}, EndRules{}, encoder));
+}
+
 TEST(ResponseEnd, RulesTellTokensFromTexts) {
   const std::vector<std::string> strings = {"<|endoftext|>", "<extra_id_1>", "#", "END", "#"};
   const EndRules rules = make_end_rules(spec_encoder(), strings);

@@ -127,6 +127,7 @@ TEST(LoadTokenizer, ReadsASentencePieceModel) {
 
 TEST(LoadTokenizer, NamesAFolderWithoutATokenizer) {
   const TempFolder folder;
+  EXPECT_FALSE(has_tokenizer(folder.path()));
   EXPECT_EQ(testing::error_of([&] { return load_tokenizer(folder.path()); }),
             folder.path().string() +
                 ": no tokenizer: wants tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");

@@ -1,0 +1,64 @@
+#pragma once
+// What the benchmarks have in common: the model, random tokens, and the parts of the line they print.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/core/json.h"
+#include "kedge/model/model.h"
+
+#include "cli/arguments.h"
+#include "cli/device_flags.h"
+
+namespace kedge::cli {
+
+// One benchmark: its options are its own. `run` gives the line to print.
+struct BenchCase {
+  std::string_view name, summary;
+  Json (*run)(const Arguments& arguments);
+  std::string (*flags)();
+};
+
+[[nodiscard]] Json bench_engine_decode(const Arguments& arguments);
+[[nodiscard]] std::string bench_engine_flags();
+[[nodiscard]] Json bench_train_step(const Arguments& arguments);
+[[nodiscard]] std::string bench_train_flags();
+
+struct BenchFlags {
+  std::optional<std::string> model, shape;
+  DeviceFlags device;
+  int64_t repeats = 3;
+  std::optional<int64_t> lora;
+
+  void fields(auto&& field) {
+    field("model", model, "a model folder");
+    field("shape", shape, "random weights of a named shape instead (kedge init --help lists them)");
+    device.fields(field);
+    field("repeats", repeats, "timed runs after one to warm up", at_least(1));
+    field("lora", lora, "with adapters of this rank on all linear layers", at_least(1));
+  }
+};
+
+// Trainable: everything, or the adapters where there are any.
+[[nodiscard]] std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable);
+
+[[nodiscard]] std::vector<std::vector<int32_t>> random_rows(int64_t rows, int64_t length, int64_t vocab_size);
+
+// Model, parameters, device, dtype, adapters, threads; a case adds its own.
+[[nodiscard]] Json bench_settings(const BenchFlags& flags, const Model& model);
+// {"median", "min", "max"}
+[[nodiscard]] Json spread_of(std::vector<double> values);
+// The most memory that was held: on CUDA since the last reset, else by the whole process.
+[[nodiscard]] int64_t peak_bytes(const Model& model);
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace kedge::cli

@@ -1,0 +1,82 @@
+#pragma once
+// What the ways into kedge generate have in common: the flags, and a model folder with an engine around it that takes prompts.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/engine/engine.h"
+
+#include "cli/model_rows.h"
+#include "cli/response_text.h"
+
+namespace kedge::cli {
+
+struct GenerateOptions {
+  ModelRowFlags rows;
+  bool chat = false;
+  std::optional<std::string> system;
+  int64_t samples = 1;
+  int64_t max_new_tokens = 256, min_new_tokens = 0;
+  std::vector<std::string> end_strings;
+  SamplingConfig sampling;
+  bool stream = false, json = false, unordered = false;
+  EngineConfig engine;
+
+  void fields(auto&& field) {
+    rows.fields(field);
+    field("chat", chat, "talk: every line of standard input is said to the model by the folder's chat template");
+    field("system", system, "what the model is told before a chat");
+    field("samples", samples, "completions of every prompt", at_least(1));
+    field("max_new_tokens", max_new_tokens, "tokens of a completion at most; the model's context is a limit too", at_least(1));
+    field("min_new_tokens", min_new_tokens, "tokens before the end of text may be drawn", at_least(0));
+    field("end_strings", end_strings, "a text that ends a completion, besides the end of text; give the flag once for each");
+    sampling.fields(field);
+    field("stream", stream, "print the text of a completion as it is drawn, and nothing else; so it is on a terminal anyway");
+    field("json", json, "print a JSON line on a terminal too");
+    field("unordered", unordered, "print a completion as soon as it ends, not in the order of the prompts");
+    engine.fields([&](const std::string& name, auto& member, auto&&... rest) {
+      if (name != "release_in_training") field(name, member, rest...);  // nothing trains here
+    });
+  }
+};
+
+// Not thread-safe.
+class Generation {
+ public:
+  // The tokenizer is read before the weights, so that what is wrong with it shows early.
+  explicit Generation(const GenerateOptions& options);
+
+  [[nodiscard]] RowReader& reader() { return reader_; }
+  [[nodiscard]] Engine& engine() { return *engine_; }
+  // Null where the folder has no tokenizer: then prompts are ids, and completions too.
+  [[nodiscard]] const ResponseText* responses() const { return responses_ ? &*responses_ : nullptr; }
+
+  // A folder without one is a UsageError.
+  void need_chat_template();
+
+  // A request by the flags. What is drawn for it depends on the seed, on `index` and on the number of the sample alone.
+  [[nodiscard]] GenerateRequest request(TokenIds prompt, int64_t index, std::string where) const;
+
+ private:
+  const GenerateOptions& options_;
+  Path folder_;
+  ModelConfig config_;
+  RowReader reader_;
+  std::optional<ResponseText> responses_;
+  std::vector<TokenId> end_ids_;
+  bool has_chat_template_ = false;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Engine> engine_;
+};
+
+struct StreamedResponse {
+  Completion completion;
+  std::string text;
+  double seconds = 0;
+  std::optional<int> signal;  // that ended it early
+};
+// Prints the text as it is drawn, and a line break behind it. SIGINT, SIGTERM and SIGUSR1 end it at the next token.
+[[nodiscard]] StreamedResponse stream_response(Generation& generation, GenerateRequest request);
+
+}  // namespace kedge::cli

@@ -1,0 +1,50 @@
+#pragma once
+// What drawn ids say: which of them end a response, and its text, whole or as it comes. The text is what stands behind the prompt's, so
+// that the two put together are one text, also where a tokenizer gives the first word no blank.
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/data/response_end.h"
+#include "kedge/data/streaming_decoder.h"
+
+namespace kedge::cli {
+
+// `tokenizer` must outlive it, and it the functions and streams that it gives.
+class ResponseText {
+ public:
+  // The tokenizer's own end tokens, and the user's strings.
+  ResponseText(const Tokenizer& tokenizer, std::span<const std::string> end_strings);
+
+  [[nodiscard]] const std::vector<TokenId>& end_ids() const { return rules_.end_ids; }  // EOS first
+  // Is the response at an end that is no single id? Empty where there are none to look for.
+  [[nodiscard]] std::function<bool(std::span<const TokenId> response)> ends() const;
+  // Without special tokens; strings that the user named as ends stay.
+  [[nodiscard]] std::string text(std::span<const TokenId> prompt, std::span<const TokenId> response) const;
+
+ private:
+  friend class ResponseStream;
+
+  const Tokenizer& tokenizer_;
+  TextEncoder encoder_;
+  EndRules rules_;
+};
+
+// The same text in pieces, never half a character.
+class ResponseStream {
+ public:
+  ResponseStream(const ResponseText& responses, std::span<const TokenId> prompt);
+
+  [[nodiscard]] std::string feed(TokenId id);
+  [[nodiscard]] std::string flush() { return behind_prompt(decoder_.flush()); }
+
+ private:
+  [[nodiscard]] std::string behind_prompt(std::string text);
+
+  const Tokenizer& tokenizer_;
+  StreamingDecoder decoder_;
+  size_t prompt_bytes_ = 0;  // of the prompt's own text that are still to come
+};
+
+}  // namespace kedge::cli

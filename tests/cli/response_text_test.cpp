@@ -1,0 +1,99 @@
+#include "cli/response_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kedge/data/byte_tokenizer.h"
+
+#include "tests/support/temp_folder.h"
+
+namespace kedge::cli {
+namespace {
+
+using kedge::testing::TempFolder;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr TokenId kEos = 258;  // of the byte tokenizer
+
+TokenIds bytes_of(std::string_view text) { return make_byte_tokenizer()->encode(text); }
+
+// Words carry their blank in front, and the decoder takes the first one off, as SentencePiece has it.
+std::unique_ptr<Tokenizer> blank_tokenizer() {
+  const TempFolder folder;
+  folder.file("tokenizer.json", R"({"added_tokens": [{"id": 4, "content": "<end>", "special": false}], "decoder": {"type": "Sequence",
+    "decoders": [{"type": "Replace", "pattern": {"String": "_"}, "content": " "}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+    "model": {"type": "BPE", "vocab": {"_": 0, "a": 1, "b": 2, "_a": 3}, "merges": ["_ a"]}})");
+  folder.file("generation_config.json", R"({"eos_token_id": [4, 2]})");
+  return load_tokenizer(folder.path());
+}
+
+TEST(ResponseText, TheEndOfTextIsNoPartOfIt) {
+  const auto tokenizer = make_byte_tokenizer();
+  const ResponseText responses(*tokenizer, {});
+  EXPECT_THAT(responses.end_ids(), ElementsAre(kEos));
+  EXPECT_FALSE(responses.ends());
+  EXPECT_EQ(responses.text(bytes_of("ab"), TokenIds{'c', 'd', kEos}), "cd");
+}
+
+TEST(ResponseText, AStringOfTheUsersEndsAndStays) {
+  const auto tokenizer = make_byte_tokenizer();
+  const ResponseText responses(*tokenizer, std::vector<std::string>{"#", "END"});
+  EXPECT_THAT(responses.end_ids(), ElementsAre(kEos, '#'));
+  EXPECT_FALSE(responses.ends()(bytes_of("an EN")));
+  EXPECT_TRUE(responses.ends()(bytes_of("an END")));
+  EXPECT_EQ(responses.text({}, bytes_of("an END")), "an END");
+}
+
+TEST(ResponseText, PromptAndResponseAreOneText) {
+  const auto tokenizer = blank_tokenizer();
+  const ResponseText responses(*tokenizer, {});
+  EXPECT_EQ(tokenizer->decode(TokenIds{3}), "a") << "the toy has to take a blank off";
+  EXPECT_EQ(responses.text(TokenIds{1}, TokenIds{3, 1}), " aa");
+  EXPECT_EQ(responses.text(TokenIds{0}, TokenIds{1}), "a");
+  EXPECT_EQ(responses.text({}, TokenIds{3}), "a");
+}
+
+TEST(ResponseText, AllEndsOfTheFolderCountAlsoThoseThatAreNotMarkedAsSpecial) {
+  const auto tokenizer = blank_tokenizer();
+  const ResponseText responses(*tokenizer, {});
+  EXPECT_THAT(responses.end_ids(), ElementsAre(4, 2));
+  EXPECT_EQ(responses.text(TokenIds{1}, TokenIds{1, 4}), "a");
+  EXPECT_EQ(responses.text(TokenIds{2, 1}, TokenIds{1, 2}), "a") << "in the prompt it is text";
+}
+
+TEST(ResponseText, IdsThatTheTokenizerLacksSayNothing) {
+  const auto tokenizer = make_byte_tokenizer();
+  const ResponseText responses(*tokenizer, std::vector<std::string>{"END"});
+  EXPECT_EQ(responses.text(TokenIds{'a', 300}, TokenIds{'E', 999, 'N', 'D', 259}), "END");
+  EXPECT_TRUE(responses.ends()(TokenIds{'E', 999, 'N', 'D', 259}));
+}
+
+TEST(ResponseText, ATokenizerWithoutAnEndOfTextNeedsNone) {
+  const TempFolder folder;
+  folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_THAT(ResponseText(*tokenizer, {}).end_ids(), IsEmpty());
+}
+
+TEST(ResponseStream, PiecesAreWholeCharactersAndGiveTheWholeText) {
+  const auto tokenizer = make_byte_tokenizer();
+  const ResponseText responses(*tokenizer, {});
+  ResponseStream stream(responses, bytes_of("\u00e9"));
+  std::vector<std::string> pieces;
+  for (const TokenId id : bytes_of("x\u00e9")) pieces.push_back(stream.feed(id));
+  EXPECT_THAT(pieces, ElementsAre("x", "", "\u00e9"));
+  EXPECT_EQ(stream.feed(0xC3), "");
+  EXPECT_EQ(stream.flush(), "\xC3") << "a character that never got whole";
+}
+
+TEST(ResponseStream, APromptThatEndsInTheMiddleOfACharacterIsContinued) {
+  const auto tokenizer = make_byte_tokenizer();
+  const ResponseText responses(*tokenizer, {});
+  EXPECT_EQ(responses.text(TokenIds{'a', 0xC3}, TokenIds{0xA9, 'b'}),
+            "\xA9"
+            "b");
+}
+
+}  // namespace
+}  // namespace kedge::cli
