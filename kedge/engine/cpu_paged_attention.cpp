@@ -129,7 +129,7 @@ struct Softmax {
       std::fill(scores + h * kKeys + seen.end, scores + (h + 1) * kKeys, kHidden);
       now[h] = largest_of(scores + h * kKeys, most[h]);
     }
-    const Vector kept = V::exp2_of(most - now), start = sum * kept;
+    const Vector kept = V::exp2_of(most - now), start = V::rounded(sum * kept);
     for (int64_t h = 0; h < Heads; ++h) {
       to_powers(scores + h * kKeys, now[h]);
       if (kept[h] != 1.0F)

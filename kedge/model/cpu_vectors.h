@@ -51,6 +51,13 @@ struct Vectors {
     return VectorTypes<Bytes>::widen(*reinterpret_cast<const Halves*>(p));
   }
 
+  // x, of which the compiler forgets how it came about: a product that is only later added to must be rounded first. Whether compilers
+  // fuse the two would otherwise depend on the loops around them.
+  [[gnu::always_inline]] static Floats rounded(Floats x) {
+    asm("" : "+m"(x));
+    return x;
+  }
+
   // a where it is larger, else b. By masks: g++ 12 makes a dozen instructions of the conditional operator.
   [[gnu::always_inline]] static Floats larger(Floats a, Floats b) {
     const Integers chosen = a > b;
