@@ -29,17 +29,16 @@ __device__ inline float warp_max(float x) {
 
 constexpr int kTurnWarps = 8, kMostDim = 256;
 
-// A warp takes one head of one token.
+// A group of threads takes a token and kTurnWarps of its heads, a warp each.
 template <typename T>
 __global__ void turn_and_store_kernel(const TurnLaunch l) {
   __shared__ float shared[kTurnWarps][kMostDim];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const int dim = l.count.dim, total = l.count.heads + 2 * l.count.kv_heads;
-  const int64_t task = static_cast<int64_t>(blockIdx.x) * kTurnWarps + warp;
-  if (task >= l.tokens * total) return;
-  const int64_t token = task / total;
-  const int head = static_cast<int>(task % total);
-  T* x = static_cast<T*>(l.qkv) + task * dim;
+  const int64_t token = blockIdx.x;
+  const int head = static_cast<int>(blockIdx.y) * kTurnWarps + warp;
+  if (head >= total) return;
+  T* x = static_cast<T*>(l.qkv) + (token * total + head) * dim;
   const int64_t block = l.slots[token] / kBlock, offset = l.slots[token] % kBlock;
   const int kv_head = head - l.count.heads;
   if (kv_head >= l.count.kv_heads) {
@@ -82,6 +81,13 @@ __device__ inline void multiply(float (&c)[4], uint32_t a0, uint32_t a1, uint32_
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// Eight rows of eight 16-bit numbers, of which thread (g, t) holds two of row g: then it holds two of column g.
+__device__ inline uint32_t transposed(uint32_t x) {
+  uint32_t y;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const uint32_t*>(&both);
@@ -97,17 +103,17 @@ __device__ inline Quad load_quad(const Bf16* from) {
   return {loaded.x, loaded.y, loaded.z, loaded.w};
 }
 
-// All query heads of a kv head (at most 16) of one token over a part of its keys. Every warp takes each fourth chunk of 32 keys with tensor
-// cores, straight from the memory: a thread loads 16 bytes, and since a sum may run over channels (or keys) in any order, it calls them the
-// ones that the instruction wants from it. For S = Q K^T thread (g, t) = (lane / 4, lane % 4) holds, of channels 32 c + 8 t + 4 s + {0..3},
-// step s; of keys, tile j is 8 (n / 2) + 2 j + n % 2 for n in 0..7. Then its scores are those of keys 8 t + 2 j + {0, 1}: just the eight
-// keys whose values it loads for O = P V.
+// Up to 8 query heads of a kv head of one token over a part of its keys. Every warp takes each fourth chunk of 32 keys with tensor cores,
+// straight from the memory: a thread loads 16 bytes, and since a sum may run over channels (or keys) in any order, it calls them the ones
+// that the instruction wants from it. Thread (g, t) = (lane / 4, lane % 4) loads channels 32 c + 8 t + {0..7} of keys 8 (g / 2) + g % 2 +
+// {0, 2, 4, 6}, for scores S^T = K Q^T of heads 2 t and 2 t + 1; and keys 8 t + {0..7} of channels g + {0, 8, 16, ...}, for O^T = V^T P^T
+// of the same heads. Of P^T it then needs, for head g, just the keys it loaded: what the tensor cores call transposed.
 struct Lane {
-  int warp, g, t;
+  int warp, index, g, t;
 };
 __device__ inline Lane this_lane() {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  return {static_cast<int>(threadIdx.x) / kWarp, lane / 4, lane % 4};
+  return {static_cast<int>(threadIdx.x) / kWarp, lane, lane / 4, lane % 4};
 }
 
 // What a query sees: keys [first, length).
@@ -120,70 +126,92 @@ struct Sight {
 
 template <int Dim>
 struct Queries {
-  Quad low[Dim / 32], high[Dim / 32];  // heads g and g + 8
+  Quad part[Dim / 32];  // of head g
 
-  __device__ void load(const Bf16* heads, int group, const Lane& lane) {
+  __device__ void load(const Bf16* heads, int num_heads, const Lane& lane) {
+    const Quad none{};
 #pragma unroll
-    for (int c = 0; c < Dim / 32; ++c) {
-      const Quad none{};
-      low[c] = lane.g < group ? load_quad(heads + lane.g * Dim + c * 32 + lane.t * 8) : none;
-      high[c] = lane.g + 8 < group ? load_quad(heads + (lane.g + 8) * Dim + c * 32 + lane.t * 8) : none;
-    }
+    for (int c = 0; c < Dim / 32; ++c) part[c] = lane.g < num_heads ? load_quad(heads + lane.g * Dim + c * 32 + lane.t * 8) : none;
   }
 };
 
-// A chunk's keys and values. Everything is asked for before anything is waited for.
 template <int Dim>
-struct Chunk {
-  Quad key[4][Dim / 32], value[Dim / 8];
+struct Keys {
+  Quad part[4][Dim / 32];
 
-  __device__ void load(const Bf16* keys, const Bf16* values, const Lane& lane) {
+  __device__ void load(const Bf16* keys, const Lane& lane) {
 #pragma unroll
     for (int j = 0; j < 4; ++j)
 #pragma unroll
-      for (int c = 0; c < Dim / 32; ++c) key[j][c] = load_quad(keys + (8 * (lane.g / 2) + 2 * j + lane.g % 2) * Dim + c * 32 + lane.t * 8);
-#pragma unroll
-    for (int e = 0; e < Dim / 8; ++e) value[e] = load_quad(values + (e * 8 + lane.g) * kBlock + lane.t * 8);
+      for (int c = 0; c < Dim / 32; ++c) part[j][c] = load_quad(keys + (8 * (lane.g / 2) + lane.g % 2 + 2 * j) * Dim + c * 32 + lane.t * 8);
   }
 };
 
-// The softmax so far of heads g (numbers 0 and 1 of each four) and g + 8 (2 and 3), and the values mixed by it.
+template <int Dim>
+struct Values {
+  Quad part[Dim / 8];
+
+  __device__ void load(const Bf16* values, const Lane& lane) {
+#pragma unroll
+    for (int e = 0; e < Dim / 8; ++e) part[e] = load_quad(values + (e * 8 + lane.g) * kBlock + lane.t * 8);
+  }
+};
+
+// Of a chunk: [i][0] and [i][1] are of the thread's two heads and its key 2 i, [i][2] and [i][3] of key 2 i + 1.
+using Scores = float[2][4];
+
+template <int Dim>
+__device__ inline void score_keys(const Queries<Dim>& queries, const Keys<Dim>& keys, Scores& score) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+#pragma unroll
+    for (int c = 0; c < Dim / 32; ++c)
+#pragma unroll
+      for (int s = 0; s < 2; ++s) {
+        const uint32_t *low = keys.part[2 * i][c].word, *high = keys.part[2 * i + 1][c].word, *query = queries.part[c].word;
+        multiply(score[i], low[2 * s], high[2 * s], low[2 * s + 1], high[2 * s + 1], query[2 * s], query[2 * s + 1]);
+      }
+}
+
+// The softmax so far of the thread's two heads, and the values mixed by it: [e][0] and [e][1] of channel 16 e + g, [2] and [3] of the
+// eighth behind it.
 template <int Dim>
 struct Mixed {
-  float out[Dim / 8][4] = {};
+  float out[Dim / 16][4] = {};
   float most[2] = {kNothingYet, kNothingYet}, sum[2] = {};
 
   // Turns a chunk's scores into weights.
-  __device__ void fold(float (&score)[4][4], int chunk, const Sight& sight, float scale, int t) {
+  __device__ void fold(Scores& score, int chunk, const Sight& sight, float scale, int g) {
     float now[2] = {most[0], most[1]};
     const bool whole = sight.whole(chunk);
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
+    for (int i = 0; i < 2; ++i)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        score[j][i] = whole || sight.sees(chunk * kChunk + 8 * t + 2 * j + i % 2) ? score[j][i] * scale : kNothingYet;
-        now[i / 2] = fmaxf(now[i / 2], score[j][i]);
+      for (int n = 0; n < 4; ++n) {
+        const int key = chunk * kChunk + 8 * (g / 2) + g % 2 + 4 * i + n / 2 * 2;
+        score[i][n] = whole || sight.sees(key) ? score[i][n] * scale : kNothingYet;
+        now[n % 2] = fmaxf(now[n % 2], score[i][n]);
       }
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      now[r] = fmaxf(now[r], __shfl_xor_sync(kAll, now[r], 1));
-      now[r] = fmaxf(now[r], __shfl_xor_sync(kAll, now[r], 2));
-      const float kept = exp2f(most[r] - now[r]);
-      most[r] = now[r];
-      sum[r] *= kept;
+    for (int h = 0; h < 2; ++h) {
 #pragma unroll
-      for (int e = 0; e < Dim / 8; ++e) out[e][2 * r] *= kept, out[e][2 * r + 1] *= kept;
+      for (int offset = 4; offset < kWarp; offset *= 2) now[h] = fmaxf(now[h], __shfl_xor_sync(kAll, now[h], offset));
+      const float kept = exp2f(most[h] - now[h]);
+      most[h] = now[h];
+      sum[h] *= kept;
+#pragma unroll
+      for (int e = 0; e < Dim / 16; ++e) out[e][h] *= kept, out[e][2 + h] *= kept;
     }
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
+    for (int i = 0; i < 2; ++i)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        score[j][i] = exp2f(score[j][i] - most[i / 2]);
-        sum[i / 2] += score[j][i];
+      for (int n = 0; n < 4; ++n) {
+        score[i][n] = exp2f(score[i][n] - most[n % 2]);
+        sum[n % 2] += score[i][n];
       }
   }
 
-  __device__ void mix(const float (&weight)[4][4], const Chunk<Dim>& loaded, int chunk, const Sight& sight, int t) {
+  __device__ void mix(const Scores& weight, const Values<Dim>& values, int chunk, const Sight& sight, int t) {
     uint32_t mask[4] = {kAll, kAll, kAll, kAll};
     if (!sight.whole(chunk))  // what lies behind the sequence's end may be anything, even no number
 #pragma unroll
@@ -192,92 +220,106 @@ struct Mixed {
         mask[i] = (key < sight.length ? 0xFFFFU : 0U) | (key + 1 < sight.length ? 0xFFFF0000U : 0U);
       }
 #pragma unroll
-    for (int s = 0; s < 2; ++s) {
-      const float(&first)[4] = weight[2 * s], (&second)[4] = weight[2 * s + 1];
-      const uint32_t a0 = pack(first[0], first[1]), a1 = pack(first[2], first[3]);
-      const uint32_t a2 = pack(second[0], second[1]), a3 = pack(second[2], second[3]);
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t b0 = transposed(pack(weight[i][0], weight[i][1])), b1 = transposed(pack(weight[i][2], weight[i][3]));
+      const uint32_t first = mask[2 * i], second = mask[2 * i + 1];
 #pragma unroll
-      for (int e = 0; e < Dim / 8; ++e)
-        multiply(out[e], a0, a1, a2, a3, loaded.value[e].word[2 * s] & mask[2 * s], loaded.value[e].word[2 * s + 1] & mask[2 * s + 1]);
+      for (int e = 0; e < Dim / 16; ++e) {
+        const uint32_t *low = values.part[2 * e].word, *high = values.part[2 * e + 1].word;
+        multiply(out[e], low[2 * i] & first, high[2 * i] & first, low[2 * i + 1] & second, high[2 * i + 1] & second, b0, b1);
+      }
     }
   }
 };
+
+constexpr int kHeads = 8;
 
 template <int Dim>
 struct SharedParts {
-  float out[kPagedWarps][16][Dim];
-  float most[kPagedWarps][16], sum[kPagedWarps][16];
+  float out[kPagedWarps][kHeads][Dim + 4];  // four more, so that threads write to different banks
+  float most[kPagedWarps][kHeads], sum[kPagedWarps][kHeads];
 
   __device__ void put(Mixed<Dim>& mixed, const Lane& lane) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = lane.g + 8 * r;
-      mixed.sum[r] += __shfl_xor_sync(kAll, mixed.sum[r], 1);
-      mixed.sum[r] += __shfl_xor_sync(kAll, mixed.sum[r], 2);
-      if (lane.t == 0) most[lane.warp][row] = mixed.most[r], sum[lane.warp][row] = mixed.sum[r];
+    for (int h = 0; h < 2; ++h) {
+      const int head = 2 * lane.t + h;
 #pragma unroll
-      for (int e = 0; e < Dim / 8; ++e)
+      for (int offset = 4; offset < kWarp; offset *= 2) mixed.sum[h] += __shfl_xor_sync(kAll, mixed.sum[h], offset);
+      if (lane.g == 0) most[lane.warp][head] = mixed.most[h], sum[lane.warp][head] = mixed.sum[h];
 #pragma unroll
-        for (int i = 0; i < 2; ++i) out[lane.warp][row][e * 8 + 2 * lane.t + i] = mixed.out[e][2 * r + i];
+      for (int e = 0; e < Dim / 16; ++e) {
+        out[lane.warp][head][16 * e + lane.g] = mixed.out[e][h];
+        out[lane.warp][head][16 * e + 8 + lane.g] = mixed.out[e][2 + h];
+      }
+    }
+  }
+
+  // What the warps found together, of `num_heads` heads from the token's `first` on.
+  __device__ void write(const PagedLaunch& l, int64_t token, int first, int num_heads, int split) const {
+    for (int i = static_cast<int>(threadIdx.x); i < num_heads * Dim; i += kPagedWarps * kWarp) {
+      const int row = i / Dim, d = i % Dim;
+      float all_most = kNothingYet, all_sum = 0, value = 0;
+#pragma unroll
+      for (int w = 0; w < kPagedWarps; ++w) all_most = fmaxf(all_most, most[w][row]);
+#pragma unroll
+      for (int w = 0; w < kPagedWarps; ++w) {
+        const float kept = exp2f(most[w][row] - all_most);
+        all_sum += sum[w][row] * kept;
+        value += out[w][row][d] * kept;
+      }
+      const int64_t head = token * l.count.heads + first + row;
+      const float result = all_sum == 0 ? 0.0F : value / all_sum;  // what is no number stays none
+      if (l.num_splits == 1) {
+        static_cast<Bf16*>(l.out)[head * Dim + d] = __float2bfloat16(result);
+      } else {
+        l.part[(head * l.num_splits + split) * Dim + d] = result;
+        if (d == 0) l.part_log_sum[head * l.num_splits + split] = all_sum == 0 ? kNothingYet : all_most + log2f(all_sum);
+      }
     }
   }
 };
 
+// At least so many groups of threads on a processor: registers are the limit.
 template <int Dim>
-__global__ void __launch_bounds__(kPagedWarps* kWarp, Dim == 64 ? 3 : 2) paged_attention_kernel(const PagedLaunch l) {
+constexpr int kGroups = Dim == 64 ? 4 : 3;
+
+template <int Dim>
+__global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attention_kernel(const PagedLaunch l) {
   __shared__ SharedParts<Dim> shared;
   const int64_t token = blockIdx.x;
-  const int kv_head = static_cast<int>(blockIdx.y), split = static_cast<int>(blockIdx.z), group = l.count.heads / l.count.kv_heads;
+  const int split = static_cast<int>(blockIdx.z), group = l.count.heads / l.count.kv_heads, parts = (group + kHeads - 1) / kHeads;
+  const int kv_head = static_cast<int>(blockIdx.y) / parts, part = static_cast<int>(blockIdx.y) % parts;
+  const int first_head = kv_head * group + part * kHeads, num_heads = min(kHeads, group - part * kHeads);
   const Lane lane = this_lane();
+  // The first blocks of the table are asked for together with the length, so that no time is lost between the two.
+  const int32_t* table = l.tables + token * l.width;
+  const int first_blocks = lane.index < l.width ? table[lane.index] : 0;
   const int length = l.positions[token] + 1;
+  Queries<Dim> queries;
+  queries.load(static_cast<const Bf16*>(l.qkv) + (token * (l.count.heads + 2 * l.count.kv_heads) + first_head) * Dim, num_heads, lane);
   const Sight sight{l.window > 0 ? max(0, length - l.window) : 0, length};
   const int first_chunk = sight.first / kChunk, num_chunks = (length + kChunk - 1) / kChunk - first_chunk;
   const int share = (num_chunks + l.num_splits - 1) / l.num_splits;
   const int begin = first_chunk + split * share, end = min(first_chunk + num_chunks, begin + share);
 
-  Queries<Dim> queries;
-  queries.load(static_cast<const Bf16*>(l.qkv) + (token * (l.count.heads + 2 * l.count.kv_heads) + kv_head * group) * Dim, group, lane);
   Mixed<Dim> mixed;
+#pragma unroll 1
   for (int chunk = begin + lane.warp; chunk < end; chunk += kPagedWarps) {
-    const int32_t block = l.tables[token * l.width + chunk / 2];
+    const int32_t block = chunk / 2 < kWarp ? __shfl_sync(kAll, first_blocks, chunk / 2) : table[chunk / 2];
     const int64_t base = (static_cast<int64_t>(block) * l.count.kv_heads + kv_head) * kBlock * Dim;
-    Chunk<Dim> loaded;
-    loaded.load(static_cast<const Bf16*>(l.keys) + base + (chunk % 2) * kChunk * Dim,
-                static_cast<const Bf16*>(l.values) + base + (chunk % 2) * kChunk, lane);
-    float score[4][4] = {};
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-#pragma unroll
-      for (int c = 0; c < Dim / 32; ++c) {
-        const uint32_t *low = queries.low[c].word, *high = queries.high[c].word, *key = loaded.key[j][c].word;
-        multiply(score[j], low[0], high[0], low[1], high[1], key[0], key[1]);
-        multiply(score[j], low[2], high[2], low[3], high[3], key[2], key[3]);
-      }
-    mixed.fold(score, chunk, sight, l.scale * kLog2E, lane.t);
-    mixed.mix(score, loaded, chunk, sight, lane.t);
+    // Everything is asked for before anything is waited for.
+    Keys<Dim> keys;
+    keys.load(static_cast<const Bf16*>(l.keys) + base + (chunk % 2) * kChunk * Dim, lane);
+    Values<Dim> values;
+    values.load(static_cast<const Bf16*>(l.values) + base + (chunk % 2) * kChunk, lane);
+    Scores score = {};
+    score_keys<Dim>(queries, keys, score);
+    mixed.fold(score, chunk, sight, l.scale * kLog2E, lane.g);
+    mixed.mix(score, values, chunk, sight, lane.t);
   }
   shared.put(mixed, lane);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < group * Dim; i += kPagedWarps * kWarp) {
-    const int row = i / Dim, d = i % Dim;
-    float most = kNothingYet, sum = 0, value = 0;
-#pragma unroll
-    for (int w = 0; w < kPagedWarps; ++w) most = fmaxf(most, shared.most[w][row]);
-#pragma unroll
-    for (int w = 0; w < kPagedWarps; ++w) {
-      const float kept = exp2f(shared.most[w][row] - most);
-      sum += shared.sum[w][row] * kept;
-      value += shared.out[w][row][d] * kept;
-    }
-    const int64_t head = token * l.count.heads + kv_head * group + row;
-    const float result = sum == 0 ? 0.0F : value / sum;  // what is no number stays none
-    if (l.num_splits == 1) {
-      static_cast<Bf16*>(l.out)[head * Dim + d] = __float2bfloat16(result);
-    } else {
-      l.part[(head * l.num_splits + split) * Dim + d] = result;
-      if (d == 0) l.part_log_sum[head * l.num_splits + split] = sum == 0 ? kNothingYet : most + log2f(sum);
-    }
-  }
+  shared.write(l, token, first_head, num_heads, split);
 }
 
 // The parts of one head of one token together.
@@ -348,18 +390,25 @@ __global__ void plain_paged_kernel(const PagedLaunch l) {
   for (int i = 0; i * kWarp + lane < dim; ++i) store(to[i * kWarp + lane], out[i] / sum);
 }
 
+template <int Dim>
+void launch_sized(const PagedLaunch& l, cudaStream_t stream) {
+  const int parts = (l.count.heads / l.count.kv_heads + kHeads - 1) / kHeads;
+  const dim3 grid(static_cast<unsigned>(l.tokens), static_cast<unsigned>(l.count.kv_heads * parts), static_cast<unsigned>(l.num_splits));
+  paged_attention_kernel<Dim><<<grid, kPagedWarps * kWarp, 0, stream>>>(l);
+}
+
 unsigned groups_of(int64_t tasks, int each) { return static_cast<unsigned>((tasks + each - 1) / each); }
 
 }  // namespace
 
 void launch_turn_and_store(const TurnLaunch& l, cudaStream_t stream) {
-  const unsigned groups = groups_of(l.tokens * (l.count.heads + 2 * l.count.kv_heads), kTurnWarps);
+  const dim3 groups(static_cast<unsigned>(l.tokens), groups_of(l.count.heads + 2 * l.count.kv_heads, kTurnWarps));
   l.bf16 ? turn_and_store_kernel<Bf16><<<groups, kTurnWarps * kWarp, 0, stream>>>(l)
          : turn_and_store_kernel<float><<<groups, kTurnWarps * kWarp, 0, stream>>>(l);
 }
 
 bool is_fast_paged_attention(bool bf16, const HeadCounts& count) {
-  return bf16 && (count.dim == 64 || count.dim == 96 || count.dim == 128) && count.heads / count.kv_heads <= 16;
+  return bf16 && (count.dim == 64 || count.dim == 96 || count.dim == 128);
 }
 
 void launch_paged_attention(const PagedLaunch& l, cudaStream_t stream) {
@@ -369,11 +418,9 @@ void launch_paged_attention(const PagedLaunch& l, cudaStream_t stream) {
            : plain_paged_kernel<float><<<groups, kPlainWarps * kWarp, 0, stream>>>(l);
     return;
   }
-  const dim3 grid(static_cast<unsigned>(l.tokens), static_cast<unsigned>(l.count.kv_heads), static_cast<unsigned>(l.num_splits));
-  const unsigned threads = kPagedWarps * kWarp;
-  if (l.count.dim == 64) paged_attention_kernel<64><<<grid, threads, 0, stream>>>(l);
-  if (l.count.dim == 96) paged_attention_kernel<96><<<grid, threads, 0, stream>>>(l);
-  if (l.count.dim == 128) paged_attention_kernel<128><<<grid, threads, 0, stream>>>(l);
+  if (l.count.dim == 64) launch_sized<64>(l, stream);
+  if (l.count.dim == 96) launch_sized<96>(l, stream);
+  if (l.count.dim == 128) launch_sized<128>(l, stream);
   if (l.num_splits > 1) join_parts_kernel<<<static_cast<unsigned>(l.tokens * l.count.heads), 64, 0, stream>>>(l);
 }
 

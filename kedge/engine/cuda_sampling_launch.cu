@@ -13,13 +13,18 @@ constexpr float kNever = -INFINITY;
 struct Running {
   float most = -1e38F, sum = 0;
 
-  __device__ void add(float x) {
-    if (x > most) {
-      sum = sum * __expf(most - x) + 1.0F;
-      most = x;
-    } else {
-      sum += __expf(x - most);
+  // A number that is none, or is not finite, makes the sum none.
+  template <int N>
+  __device__ void add(const float (&x)[N]) {
+    float now = most;
+#pragma unroll
+    for (int n = 0; n < N; ++n) now = fmaxf(now, x[n]);
+    if (now > most) {
+      sum *= __expf(most - now);
+      most = now;
     }
+#pragma unroll
+    for (int n = 0; n < N; ++n) sum += __expf(x[n] - most);
   }
   __device__ void join(float other_most, float other_sum) {
     const float now = fmaxf(most, other_most);
@@ -71,26 +76,39 @@ struct Row {
     const float x = changed(i, logit);
     return key_of(x) >= least ? x : kNever;
   }
-  // Calls work(i, logit) for [begin, end), lane by lane of the warp.
+  // Calls work(i, logits from i on) for [begin, end), lane by lane of the warp: four at a time where the size allows it.
   template <typename F>
   __device__ void for_range(int64_t begin, int64_t end, F&& work) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    if (size % 4 == 0) {
-      constexpr int kAhead = 4, kStep = 4 * kWarp;  // loads under way at once
-      for (int64_t from = begin + 4 * lane; from < end; from += kAhead * kStep) {
-        float4 four[kAhead];
-#pragma unroll
-        for (int n = 0; n < kAhead; ++n)
-          if (from + n * kStep < end) four[n] = *reinterpret_cast<const float4*>(logits + from + n * kStep);
-#pragma unroll
-        for (int n = 0; n < kAhead; ++n) {
-          const int64_t i = from + n * kStep;
-          if (i < end) work(i, four[n].x), work(i + 1, four[n].y), work(i + 2, four[n].z), work(i + 3, four[n].w);
-        }
+    if (size % 4 != 0) {
+      for (int64_t i = begin + lane; i < end; i += kWarp) {
+        const float one[1] = {logits[i]};
+        work(i, one);
       }
-    } else {
-      for (int64_t i = begin + lane; i < end; i += kWarp) work(i, logits[i]);
+      return;
     }
+    constexpr int kAhead = 4, kStep = 4 * kWarp;  // loads under way at once
+    for (int64_t from = begin + 4 * lane; from < end; from += kAhead * kStep) {
+      float4 four[kAhead];
+#pragma unroll
+      for (int n = 0; n < kAhead; ++n)
+        if (from + n * kStep < end) four[n] = *reinterpret_cast<const float4*>(logits + from + n * kStep);
+#pragma unroll
+      for (int n = 0; n < kAhead; ++n) {
+        const float values[4] = {four[n].x, four[n].y, four[n].z, four[n].w};
+        if (from + n * kStep < end) work(from + n * kStep, values);
+      }
+    }
+  }
+  // The same with what is drawn from.
+  template <typename F>
+  __device__ void for_kept(int64_t begin, int64_t end, F&& work) const {
+    for_range(begin, end, [&]<int N>(int64_t i, const float(&logit)[N]) {
+      float x[N];
+#pragma unroll
+      for (int n = 0; n < N; ++n) x[n] = kept(i + n, logit[n]);
+      work(x);
+    });
   }
 };
 
@@ -115,11 +133,13 @@ __device__ uint32_t least_key(Shared& shared, const Row& row, int64_t begin, int
     for (unsigned bin = threadIdx.x; bin < 256; bin += kThreads) shared.bins[bin] = 0;
     __syncthreads();
     const uint32_t prefix = shared.prefix;
-    row.for_range(begin, end, [&](int64_t i, float logit) {
-      const float x = row.kept(i, logit);
-      const uint32_t key = key_of(x);
-      if (x == kNever || (shift < 24 && key >> (shift + 8) != prefix >> (shift + 8))) return;
-      atomicAdd(&shared.bins[key >> shift & 0xFFU], weight_of(x));
+    row.for_kept(begin, end, [&]<int N>(const float(&some)[N]) {
+#pragma unroll
+      for (const float x : some) {
+        const uint32_t key = key_of(x);
+        if (x == kNever || (shift < 24 && key >> (shift + 8) != prefix >> (shift + 8))) continue;
+        atomicAdd(&shared.bins[key >> shift & 0xFFU], weight_of(x));
+      }
     });
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -226,31 +246,34 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
   const bool plain = row.draw.temperature == 1.0F && row.is_used == nullptr && row.draw.not_yet < 0 && row.draw.vocab_size >= l.size;
   Running raw, changed;
   Best best;
-  bool is_number = true;
-  row.for_range(begin, end, [&](int64_t i, float logit) {
-    is_number = is_number && logit < INFINITY;  // false for NaN too
+  row.for_range(begin, end, [&]<int N>(int64_t i, const float(&logit)[N]) {
     raw.add(logit);
-    if (row.allowed(i)) best.join(logit, static_cast<int>(i));
-    if (!plain && row.draw.greedy == 0) {
-      const float x = row.changed(i, logit);
-      if (x != kNever) changed.add(x);
+    if (row.draw.greedy != 0) {
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+        if (row.allowed(i + n)) best.join(logit[n], static_cast<int>(i) + n);
+    } else if (!plain) {
+      float x[N];
+#pragma unroll
+      for (int n = 0; n < N; ++n) x[n] = row.changed(i + n, logit[n]);
+      changed.add(x);
     }
   });
-  const bool all_numbers = __syncthreads_and(is_number) != 0;
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     best.join(__shfl_xor_sync(kAll, best.logit, offset), __shfl_xor_sync(kAll, best.id, offset));
   if (threadIdx.x % kWarp == 0) shared.best[warp] = best.logit, shared.best_id[warp] = best.id;
   const Running raw_total = total_of(shared, raw);
+  Running total = plain || row.draw.greedy != 0 ? raw_total : total_of(shared, changed);
   Best all_best;
   for (int w = 0; w < kWarps; ++w) all_best.join(shared.best[w], shared.best_id[w]);
   DrawnRow* out = l.drawn + index;
-  if (!all_numbers || all_best.id < 0 || all_best.logit == kNever) {
+  const bool is_number = isfinite(raw_total.sum) && isfinite(total.sum) && total.sum > 0;
+  if (!is_number || (row.draw.greedy != 0 && (all_best.id < 0 || all_best.logit == kNever))) {
     if (threadIdx.x == 0) *out = {-1, 0.0F};
     return;
   }
   int token = all_best.id;
   if (row.draw.greedy == 0) {
-    Running total = plain ? raw_total : total_of(shared, changed);
     const bool by_count = row.draw.top_k > 0 && row.draw.top_k<l.size, by_share = row.draw.top_p> 0 && row.draw.top_p < 1;
     if (by_count) {
       // The k-th largest: as many as k - 1 may stand above it.
@@ -259,10 +282,7 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
     if (by_count || by_share) {
       const auto sum_again = [&] {
         Running kept;
-        row.for_range(begin, end, [&](int64_t i, float logit) {
-          const float x = row.kept(i, logit);
-          if (x != kNever) kept.add(x);
-        });
+        row.for_kept(begin, end, [&](const auto& some) { kept.add(some); });
         total = total_of(shared, kept);
       };
       if (by_count) sum_again();

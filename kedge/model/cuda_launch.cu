@@ -82,8 +82,10 @@ __global__ void norm_kernel(const T* x, const T* weight, const T* bias, T* out, 
                             float eps) {
   const int64_t row = blockIdx.x;
   const T* from = x + row * size;
-  if (!known) {
-    float centre = 0;
+  float centre = 0, inverse = 0;
+  if (known) {
+    centre = mean == nullptr ? 0.0F : mean[row], inverse = rstd[row];
+  } else {
     if (mean != nullptr) {
       Sums<1> total{};
       for_row(from, size, [&](int64_t, float value) { total.values[0] += value; });
@@ -91,14 +93,12 @@ __global__ void norm_kernel(const T* x, const T* weight, const T* bias, T* out, 
     }
     Sums<1> square{};
     for_row(from, size, [&](int64_t, float value) { square.values[0] += (value - centre) * (value - centre); });
-    const float inverse = rsqrtf(block_sum(square).values[0] / static_cast<float>(size) + eps);
+    inverse = rsqrtf(block_sum(square).values[0] / static_cast<float>(size) + eps);
     if (threadIdx.x == 0) {
       rstd[row] = inverse;
       if (mean != nullptr) mean[row] = centre;
     }
-    __syncthreads();
   }
-  const float centre = mean == nullptr ? 0.0F : mean[row], inverse = rstd[row];
   T* to = out + row * size;
   if (size % kWide == 0) {
     for (int64_t c = static_cast<int64_t>(threadIdx.x) * kWide; c < size; c += static_cast<int64_t>(blockDim.x) * kWide) {
