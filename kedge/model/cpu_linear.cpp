@@ -32,9 +32,9 @@ using Vector = V::Floats;
 constexpr int64_t kWidth = V::kWidth;
 
 // Weight rows a task takes: with a few rows of x they fit into the first caches.
-constexpr int64_t kTask = 24;
+constexpr int64_t kTask = 16;
 // Rows of x that meet a task's weights before the next task's are fetched.
-constexpr int64_t kBatch = 64;
+constexpr int64_t kBatch = 128;
 
 struct Range {
   int64_t begin, end;
@@ -266,9 +266,8 @@ KEDGE_INLINE KEDGE_BF16 Chunk load_chunk(const at::BFloat16* p, int64_t count) {
   for (int64_t i = 0; i < count; ++i) some[i] = p[i].x;
   return vreinterpretq_bf16_u16(vld1q_u16(some));
 }
-KEDGE_INLINE KEDGE_BF16 Chunk load_chunk(const at::BFloat16* p) {
-  return vreinterpretq_bf16_u16(vld1q_u16(reinterpret_cast<const uint16_t*>(p)));
-}
+KEDGE_INLINE KEDGE_BF16 Chunk load_chunk(const uint16_t* p) { return vreinterpretq_bf16_u16(vld1q_u16(p)); }
+KEDGE_INLINE KEDGE_BF16 Chunk load_chunk(const at::BFloat16* p) { return load_chunk(reinterpret_cast<const uint16_t*>(p)); }
 // Channels 0-3 of both, and 4-7.
 KEDGE_INLINE KEDGE_BF16 Chunk lower(Chunk a, Chunk b) {
   return vreinterpretq_bf16_u64(vzip1q_u64(vreinterpretq_u64_bf16(a), vreinterpretq_u64_bf16(b)));
@@ -277,18 +276,18 @@ KEDGE_INLINE KEDGE_BF16 Chunk upper(Chunk a, Chunk b) {
   return vreinterpretq_bf16_u64(vzip2q_u64(vreinterpretq_u64_bf16(a), vreinterpretq_u64_bf16(b)));
 }
 
-// Rows of x two by two: for every chunk `lower` of a pair of rows, then `upper`. A row that misses its partner gets zeros.
-KEDGE_BF16 void pair_rows(const Product<at::BFloat16>& product, Range rows, uint16_t* paired) {
-  const int64_t in = product.in;
-  for (int64_t row = rows.begin; row < rows.end; row += 2)
-    for (int64_t from = 0; from < in; from += kChunk, paired += 2 * kChunk) {
-      const int64_t count = std::min(kChunk, in - from);
-      const bool has_second = row + 1 < rows.end, whole = count == kChunk && has_second;
-      const at::BFloat16 *first = product.x + row * in + from, *second = first + (has_second ? in : 0);
+// Rows two by two: `lower` of every chunk of a pair of rows, then `upper` of every chunk. A row that misses its partner gets zeros.
+KEDGE_BF16 void pair_rows(const at::BFloat16* rows, int64_t num_rows, int64_t in, uint16_t* paired) {
+  const int64_t half = num_chunks(in) * kChunk;
+  for (int64_t row = 0; row < num_rows; row += 2, paired += 2 * half)
+    for (int64_t i = 0; i < in; i += kChunk) {
+      const int64_t count = std::min(kChunk, in - i);
+      const bool has_second = row + 1 < num_rows, whole = count == kChunk && has_second;
+      const at::BFloat16 *first = rows + row * in + i, *second = first + (has_second ? in : 0);
       const Chunk a = whole ? load_chunk(first) : load_chunk(first, count);
       const Chunk b = whole ? load_chunk(second) : load_chunk(second, has_second ? count : 0);
-      vst1q_u16(paired, vreinterpretq_u16_bf16(lower(a, b)));
-      vst1q_u16(paired + kChunk, vreinterpretq_u16_bf16(upper(a, b)));
+      vst1q_u16(paired + i, vreinterpretq_u16_bf16(lower(a, b)));
+      vst1q_u16(paired + half + i, vreinterpretq_u16_bf16(upper(a, b)));
     }
 }
 
@@ -305,7 +304,7 @@ struct LastChunks {
 
 // One chunk of 2 `Columns` weight rows times one of 2 `Rows` paired rows of x.
 template <int64_t Columns, int64_t Rows>
-KEDGE_INLINE KEDGE_BF16 void add_pairs(const at::BFloat16* weight, int64_t in, const uint16_t* x, int64_t stride,
+KEDGE_INLINE KEDGE_BF16 void add_pairs(const at::BFloat16* weight, int64_t in, const uint16_t* x, int64_t half,
                                        float32x4_t (&sum)[Columns][Rows][2]) {
   Chunk low[Columns], high[Columns];
   for (int64_t c = 0; c < Columns; ++c) {
@@ -313,8 +312,7 @@ KEDGE_INLINE KEDGE_BF16 void add_pairs(const at::BFloat16* weight, int64_t in, c
     low[c] = lower(a, b), high[c] = upper(a, b);
   }
   for (int64_t r = 0; r < Rows; ++r) {
-    const Chunk x_low = vreinterpretq_bf16_u16(vld1q_u16(x + r * stride));
-    const Chunk x_high = vreinterpretq_bf16_u16(vld1q_u16(x + r * stride + kChunk));
+    const Chunk x_low = load_chunk(x + 2 * r * half), x_high = load_chunk(x + (2 * r + 1) * half);
     for (int64_t c = 0; c < Columns; ++c) {
       sum[c][r][0] = vbfmmlaq_f32(sum[c][r][0], low[c], x_low);
       sum[c][r][1] = vbfmmlaq_f32(sum[c][r][1], high[c], x_high);
@@ -322,20 +320,52 @@ KEDGE_INLINE KEDGE_BF16 void add_pairs(const at::BFloat16* weight, int64_t in, c
   }
 }
 
+// Writes the sums of 2 `Columns` weight rows from `column` on with 2 `Rows` rows from `row` on.
 template <int64_t Columns, int64_t Rows>
-KEDGE_INLINE KEDGE_BF16 void pair_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* x) {
-  const int64_t in = product.in, stride = 2 * kChunk * num_chunks(in);
-  const at::BFloat16* weight = product.weight + column * in;
-  float32x4_t sum[Columns][Rows][2] = {};
-  int64_t i = 0;
-  for (; i + kChunk <= in; i += kChunk) add_pairs(weight + i, in, x + 2 * i, stride, sum);
-  if (i < in) add_pairs(LastChunks<2 * Columns>(weight, in).data, kChunk, x + 2 * i, stride, sum);
+KEDGE_INLINE KEDGE_BF16 void finish_pairs(const Product<at::BFloat16>& product, int64_t column, int64_t row,
+                                          const float32x4_t (&sum)[Columns][Rows][2]) {
   for (int64_t r = 0; r < Rows; ++r)
     for (int64_t c = 0; c < Columns; c += 2) {
       const Vector a = vaddq_f32(sum[c][r][0], sum[c][r][1]), b = vaddq_f32(sum[c + 1][r][0], sum[c + 1][r][1]);
-      finish(product, row + 2 * r, column + 2 * c, __builtin_shufflevector(a, b, 0, 2, 4, 6));
-      if (row + 2 * r + 1 < product.rows) finish(product, row + 2 * r + 1, column + 2 * c, __builtin_shufflevector(a, b, 1, 3, 5, 7));
+      const int64_t first = row + 2 * r;
+      if (first < product.rows) finish(product, first, column + 2 * c, Vector(__builtin_shufflevector(a, b, 0, 2, 4, 6)));
+      if (first + 1 < product.rows) finish(product, first + 1, column + 2 * c, Vector(__builtin_shufflevector(a, b, 1, 3, 5, 7)));
     }
+}
+
+// Weights as they lie.
+template <int64_t Columns, int64_t Rows>
+KEDGE_INLINE KEDGE_BF16 void pair_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* x) {
+  const int64_t in = product.in, half = num_chunks(in) * kChunk;
+  const at::BFloat16* weight = product.weight + column * in;
+  float32x4_t sum[Columns][Rows][2] = {};
+  int64_t i = 0;
+  for (; i + kChunk <= in; i += kChunk) add_pairs(weight + i, in, x + i, half, sum);
+  if (i < in) add_pairs(LastChunks<2 * Columns>(weight, in).data, kChunk, x + i, half, sum);
+  finish_pairs(product, column, row, sum);
+}
+
+// Weights paired too, where many rows of x share the work: first all lower halves, then all upper ones.
+constexpr int64_t kSide = 4;  // pairs of a tile, in both directions
+KEDGE_INLINE KEDGE_BF16 void square_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* weight,
+                                         const uint16_t* x) {
+  const int64_t half = num_chunks(product.in) * kChunk;
+  float32x4_t sum[kSide][kSide][2];
+  for (int64_t which = 0; which < 2; ++which) {
+    float32x4_t part[kSide][kSide] = {};
+    const uint16_t *w_half = weight + which * half, *x_half = x + which * half;
+    for (int64_t i = 0; i < half; i += kChunk) {
+      Chunk w[kSide];
+      for (int64_t c = 0; c < kSide; ++c) w[c] = load_chunk(w_half + 2 * c * half + i);
+      for (int64_t r = 0; r < kSide; ++r) {
+        const Chunk rows = load_chunk(x_half + 2 * r * half + i);
+        for (int64_t c = 0; c < kSide; ++c) part[c][r] = vbfmmlaq_f32(part[c][r], w[c], rows);
+      }
+    }
+    for (int64_t c = 0; c < kSide; ++c)
+      for (int64_t r = 0; r < kSide; ++r) sum[c][r][which] = part[c][r];
+  }
+  finish_pairs(product, column, row, sum);
 }
 
 // One row of x alone: a chunk's two halves meet their own, and the other two of the 2x2 sums mean nothing.
@@ -371,9 +401,9 @@ KEDGE_BF16 void multiply_single(const Product<at::BFloat16>& product, Range colu
 }
 
 KEDGE_BF16 void multiply_pairs(const Product<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
-  const int64_t stride = 2 * kChunk * num_chunks(product.in);
+  const int64_t half = num_chunks(product.in) * kChunk;
   int64_t row = rows.begin;
-  for (; row + 6 < rows.end; row += 8, x += 4 * stride) pair_columns<2, 4>(product, columns, row, x);
+  for (; row + 6 < rows.end; row += 8, x += 8 * half) pair_columns<2, 4>(product, columns, row, x);
   switch ((rows.end - row + 1) / 2) {
     case 3:
       return pair_columns<2, 3>(product, columns, row, x);
@@ -386,15 +416,31 @@ KEDGE_BF16 void multiply_pairs(const Product<at::BFloat16>& product, Range colum
   }
 }
 
+// x ends with room for the rows that fill up the last tile.
+KEDGE_BF16 void multiply_squares(const Product<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
+  thread_local std::vector<uint16_t> paired;
+  const int64_t half = num_chunks(product.in) * kChunk, whole = columns.size() / (2 * kSide) * (2 * kSide);
+  paired.resize(static_cast<size_t>(kTask * half));
+  pair_rows(product.weight + columns.begin * product.in, whole, product.in, paired.data());
+  for (int64_t row = 0; row < rows.size(); row += 2 * kSide)
+    for (int64_t column = 0; column < whole; column += 2 * kSide)
+      square_tile(product, columns.begin + column, rows.begin + row, paired.data() + column * half, x + row * half);
+  if (whole < columns.size()) multiply_pairs(product, {columns.begin + whole, columns.end}, rows, x);
+}
+
 struct PairKernel {
   using Number = uint16_t;
+  static constexpr int64_t kManyRows = 24;  // from here on pairing the weights pays
 
-  static int64_t arranged_size(int64_t rows, int64_t in) { return (rows + 1) / 2 * 2 * num_chunks(in) * kChunk; }
+  static int64_t arranged_size(int64_t rows, int64_t in) {
+    return (rows + 2 * kSide - 1) / (2 * kSide) * (2 * kSide) * num_chunks(in) * kChunk;
+  }
   static void arrange(const Product<at::BFloat16>& product, Range rows, uint16_t* x) {
-    if (rows.size() > 1) pair_rows(product, rows, x);
+    if (rows.size() > 1) pair_rows(product.x + rows.begin * product.in, rows.size(), product.in, x);
   }
   static void multiply(const Product<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
-    rows.size() > 1 ? multiply_pairs(product, columns, rows, x) : multiply_single(product, columns, rows.begin);
+    if (rows.size() == 1) return multiply_single(product, columns, rows.begin);
+    rows.size() < kManyRows ? multiply_pairs(product, columns, rows, x) : multiply_squares(product, columns, rows, x);
   }
 };
 #endif
@@ -432,17 +478,19 @@ Product<T> product_of(const Tensor& x, const Tensor& weight, const Tensor& out, 
 
 }  // namespace
 
-bool linear_suits(const Tensor& x, const Tensor& weight) {
+// On x86_64 the library's products are row-invariant themselves: oneDNN's of bf16, and MKL's of fp32 in the strict mode that main sets.
+bool linear_suits([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& weight) {
 #if defined(__x86_64__)
   return false;
 #else
   const bool known = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
-  return known && weight.scalar_type() == x.scalar_type() && !x.is_cuda() && x.is_contiguous() && weight.is_contiguous();
+  return known && weight.scalar_type() == x.scalar_type() && !x.is_cuda() && x.dim() == 2 && x.is_contiguous() && weight.is_contiguous();
 #endif
 }
 
 void linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms) {
   ensure(x.size(1) == weight.size(1) && out.size(0) == x.size(0) && out.size(1) == weight.size(0), "shapes of a product");
+  ensure(!terms.beside.defined() || (terms.beside.is_contiguous() && terms.beside.sizes() == out.sizes()), "a sum beside a product");
   if (x.scalar_type() == at::kFloat) return run<PlainKernel<float>>(product_of<float>(x, weight, out, terms));
   run(product_of<at::BFloat16>(x, weight, out, terms));
 }
