@@ -13,6 +13,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_kernels.h"
+#include "kedge/model/cpu_linear.h"
 #include "kedge/model/cuda_kernels.h"
 
 namespace kedge {
@@ -132,6 +133,11 @@ Tensor logit_gradient(const Tensor& logits, const Tensor& targets, const LogitSt
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& beside) {
+  if (cpu::linear_suits(x, weight)) {
+    Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
+    cpu::linear(x, weight, out, {bias, beside});
+    return out;
+  }
   if (!beside.defined()) return at::linear(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
   Tensor sum = at::addmm(beside, x, weight.t());
   if (bias.defined()) sum.add_(bias);
@@ -139,6 +145,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const T
 }
 
 void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (cpu::linear_suits(x, weight)) return cpu::linear(x, weight, sum, {bias, sum});
   Tensor out = sum;
   at::addmm_out(out, out, x, weight.t());
   if (bias.defined()) out.add_(bias);
