@@ -28,6 +28,14 @@ std::string describe_cuda_device(int index) {
 
 void synchronize_cuda() { must(cudaDeviceSynchronize()); }
 
+int64_t free_cuda_bytes() {
+  size_t free_bytes = 0, total_bytes = 0;
+  must(cudaMemGetInfo(&free_bytes, &total_bytes));
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return static_cast<int64_t>(free_bytes) + stats.reserved_bytes[kAll].current - stats.allocated_bytes[kAll].current;
+}
+
 int64_t peak_cuda_bytes() {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
   return stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;

@@ -11,6 +11,9 @@ namespace kedge {
 // Waits until the device has done all it was given.
 void synchronize_cuda();
 
+// Memory that tensors could still take on the current device.
+[[nodiscard]] int64_t free_cuda_bytes();
+
 // The most memory that tensors held at once since the last reset, on the current device.
 [[nodiscard]] int64_t peak_cuda_bytes();
 void reset_peak_cuda_bytes();

@@ -12,6 +12,7 @@ namespace {
 
 std::string describe_cuda_device(int) { fail(); }
 void synchronize_cuda() { fail(); }
+int64_t free_cuda_bytes() { fail(); }
 int64_t peak_cuda_bytes() { fail(); }
 void reset_peak_cuda_bytes() { fail(); }
 

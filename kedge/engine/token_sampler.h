@@ -11,8 +11,8 @@ namespace kedge {
 
 struct Draw {
   int64_t row = 0;  // of the logits; several draws may share one
-  SamplingConfig config;
-  SamplingRow from;
+  SamplingConfig config = {};
+  SamplingRow from = {};
 };
 
 // Not thread-safe.

@@ -43,6 +43,13 @@ Tensor adapted_linear(const Tensor& x, const LinearView& view, DropoutSeed seed,
   return y;
 }
 
+void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& view) {
+  add_linear_(sum, x, view.weight, view.bias);
+  if (view.adapters == nullptr) return;
+  for (const AdapterView& adapter : *view.adapters)
+    sum.narrow(1, adapter.row, adapter.rows).add_(at::mm(at::mm(x, adapter.a.t()), adapter.b.t()), adapter.scale);
+}
+
 Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed) {
   Tensor dx = at::mm(dy, view.weight);
   if (view.adapters == nullptr) return dx;

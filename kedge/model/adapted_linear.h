@@ -20,6 +20,8 @@ using DropoutSeed = std::optional<uint64_t>;
 
 // x [rows, in] to [rows, out], plus `beside` where defined.
 [[nodiscard]] Tensor adapted_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside = {});
+// Adds the layer's output to `sum` in place, nothing dropped: for passes that are not recorded.
+void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& view);
 // The gradient of x.
 [[nodiscard]] Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed);
 // Adds the gradients of weights and adapters to their buffers.

@@ -9,6 +9,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/model/cpu_rows.h"
+#include "kedge/model/cpu_vectors.h"
 
 // On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
 #if defined(__x86_64__)
@@ -23,36 +24,15 @@
 namespace kedge::cpu {
 namespace {
 
-using Vector = float __attribute__((vector_size(KEDGE_VECTOR_BYTES), aligned(4), may_alias));
-using Integers = int32_t __attribute__((vector_size(KEDGE_VECTOR_BYTES), aligned(4), may_alias));
-constexpr int64_t kWidth = KEDGE_VECTOR_BYTES / 4;
+using Vector = Vectors<KEDGE_VECTOR_BYTES>::Floats;
+constexpr int64_t kWidth = Vectors<KEDGE_VECTOR_BYTES>::kWidth;
 constexpr int64_t kQueries = 8;  // taken together, side by side in vectors
 constexpr int64_t kVectors = kQueries / kWidth;
-constexpr int64_t kKeys = 64;  // a block of them
-constexpr int64_t kStep = 8;   // keys or channels in registers at a time
-constexpr float kHidden = -1e30F, kNothingYet = -1e29F;
+constexpr int64_t kStep = 8;  // keys or channels in registers at a time
 
-KEDGE_INLINE Vector& at(float* p) { return *reinterpret_cast<Vector*>(p); }
-KEDGE_INLINE const Vector& at(const float* p) { return *reinterpret_cast<const Vector*>(p); }
-
-// 2^x within two units in the last place, for x at most 0; 0 below -126. Scores are kept in powers of two because this is cheaper
-// than e^x.
-KEDGE_INLINE Vector exp2_of(Vector x) {
-  const Vector least = Vector{} - 126.0F;
-  const Integers kept = x >= least;
-  const Vector clamped = kept ? x : least;
-  const Vector power = (clamped + 12582912.0F) - 12582912.0F;  // nearest integer
-  const Vector r = clamped - power;
-  Vector y = Vector{} + 1.5403530e-4F;
-  y = y * r + 1.3333558e-3F;
-  y = y * r + 9.6181291e-3F;
-  y = y * r + 5.5504109e-2F;
-  y = y * r + 2.4022651e-1F;
-  y = y * r + 6.9314718e-1F;
-  y = y * r + 1.0F;
-  const Integers exponent = (__builtin_convertvector(power, Integers) + 127) << 23;
-  return reinterpret_cast<Vector>(reinterpret_cast<Integers>(y * reinterpret_cast<Vector>(exponent)) & kept);
-}
+KEDGE_INLINE Vector& at(float* p) { return Vectors<KEDGE_VECTOR_BYTES>::at(p); }
+KEDGE_INLINE const Vector& at(const float* p) { return Vectors<KEDGE_VECTOR_BYTES>::at(p); }
+KEDGE_INLINE Vector exp2_of(Vector x) { return Vectors<KEDGE_VECTOR_BYTES>::exp2_of(x); }
 
 // scores[j][q] = sum over d of keys[j][d] queries[d][q]. keys [num_keys, rounded up to kStep][dim], queries [dim][kQueries].
 KEDGE_INLINE void multiply(const float* queries, const float* keys, int64_t num_keys, int64_t dim, float* scores) {
@@ -222,7 +202,7 @@ class Scratch {
   float* next_;
 };
 
-constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
+constexpr float kLn2 = 0.693147181F;
 
 // All query heads of one key-value head.
 template <int64_t Dim, typename T>

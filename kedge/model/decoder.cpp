@@ -8,6 +8,13 @@
 #include "kedge/core/error.h"
 
 namespace kedge {
+namespace {
+
+// Undefined where the family has no such parameter.
+Tensor value_at(const Parameters& parameters, int place) { return place < 0 ? Tensor() : parameters.value(place); }
+Tensor gradient_at(const Parameters& parameters, int place) { return place < 0 ? Tensor() : parameters.gradient(place); }
+
+}  // namespace
 
 // What a recorded pass keeps for its backward.
 struct Decoder::Tape : torch::CustomClassHolder {
@@ -53,16 +60,22 @@ bool Decoder::trains() const {
   return parameters_.options().trainable || (adapters_ != nullptr && adapters_->enabled() && adapters_->parameters().options().trainable);
 }
 
+NormWeights Decoder::norm_of(int weight, int bias, NormKind kind) const {
+  return {value_at(parameters_, weight),
+          value_at(parameters_, bias),
+          gradient_at(parameters_, weight),
+          gradient_at(parameters_, bias),
+          kind,
+          config_.norm_eps};
+}
+
+NormWeights Decoder::last_norm() const { return norm_of(places_.norm, places_.norm_bias, config_.norm); }
+
 LayerView Decoder::layer(size_t index) const {
   const LayerParameters& at = places_.layers[index];
-  const auto value = [&](int place) { return place < 0 ? Tensor() : parameters_.value(place); };
-  const auto gradient = [&](int place) { return place < 0 ? Tensor() : parameters_.gradient(place); };
-  const auto norm_of = [&](int weight, int bias, NormKind kind) {
-    return NormWeights{value(weight), value(bias), gradient(weight), gradient(bias), kind, config_.norm_eps};
-  };
   const auto linear_of = [&](int weight, int bias) {
-    return LinearView{value(weight), value(bias), gradient(weight), gradient(bias),
-                      adapters_ == nullptr ? nullptr : &adapters_->on(weight)};
+    return LinearView{value_at(parameters_, weight), value_at(parameters_, bias), gradient_at(parameters_, weight),
+                      gradient_at(parameters_, bias), adapters_ == nullptr ? nullptr : &adapters_->on(weight)};
   };
   return {norm_of(at.norm1, at.norm1_bias, config_.norm),
           norm_of(at.norm2, at.norm2_bias, config_.norm),
@@ -76,31 +89,24 @@ LayerView Decoder::layer(size_t index) const {
           {config_.activation, config_.gated}};
 }
 
-Tensor Decoder::embed(const PackedBatch& batch) const {
-  Tensor x = parameters_.value(places_.embedding).index_select(0, batch.ids);
-  if (places_.positions < 0) return x;
-  check(batch.max_length <= config_.max_positions, "a row of ", batch.max_length, " tokens, but this ", name_of(config_.family),
-        " model has only ", config_.max_positions, " positions");
-  x.add_(parameters_.value(places_.positions).index_select(0, batch.positions));
+Tensor Decoder::embed(const Tensor& ids, const Tensor& positions) const {
+  Tensor x = parameters_.value(places_.embedding).index_select(0, ids);
+  if (places_.positions >= 0) x.add_(parameters_.value(places_.positions).index_select(0, positions));
   return x;
 }
 
 Tensor Decoder::forward(Tape& tape, bool keep) const {
   if (!config_.learned_positions) tape.rotation = rotary_.rotation(tape.batch);
   const PassContext context = tape.context();
-  Tensor x = embed(tape.batch);
+  check(places_.positions < 0 || tape.batch.max_length <= config_.max_positions, "a row of ", tape.batch.max_length, " tokens, but this ",
+        name_of(config_.family), " model has only ", config_.max_positions, " positions");
+  Tensor x = embed(tape.batch.ids, tape.batch.positions);
   if (keep) tape.layers.resize(static_cast<size_t>(config_.num_layers));
   for (size_t i = 0; i < static_cast<size_t>(config_.num_layers); ++i) {
     if (keep && tape.options.checkpoint) tape.layers[i].x = x;
     x = layer_forward(layer(i), context, x, keep && !tape.options.checkpoint ? &tape.layers[i] : nullptr);
   }
-  const NormWeights weights{parameters_.value(places_.norm),
-                            places_.norm_bias < 0 ? Tensor() : parameters_.value(places_.norm_bias),
-                            {},
-                            {},
-                            config_.norm,
-                            config_.norm_eps};
-  Normed normed = norm(x, weights);
+  Normed normed = norm(x, last_norm());
   Tensor out = std::exchange(normed.out, Tensor());
   if (keep) tape.last = std::move(x), tape.norm = std::move(normed);
   return out;
@@ -108,14 +114,7 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
 
 void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
   ensure(tape.adapted == (adapters_ != nullptr && adapters_->enabled()), "adapters were switched between a pass and its backward");
-  const auto bias = [&](auto&& of) { return places_.norm_bias < 0 ? Tensor() : of(places_.norm_bias); };
-  const NormWeights weights{parameters_.value(places_.norm),
-                            bias([&](int place) { return parameters_.value(place); }),
-                            parameters_.gradient(places_.norm),
-                            bias([&](int place) { return parameters_.gradient(place); }),
-                            config_.norm,
-                            config_.norm_eps};
-  Tensor dx = norm_backward(dhidden, tape.last, tape.norm, weights, {});
+  Tensor dx = norm_backward(dhidden, tape.last, tape.norm, last_norm(), {});
   tape.last.reset(), tape.norm = {};
   const PassContext context = tape.context();
   const bool wants_embedding = parameters_.options().trainable;

@@ -28,14 +28,18 @@ class Decoder {
   // parameters' gradient buffers.
   [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const;
 
+  // The parts, for whoever runs them otherwise: generation keeps keys and values between passes.
+  [[nodiscard]] Tensor embed(const Tensor& ids, const Tensor& positions) const;
+  [[nodiscard]] LayerView layer(size_t index) const;
+  [[nodiscard]] NormWeights last_norm() const;
+
  private:
   struct Tape;
   class Pass;
 
-  [[nodiscard]] Tensor embed(const PackedBatch& batch) const;
   [[nodiscard]] Tensor forward(Tape& tape, bool keep) const;
   void backward(Tape& tape, const Tensor& dhidden) const;
-  [[nodiscard]] LayerView layer(size_t index) const;
+  [[nodiscard]] NormWeights norm_of(int weight, int bias, NormKind kind) const;
   [[nodiscard]] bool trains() const;
 
   const ModelConfig& config_;

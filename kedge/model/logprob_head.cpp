@@ -11,12 +11,6 @@
 namespace kedge {
 namespace {
 
-// Logits of bf16 states in fp32 where the device can give them so: the products are summed in fp32 anyway.
-Tensor logits_of(const Tensor& x, const Tensor& weight) {
-  if (x.is_cuda() && x.scalar_type() == at::kBFloat16) return at::mm(x, weight.t(), at::kFloat);
-  return at::mm(x, weight.t());
-}
-
 int64_t chunk_of(const LogprobOptions& options, const Tensor& hidden, int64_t vocab_size) {
   if (options.chunk > 0) return options.chunk;
   const int64_t budget = hidden.is_cuda() ? int64_t{512} << 20U : int64_t{8} << 20U;  // bytes of fp32 logits
@@ -89,6 +83,12 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
 };
 
 }  // namespace
+
+Tensor logits_of(const Tensor& hidden, const Tensor& weight) {
+  // The products of bf16 numbers are summed in fp32 anyway.
+  if (hidden.is_cuda() && hidden.scalar_type() == at::kBFloat16) return at::mm(hidden, weight.t(), at::kFloat);
+  return linear(hidden, weight, Tensor());
+}
 
 TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted, const LogprobOptions& options) {
   const int64_t chunk = chunk_of(options, hidden, head.weight.size(0));

@@ -11,6 +11,9 @@ struct HeadView {
   Tensor weight_gradient;  // fp32, or undefined
 };
 
+// Logits of hidden states [rows, hidden]: fp32 where the device can give them so, else in the weight's type.
+[[nodiscard]] Tensor logits_of(const Tensor& hidden, const Tensor& weight);
+
 struct LogprobOptions {
   bool entropy = false;
   int64_t chunk = 0;  // places at a time; 0 = what suits the device

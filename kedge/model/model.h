@@ -41,6 +41,7 @@ class Model {
   [[nodiscard]] at::Device device() const { return parameters_.options().device; }
 
   [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const { return decoder_->hidden(batch, options); }
+  [[nodiscard]] const Decoder& decoder() const { return *decoder_; }  // another one after adapters come or go
   [[nodiscard]] HeadView language_head() const;
 
  private:

@@ -138,6 +138,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const T
   return sum;
 }
 
+void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor out = sum;
+  at::addmm_out(out, out, x, weight.t());
+  if (bias.defined()) out.add_(bias);
+}
+
 void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x) {
   if (!gradient.defined()) return;
   Tensor sum = gradient;

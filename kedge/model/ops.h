@@ -64,6 +64,8 @@ struct LogitStats {
 
 // y = x weight^T (+ bias), + beside where defined. x [rows, in], weight [out, in].
 [[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& beside = {});
+// sum += x weight^T (+ bias), in place; the same numbers as with `sum` beside.
+void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const Tensor& bias);
 // Adds dy^T x to the fp32 gradient; nothing where it is undefined.
 void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x);
 // Adds the sum of dy's rows.

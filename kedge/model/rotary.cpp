@@ -17,16 +17,27 @@ Tensor RotaryTable::angles(int64_t num_positions, int64_t length) const {
   return angles;
 }
 
-Rotation RotaryTable::rotation(const PackedBatch& batch) {
-  const auto factor = rope_.attention_factor;
-  if (!cos_.defined() || cos_.size(0) < batch.max_length) {
+Rotation RotaryTable::table(int64_t length) {
+  if (!cos_.defined() || cos_.size(0) < length) {
     int64_t size = 256;
-    while (size < batch.max_length) size *= 2;
+    while (size < length) size *= 2;
     const Tensor turned = angles(size, 0);
-    cos_ = (turned.cos() * factor).to(device_);
-    sin_ = (turned.sin() * factor).to(device_);
+    cos_ = (turned.cos() * rope_.attention_factor).to(device_);
+    sin_ = (turned.sin() * rope_.attention_factor).to(device_);
   }
-  Rotation rotation{cos_.index_select(0, batch.positions), sin_.index_select(0, batch.positions), num_heads_, head_dim_, rope_.dim};
+  return {cos_, sin_, num_heads_, head_dim_, rope_.dim};
+}
+
+Rotation RotaryTable::rotation(const Tensor& positions, int64_t length) {
+  Rotation rotation = table(length);
+  rotation.cos = rotation.cos.index_select(0, positions);
+  rotation.sin = rotation.sin.index_select(0, positions);
+  return rotation;
+}
+
+Rotation RotaryTable::rotation(const PackedBatch& batch) {
+  Rotation rotation = this->rotation(batch.positions, batch.max_length);
+  const auto factor = rope_.attention_factor;
   if (rope_.type != RopeType::dynamic) return rotation;
   // Rows longer than the model was made for turn by angles of their own.
   int64_t start = 0;

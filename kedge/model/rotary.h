@@ -13,6 +13,11 @@ class RotaryTable {
 
   // Turns queries and keys, which stand first in a row.
   [[nodiscard]] Rotation rotation(const PackedBatch& batch);
+  // The same for tokens at any positions below `length`, which must be within what the model was made for where its rotation changes
+  // beyond.
+  [[nodiscard]] Rotation rotation(const Tensor& positions, int64_t length);
+  // Row p turns a token at position p, for all positions below `length` at least.
+  [[nodiscard]] Rotation table(int64_t length);
 
  private:
   [[nodiscard]] Tensor angles(int64_t num_positions, int64_t length) const;

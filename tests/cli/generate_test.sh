@@ -114,8 +114,10 @@ generate '{"prompt": "ab"}' --model short --max-new-tokens 50 --min-new-tokens 5
 expect 0 '^\{"prompt_ids": \[3\], "ids": \[[0-9, ]+\], "logprobs": \[[^]]+\], "finish": "length"\}$' generate '{"ids": [3]}' --model ids_only --max-new-tokens 4
 expect 2 'ids_only: no tokenizer: wants tokenizer.json' piped '{"prompt": "ab"}' --model ids_only
 expect 2 '--end-strings: ids_only has no tokenizer' piped '{"ids": [3]}' --model ids_only --end-strings a
-# Ids that the tokenizer does not know have no text.
-expect 0 '"response": "' generate '{"prompt": "ab"}' --model padded --max-new-tokens 40 --end-strings ca
+# A model with more ids than its tokenizer draws none that have no text; in a prompt they may stand.
+generate '{"ids": [0, 63]}' --model padded --max-new-tokens 200 --min-new-tokens 200 >padded.jsonl
+[ "$(lists ids <padded.jsonl | wc -w)" = 200 ] || fail "wanted 200 ids: $(cat padded.jsonl)"
+lists ids <padded.jsonl | grep -qE '\b([789]|[1-9][0-9])\b' && fail "an id without text: $(lists ids <padded.jsonl)"
 
 # Lines that cannot be served: the others go on, and the exit code tells.
 bad=$'{"prompt": "ab", "n": 1}\n{"prompt": "", "n": 2}\n{"ids": [7], "n": 3}\n{"ids": [], "n": 4}\n{"messages": [], "n": 5}\n{"prompt": 3, "n": 6}\n{"text": "c", "n": 7}'

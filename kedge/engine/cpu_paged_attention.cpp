@@ -1,0 +1,250 @@
+#include "kedge/engine/cpu_paged_attention.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/Parallel.h>
+
+#include "kedge/core/error.h"
+#include "kedge/model/cpu_rows.h"
+#include "kedge/model/cpu_vectors.h"
+
+// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
+#if defined(__x86_64__)
+#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#define KEDGE_VECTOR_BYTES 32
+#else
+#define KEDGE_VECTOR_CLONES
+#define KEDGE_VECTOR_BYTES 16
+#endif
+#define KEDGE_INLINE [[gnu::always_inline]] inline
+
+namespace kedge::cpu {
+namespace {
+
+using V = Vectors<KEDGE_VECTOR_BYTES>;
+using Vector = V::Floats;
+constexpr int64_t kWidth = V::kWidth;
+static_assert(kPagedBlock == kKeys);
+
+// Query heads of a key-value head that are taken together, and how many vectors of each stay in registers.
+constexpr int64_t kMostHeads = 4;
+constexpr int64_t pieces_for(int64_t num_heads) { return (num_heads == 1 ? 16 : num_heads < 4 ? 8 : 4) * 4 / kWidth; }
+
+// scores[h][j] = sum over d of queries[h][d] keys[d][j], for the first num_keys keys and some behind them.
+template <int64_t Heads, typename T>
+KEDGE_INLINE void multiply(const float* queries, const T* keys, int64_t num_keys, int64_t dim, float* scores) {
+  constexpr int64_t kPieces = pieces_for(Heads);
+  for (int64_t j = 0; j < num_keys; j += kPieces * kWidth) {
+    Vector sum[Heads][kPieces] = {};
+    for (int64_t d = 0; d < dim; ++d)
+      for (int64_t p = 0; p < kPieces; ++p) {
+        const Vector key = V::load(keys + d * kKeys + j + p * kWidth);
+        for (int64_t h = 0; h < Heads; ++h) sum[h][p] += queries[h * dim + d] * key;
+      }
+    for (int64_t h = 0; h < Heads; ++h)
+      for (int64_t p = 0; p < kPieces; ++p) V::at(scores + h * kKeys + j + p * kWidth) = sum[h][p];
+  }
+}
+
+// The keys of a block that a query sees.
+struct Seen {
+  int64_t begin, end;
+};
+
+// out[h][d] += sum over the seen keys j of weights[h][j] values[j][d], for `Pieces` vectors of channels from d on.
+template <int64_t Heads, int64_t Pieces, typename T>
+KEDGE_INLINE void mix_channels(const float* weights, const T* values, Seen seen, int64_t dim, int64_t d, float* out) {
+  Vector sum[Heads][Pieces];
+  for (int64_t h = 0; h < Heads; ++h)
+    for (int64_t p = 0; p < Pieces; ++p) sum[h][p] = V::at(out + h * dim + d + p * kWidth);
+  for (int64_t j = seen.begin; j < seen.end; ++j)
+    for (int64_t p = 0; p < Pieces; ++p) {
+      const Vector value = V::load(values + j * dim + d + p * kWidth);
+      for (int64_t h = 0; h < Heads; ++h) sum[h][p] += weights[h * kKeys + j] * value;
+    }
+  for (int64_t h = 0; h < Heads; ++h)
+    for (int64_t p = 0; p < Pieces; ++p) V::at(out + h * dim + d + p * kWidth) = sum[h][p];
+}
+
+// The channels from d on, which do not fill a vector. A vector nevertheless: compilers would not fuse a single number's products into its
+// sum.
+template <int64_t Heads, typename T>
+KEDGE_INLINE void mix_last_channels(const float* weights, const T* values, Seen seen, int64_t dim, int64_t d, float* out) {
+  Vector sum[Heads] = {};
+  for (int64_t h = 0; h < Heads; ++h)
+    for (int64_t i = 0; d + i < dim; ++i) sum[h][i] = out[h * dim + d + i];
+  for (int64_t j = seen.begin; j < seen.end; ++j) {
+    Vector value = {};
+    for (int64_t i = 0; d + i < dim; ++i) value[i] = widen(values[j * dim + d + i]);
+    for (int64_t h = 0; h < Heads; ++h) sum[h] += weights[h * kKeys + j] * value;
+  }
+  for (int64_t h = 0; h < Heads; ++h)
+    for (int64_t i = 0; d + i < dim; ++i) out[h * dim + d + i] = sum[h][i];
+}
+
+template <int64_t Heads, typename T>
+KEDGE_INLINE void mix(const float* weights, const T* values, Seen seen, int64_t dim, float* out) {
+  constexpr int64_t kMany = pieces_for(Heads), kSome = 16 / kWidth;
+  int64_t d = 0;
+  for (; d + kMany * kWidth <= dim; d += kMany * kWidth) mix_channels<Heads, kMany>(weights, values, seen, dim, d, out);
+  for (; d + kSome * kWidth <= dim; d += kSome * kWidth) mix_channels<Heads, kSome>(weights, values, seen, dim, d, out);
+  for (; d + kWidth <= dim; d += kWidth) mix_channels<Heads, 1>(weights, values, seen, dim, d, out);
+  if (d < dim) mix_last_channels<Heads>(weights, values, seen, dim, d, out);
+}
+
+// The softmax so far: every head's largest score, and the sum of powers over it.
+template <int64_t Heads>
+struct Softmax {
+  float most[Heads], sum[Heads];
+
+  KEDGE_INLINE void start() {
+    for (int64_t h = 0; h < Heads; ++h) most[h] = kNothingYet, sum[h] = 0.0F;
+  }
+  // Turns a block's scores into weights and scales `out` [Heads][dim] to the new maximum.
+  KEDGE_INLINE void fold(float* scores, Seen seen, int64_t dim, float* out) {
+    for (int64_t h = 0; h < Heads; ++h) {
+      std::fill_n(scores + h * kKeys, seen.begin, kHidden);
+      std::fill(scores + h * kKeys + seen.end, scores + (h + 1) * kKeys, kHidden);
+      rescale(h, scores + h * kKeys, dim, out + h * dim);
+    }
+    for (int64_t j = seen.begin; j < seen.end; ++j)  // the heads side by side, because every sum waits for its last addition
+      for (int64_t h = 0; h < Heads; ++h) sum[h] += scores[h * kKeys + j];
+  }
+
+ private:
+  KEDGE_INLINE void rescale(int64_t h, float* scores, int64_t dim, float* out) {
+    Vector largest = Vector{} + most[h];
+    for (int64_t j = 0; j < kKeys; j += kWidth) {
+      const Vector score = V::at(scores + j);
+      largest = score > largest ? score : largest;
+    }
+    float now = largest[0];
+    for (int64_t i = 1; i < kWidth; ++i) now = largest[i] > now ? largest[i] : now;
+    for (int64_t j = 0; j < kKeys; j += kWidth) V::at(scores + j) = V::exp2_of(V::at(scores + j) - now);
+    const float kept = V::exp2_of(Vector{} + (most[h] - now))[0];
+    most[h] = now;
+    sum[h] *= kept;
+    if (kept != 1.0F)
+      for (int64_t d = 0; d < dim; ++d) out[d] *= kept;
+  }
+};
+
+// The query heads of one key-value head, for one token.
+template <typename T>
+struct Group {
+  const T *queries, *keys, *values;  // the memory's first block, this head
+  T* out;
+  const BlockId* blocks;
+  int64_t block_size, position, window, num_heads, dim;
+  float scale;
+};
+
+template <int64_t Heads, typename T>
+KEDGE_INLINE void attend_heads(const Group<T>& group, int64_t first, float* scratch) {
+  const int64_t dim = group.dim;
+  float *queries = scratch, *out = queries + Heads * dim, *scores = out + Heads * dim;
+  for (int64_t i = 0; i < Heads * dim; ++i) queries[i] = widen(group.queries[first * dim + i]) * (group.scale * kLog2E);
+  std::fill_n(out, Heads * dim, 0.0F);
+  Softmax<Heads> softmax;
+  softmax.start();
+  const int64_t first_key = group.window == 0 ? 0 : std::max<int64_t>(0, group.position - group.window + 1);
+  for (int64_t block = first_key / kKeys; block <= group.position / kKeys; ++block) {
+    const Seen seen{std::max<int64_t>(0, first_key - block * kKeys), std::min(kKeys, group.position + 1 - block * kKeys)};
+    const int64_t from = group.blocks[block] * group.block_size;
+    multiply<Heads>(queries, group.keys + from, seen.end, dim, scores);
+    softmax.fold(scores, seen, dim, out);
+    mix<Heads>(scores, group.values + from, seen, dim, out);
+  }
+  for (int64_t h = 0; h < Heads; ++h) {
+    const float share = 1.0F / softmax.sum[h];
+    for (int64_t d = 0; d < dim; ++d) store(group.out[(first + h) * dim + d], out[h * dim + d] * share);
+  }
+}
+
+template <typename T>
+KEDGE_INLINE void attend_group(const Group<T>& group, float* scratch) {
+  for (int64_t first = 0; first < group.num_heads; first += kMostHeads) switch (group.num_heads - first) {
+      case 1:
+        return attend_heads<1>(group, first, scratch);
+      case 2:
+        return attend_heads<2>(group, first, scratch);
+      case 3:
+        return attend_heads<3>(group, first, scratch);
+      default:
+        attend_heads<kMostHeads>(group, first, scratch);
+    }
+}
+
+KEDGE_VECTOR_CLONES void attend(const Group<float>& group, float* scratch) { attend_group(group, scratch); }
+KEDGE_VECTOR_CLONES void attend(const Group<at::BFloat16>& group, float* scratch) { attend_group(group, scratch); }
+
+template <typename T>
+void attend_all(const Tensor& qkv, const AttentionShape& shape, std::span<const PagedQuery> queries, const Tensor& keys,
+                const Tensor& values, const Tensor& out) {
+  const T *in = qkv.const_data_ptr<T>(), *k = keys.const_data_ptr<T>(), *v = values.const_data_ptr<T>();
+  T* to = out.mutable_data_ptr<T>();
+  const int64_t num_queries = std::ssize(queries), dim = shape.head_dim, group = shape.num_heads / shape.num_kv_heads;
+  int64_t num_keys = 0;
+  for (const PagedQuery& query : queries) num_keys += query.position + 1;
+  const int64_t work = num_keys * group * dim / std::max<int64_t>(1, num_queries);
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work));
+  // Head by head, so that threads share long and short sequences alike.
+  at::parallel_for(0, shape.num_kv_heads * num_queries, grain, [&](int64_t begin, int64_t end) {
+    thread_local std::vector<float> scratch;
+    scratch.resize(static_cast<size_t>(kMostHeads * (2 * dim + kKeys)));
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t head = task / num_queries, token = task % num_queries;
+      const PagedQuery& query = queries[static_cast<size_t>(token)];
+      attend({in + token * qkv.size(1) + head * group * dim, k + head * dim * kKeys, v + head * dim * kKeys,
+              to + token * out.size(1) + head * group * dim, query.blocks, shape.num_kv_heads * dim * kKeys, query.position, shape.window,
+              group, dim, static_cast<float>(shape.scale())},
+             scratch.data());
+    }
+  });
+}
+
+template <typename T>
+void write_all(const Tensor& qkv, const AttentionShape& shape, std::span<const PagedQuery> queries, const Tensor& keys,
+               const Tensor& values) {
+  const T* in = qkv.const_data_ptr<T>();
+  T *k = keys.mutable_data_ptr<T>(), *v = values.mutable_data_ptr<T>();
+  const int64_t dim = shape.head_dim, width = qkv.size(1), heads = shape.num_kv_heads;
+  at::parallel_for(0, std::ssize(queries), std::max<int64_t>(1, 8192 / width), [&](int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) {
+      const auto [blocks, position] = queries[static_cast<size_t>(token)];
+      const int64_t slot = position % kKeys;
+      for (int64_t head = 0; head < heads; ++head) {
+        const T* key = in + token * width + (shape.num_heads + head) * dim;
+        const int64_t at = (blocks[position / kKeys] * heads + head) * dim * kKeys;
+        for (int64_t d = 0; d < dim; ++d) k[at + d * kKeys + slot] = key[d];
+        std::copy_n(key + heads * dim, dim, v + at + slot * dim);
+      }
+    }
+  });
+}
+
+void check_memory(const Tensor& qkv, const AttentionShape& shape, std::span<const PagedQuery> queries, const Tensor& keys,
+                  const Tensor& values) {
+  ensure(qkv.size(0) == std::ssize(queries), "a query for every token");
+  ensure(keys.sizes().slice(1) == at::IntArrayRef({shape.num_kv_heads, shape.head_dim, kKeys}), "keys are channels by keys");
+  ensure(values.sizes().slice(1) == at::IntArrayRef({shape.num_kv_heads, kKeys, shape.head_dim}), "values are keys by channels");
+}
+
+}  // namespace
+
+void write_key_values(const Tensor& qkv, const AttentionShape& shape, std::span<const PagedQuery> queries, const Tensor& keys,
+                      const Tensor& values) {
+  check_memory(qkv, shape, queries, keys, values);
+  qkv.scalar_type() == at::kFloat ? write_all<float>(qkv, shape, queries, keys, values)
+                                  : write_all<at::BFloat16>(qkv, shape, queries, keys, values);
+}
+
+void paged_attention(const Tensor& qkv, const AttentionShape& shape, std::span<const PagedQuery> queries, const Tensor& keys,
+                     const Tensor& values, const Tensor& out) {
+  check_memory(qkv, shape, queries, keys, values);
+  qkv.scalar_type() == at::kFloat ? attend_all<float>(qkv, shape, queries, keys, values, out)
+                                  : attend_all<at::BFloat16>(qkv, shape, queries, keys, values, out);
+}
+
+}  // namespace kedge::cpu

@@ -1,0 +1,48 @@
+#pragma once
+// The kernels of a decoding step on raw pointers: what nvcc compiles knows no torch.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kedge::cuda {
+
+struct HeadCounts {
+  int heads, kv_heads, dim;
+};
+
+// Norms queries and keys where there are weights, turns them to their positions, and stores keys and values: keys [blocks, kv_heads, 64,
+// dim], values [blocks, kv_heads, dim, 64].
+struct TurnLaunch {
+  bool bf16;
+  void* qkv;  // [tokens, (heads + 2 kv_heads) * dim]; queries and keys are overwritten
+  const int32_t *positions, *slots;
+  const float *cos, *sin;       // [positions, half]; null: nothing turns
+  int half;                     // of the channels that turn
+  const void *q_norm, *k_norm;  // [dim], or null
+  float eps;
+  void *keys, *values;
+  int64_t tokens;
+  HeadCounts count;
+};
+void launch_turn_and_store(const TurnLaunch& launch, cudaStream_t stream);
+
+struct PagedLaunch {
+  bool bf16;
+  const void* qkv;
+  const int32_t* positions;
+  const int32_t* tables;  // [tokens, width]
+  int width;
+  const void *keys, *values;
+  void* out;  // [tokens, heads * dim]
+  int64_t tokens;
+  HeadCounts count;
+  int window;  // 0: none
+  float scale;
+  int num_splits;
+  float *part, *part_log_sum;  // [tokens, heads, splits, dim] and without dim; null where num_splits is 1
+};
+void launch_paged_attention(const PagedLaunch& launch, cudaStream_t stream);
+// Whether the fast kernel takes it, which alone divides keys into parts.
+[[nodiscard]] bool is_fast_paged_attention(bool bf16, const HeadCounts& count);
+
+}  // namespace kedge::cuda

@@ -1,0 +1,42 @@
+#include "kedge/engine/cuda_graph.h"
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+namespace kedge {
+
+struct CudaGraphs::Pool {
+  c10::MempoolId_t id = at::cuda::graph_pool_handle();
+  c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
+};
+
+struct CudaGraphs::Graph {
+  at::cuda::CUDAGraph graph;
+  Tensor result;
+};
+
+CudaGraphs::CudaGraphs() = default;
+CudaGraphs::~CudaGraphs() = default;
+void CudaGraphs::clear() { graphs_.clear(); }
+
+Tensor CudaGraphs::run(const std::vector<int64_t>& key, const std::function<Tensor()>& work) {
+  const auto [place, is_new] = graphs_.try_emplace(key);
+  if (is_new) return work();  // libraries load their kernels and take their memory now: nothing of that may happen while recording
+  if (!pool_) pool_ = std::make_unique<Pool>();
+  if (!place->second) {
+    auto made = std::make_unique<Graph>();
+    // A stream of its own, because the default one cannot be recorded; work before and after waits for neither.
+    pool_->stream.synchronize();
+    c10::cuda::getCurrentCUDAStream().synchronize();
+    const c10::cuda::CUDAStreamGuard guard(pool_->stream);
+    made->graph.capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
+    made->result = work();
+    made->graph.capture_end();
+    place->second = std::move(made);
+  }
+  place->second->graph.replay();
+  return place->second->result;
+}
+
+}  // namespace kedge

@@ -1,0 +1,84 @@
+#include "kedge/engine/cuda_sampling.h"
+
+#include <algorithm>
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "kedge/core/error.h"
+#include "kedge/engine/cuda_sampling_launch.h"
+
+namespace kedge::cuda {
+namespace {
+
+DrawRow row_of(const Draw& draw, int64_t size) {
+  DrawRow row{};
+  row.uniform = draw.from.uniform;
+  row.row = static_cast<int32_t>(draw.row);
+  row.greedy = draw.config.use_greedy ? 1 : 0;
+  row.temperature = static_cast<float>(draw.config.temperature);
+  row.top_p = static_cast<float>(draw.config.top_p);
+  row.penalty = static_cast<float>(draw.config.repetition_penalty);
+  row.top_k = static_cast<int32_t>(std::min(draw.config.top_k, size));
+  ensure(draw.from.not_yet.size() <= 1, "the sampling kernel holds back one id");
+  row.not_yet = draw.from.not_yet.empty() ? -1 : draw.from.not_yet[0];
+  row.vocab_size = static_cast<int32_t>(draw.from.vocab_size > 0 ? draw.from.vocab_size : size);
+  return row;
+}
+
+void make_room(Tensor& tensor, int64_t bytes, const at::TensorOptions& options) {
+  if (!tensor.defined() || tensor.numel() < bytes) tensor = at::empty({2 * bytes}, options);
+}
+
+}  // namespace
+
+// The draws and the tokens used so far go up in one piece, the drawn ones come back into the same.
+std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host, Tensor& device) {
+  ensure(logits.scalar_type() == at::kFloat && logits.is_contiguous(), "the sampling kernel takes fp32 logits");
+  const c10::cuda::CUDAGuard guard(logits.device());
+  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
+  const int64_t size = logits.size(1);
+  const auto num_draws = static_cast<int64_t>(draws.size());
+  bool penalised = false;
+  int64_t num_used = 0;
+  for (const Draw& draw : draws) {
+    penalised = penalised || (draw.config.repetition_penalty != 1 && !draw.config.use_greedy);
+    num_used += static_cast<int64_t>(draw.from.used.size());
+  }
+  const auto rows_bytes = num_draws * static_cast<int64_t>(sizeof(DrawRow)), up = rows_bytes + num_used * 4;
+  const auto down = num_draws * static_cast<int64_t>(sizeof(DrawnRow));
+  const int64_t down_at = (up + 15) / 16 * 16;
+  make_room(host, down_at + down, at::TensorOptions(at::kByte).pinned_memory(true));
+  make_room(device, down_at + down, logits.options().dtype(at::kByte));
+  auto* bytes = host.mutable_data_ptr<uint8_t>();
+  auto* rows = reinterpret_cast<DrawRow*>(bytes);
+  auto* used = reinterpret_cast<int32_t*>(bytes + rows_bytes);
+  int32_t at = 0;
+  for (int64_t i = 0; i < num_draws; ++i) {
+    const Draw& draw = draws[static_cast<size_t>(i)];
+    rows[i] = row_of(draw, size);
+    rows[i].used_begin = at;
+    for (const int32_t id : draw.from.used) used[at++] = id;
+    rows[i].used_end = at;
+  }
+  Tensor is_used;
+  if (penalised) is_used = at::empty({num_draws, sampling_words(size)}, logits.options().dtype(at::kInt));
+  auto* on_device = device.mutable_data_ptr<uint8_t>();
+  C10_CUDA_CHECK(cudaMemcpyAsync(on_device, bytes, static_cast<size_t>(up), cudaMemcpyHostToDevice, stream));
+  launch_sampling({logits.const_data_ptr<float>(), size, reinterpret_cast<const DrawRow*>(on_device),
+                   reinterpret_cast<const int32_t*>(on_device + rows_bytes),
+                   penalised ? reinterpret_cast<uint32_t*>(is_used.mutable_data_ptr<int32_t>()) : nullptr,
+                   reinterpret_cast<DrawnRow*>(on_device + down_at), num_draws},
+                  stream);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  C10_CUDA_CHECK(cudaMemcpyAsync(bytes + down_at, on_device + down_at, static_cast<size_t>(down), cudaMemcpyDeviceToHost, stream));
+  C10_CUDA_CHECK(cudaStreamSynchronize(stream));
+  const auto* drawn = reinterpret_cast<const DrawnRow*>(bytes + down_at);
+  std::vector<std::optional<Drawn>> tokens(draws.size());
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (drawn[i].token >= 0) tokens[i] = Drawn{drawn[i].token, drawn[i].logprob};
+  return tokens;
+}
+
+}  // namespace kedge::cuda

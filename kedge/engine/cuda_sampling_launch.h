@@ -1,0 +1,39 @@
+#pragma once
+// The sampling kernel on raw pointers: what nvcc compiles knows no torch.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kedge::cuda {
+
+// One draw, as the device reads it.
+struct DrawRow {
+  double uniform;
+  int32_t row;  // of the logits
+  int32_t greedy;
+  float temperature, top_p, penalty;
+  int32_t top_k;
+  int32_t not_yet;               // an id that may not be drawn, or -1
+  int32_t vocab_size;            // ids from here on may not be drawn
+  int32_t used_begin, used_end;  // in `used`
+};
+
+// What comes back; token -1 where nothing can be drawn.
+struct DrawnRow {
+  int32_t token;
+  float logprob;
+};
+
+struct SamplingLaunch {
+  const float* logits;  // [rows, size]
+  int64_t size;
+  const DrawRow* draws;
+  const int32_t* used;
+  uint32_t* is_used;  // [draws, words]: room for a bit for every id where a draw has a penalty, else null
+  DrawnRow* drawn;
+  int64_t num_draws;
+};
+[[nodiscard]] inline int64_t sampling_words(int64_t size) { return (size + 31) / 32; }
+void launch_sampling(const SamplingLaunch& launch, cudaStream_t stream);
+
+}  // namespace kedge::cuda

@@ -1,0 +1,229 @@
+#include "kedge/engine/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "kedge/core/cuda_device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/machine.h"
+#include "kedge/engine/kv_memory.h"
+#include "kedge/engine/memory_budget.h"
+#include "kedge/engine/runner.h"
+#include "kedge/engine/token_sampler.h"
+
+namespace kedge {
+
+// A request with the samples that are under way.
+struct Engine::Open {
+  int64_t number = 0;
+  GenerateRequest request;
+  std::vector<Completion> samples;
+  int64_t num_left = 0;
+};
+
+// What holds memory.
+struct Engine::Parts {
+  Parts(const Model& model, const EngineConfig& config, int64_t num_blocks, int64_t max_length)
+      : blocks(num_blocks, kPagedBlock),
+        scheduler(config.scheduler, blocks),
+        memory(model.config(), model.parameters().options(), num_blocks),
+        runner(model, memory, {config.use_graphs, max_length}) {}
+
+  struct Place {
+    Open* open = nullptr;
+    int64_t sample = 0;
+  };
+
+  BlockPool blocks;
+  Scheduler scheduler;
+  KeyValueMemory memory;
+  Runner runner;
+  TokenSampler sampler;
+  std::unordered_map<SequenceId, Place> places;
+  SequenceId next_sequence = 0;
+};
+
+std::string_view name_of(Finish finish) {
+  switch (finish) {
+    case Finish::end:
+      return "end";
+    case Finish::length:
+      return "length";
+    case Finish::failed:
+      return "error";
+  }
+  throw Bug("a finish without a name");
+}
+
+Engine::Engine(const Model& model, const EngineConfig& config) : model_(model), config_(config) {
+  static_cast<void>(memory_budget(config.memory, 0, "memory"));  // a wrong word is told at once
+  static_cast<void>(model.language_head());
+}
+
+Engine::~Engine() = default;
+
+int64_t Engine::max_length() const { return model_.config().max_positions; }
+
+int64_t Engine::memory_bytes() const {
+  if (!parts_) return 0;
+  return KeyValueMemory::bytes_for(model_.config(), model_.parameters().options().dtype, parts_->blocks.num_blocks());
+}
+
+EngineStats Engine::stats() const {
+  EngineStats stats = stats_;
+  if (parts_) stats.num_preempted += parts_->scheduler.num_preempted();
+  return stats;
+}
+
+void Engine::take_memory() {
+  const ModelConfig& model = model_.config();
+  const bool cuda = model_.device().is_cuda();
+  const int64_t free_bytes = cuda ? free_cuda_bytes() : this_machine().available_bytes;
+  const int64_t budget = memory_budget(config_.memory, free_bytes, "memory");
+  const int64_t block_bytes = KeyValueMemory::bytes_for(model, model_.parameters().options().dtype, 1);
+  // Within it lies the place that nobody reads. More than all running sequences can fill is not taken.
+  const int64_t within = budget / block_bytes - 1;
+  check(within >= 1, "memory: ", format_bytes(budget), " of ", format_bytes(free_bytes), " free are less than two blocks of ", kPagedBlock,
+        " tokens, ", format_bytes(block_bytes), " each");
+  const int64_t useful = config_.scheduler.max_running * ((max_length() + kPagedBlock - 1) / kPagedBlock);
+  parts_ = std::make_unique<Parts>(model_, config_, std::min(within, useful), max_length());
+}
+
+void Engine::release() {
+  ensure(idle(), "an engine gives its memory back while requests are open");
+  stats_ = stats();
+  parts_.reset();
+}
+
+int64_t Engine::submit(GenerateRequest request) {
+  const auto prompt_length = static_cast<int64_t>(request.prompt.size());
+  check(prompt_length > 0, request.where, ": the prompt is empty");
+  check(request.num_samples > 0, request.where, ": ", request.num_samples, " samples are asked for");
+  check(request.max_new > 0, request.where, ": a response of at most ", request.max_new, " tokens is asked for");
+  for (const int32_t id : request.prompt)
+    check(id >= 0 && id < model_.config().vocab_size, request.where, ": id ", id, " is outside the model's vocabulary of ",
+          model_.config().vocab_size);
+  check(prompt_length < max_length(), request.where, ": a prompt of ", prompt_length,
+        " tokens leaves no room for a response in the model's ", "context of ", max_length());
+  if (!parts_) take_memory();
+  const int64_t length = std::min(prompt_length + request.max_new, max_length());
+  parts_->scheduler.add(parts_->next_sequence, request.num_samples, request.prompt, length, request.where);
+
+  auto open = std::make_unique<Open>();
+  open->number = next_request_++;
+  open->num_left = request.num_samples;
+  for (int64_t sample = 0; sample < request.num_samples; ++sample) {
+    parts_->places[parts_->next_sequence++] = {open.get(), sample};
+    Completion completion;
+    completion.request = open->number;
+    completion.sample = sample;
+    open->samples.push_back(std::move(completion));
+  }
+  open->request = std::move(request);
+  const int64_t number = open->number;
+  requests_.emplace(number, std::move(open));
+  return number;
+}
+
+std::vector<Draw> Engine::draws_of(const Step& step) const {
+  std::vector<Draw> draws;
+  int64_t logits_row = 0;
+  for (const StepRow& row : step.rows) {
+    if (row.draws.empty()) continue;
+    for (const SequenceId id : row.draws) {
+      const auto& [open, sample] = parts_->places.at(id);
+      const GenerateRequest& request = open->request;
+      const Sequence& sequence = parts_->scheduler.sequence(id);
+      SampleKey key = request.key;
+      key.sample += static_cast<uint64_t>(sample);
+      SamplingRow from;
+      if (request.sampling.repetition_penalty != 1) from.used = sequence.tokens;
+      if (sequence.num_drawn() < request.min_new && !request.end_ids.empty()) from.not_yet = std::span(request.end_ids).first(1);
+      from.vocab_size = request.vocab_size;
+      if (!request.sampling.use_greedy) from.uniform = key.uniform(sequence.num_drawn());
+      draws.push_back({logits_row, request.sampling, from});
+    }
+    ++logits_row;
+  }
+  return draws;
+}
+
+// Whether the sequence goes on with the token, or how it ended.
+std::optional<Finish> Engine::take(Open& open, int64_t sample, const Sequence& sequence, const std::optional<Drawn>& drawn) {
+  Completion& completion = open.samples[static_cast<size_t>(sample)];
+  const GenerateRequest& request = open.request;
+  if (!drawn) {
+    completion.error =
+        str(request.where, ": after ", completion.tokens.size(), " tokens the logits are no numbers, or no token may be drawn from them");
+    return Finish::failed;
+  }
+  completion.tokens.push_back(drawn->token);
+  completion.logprobs.push_back(drawn->logprob);
+  ++stats_.num_drawn;
+  if (std::find(request.end_ids.begin(), request.end_ids.end(), drawn->token) != request.end_ids.end()) return Finish::end;
+  if (request.ends && request.ends(completion.tokens)) return Finish::end;
+  if (sequence.length() + 1 >= sequence.max_length) return Finish::length;
+  return std::nullopt;
+}
+
+bool Engine::step(const EngineEvents& events) {
+  if (idle()) return false;
+  Scheduler& scheduler = parts_->scheduler;
+  const Step step = scheduler.next();
+  parts_->memory.copy(step.copies);
+  const Tensor logits = parts_->runner.run(step, scheduler);
+  scheduler.computed(step);
+  const std::vector<std::optional<Drawn>> drawn = parts_->sampler.draw(logits, draws_of(step));
+  ++stats_.num_steps;
+  stats_.num_computed += step.num_tokens();
+
+  // Everything is noted before anybody is told, so that listeners may submit.
+  std::vector<Completion> ended;
+  std::vector<std::array<int64_t, 3>> tokens;
+  size_t next = 0;
+  for (const StepRow& row : step.rows)
+    for (const SequenceId id : row.draws) {
+      const Parts::Place place = parts_->places.at(id);
+      const std::optional<Drawn>& found = drawn[next++];
+      const std::optional<Finish> finish = take(*place.open, place.sample, scheduler.sequence(id), found);
+      if (found && events.token) tokens.push_back({place.open->number, place.sample, found->token});
+      if (!finish) {
+        scheduler.extend(id, found->token);
+        continue;
+      }
+      scheduler.finish(id);
+      parts_->places.erase(id);
+      Completion& completion = place.open->samples[static_cast<size_t>(place.sample)];
+      completion.finish = *finish;
+      ended.push_back(std::move(completion));
+      if (--place.open->num_left == 0) requests_.erase(place.open->number);
+    }
+  for (const auto& [request, sample, token] : tokens) events.token(request, sample, static_cast<int32_t>(token));
+  for (Completion& completion : ended) events.end(std::move(completion));
+  return true;
+}
+
+std::vector<std::vector<Completion>> Engine::generate(std::vector<GenerateRequest> requests) {
+  std::vector<std::vector<Completion>> completions;
+  std::unordered_map<int64_t, size_t> numbers;  // of a request: its place
+  for (GenerateRequest& request : requests) {
+    completions.emplace_back(static_cast<size_t>(std::max<int64_t>(1, request.num_samples)));
+    try {
+      numbers[submit(std::move(request))] = completions.size() - 1;
+    } catch (const UsageError& error) {
+      for (Completion& completion : completions.back()) completion.finish = Finish::failed, completion.error = error.what();
+    }
+  }
+  const auto keep = [&](Completion completion) {
+    auto& samples = completions[numbers.at(completion.request)];
+    samples[static_cast<size_t>(completion.sample)] = std::move(completion);
+  };
+  while (step({{}, keep})) {
+  }
+  return completions;
+}
+
+}  // namespace kedge

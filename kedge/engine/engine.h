@@ -1,0 +1,122 @@
+#pragma once
+// Prompts in, sampled ids and their log-probabilities out: many requests at once over one model, whose weights are read where they lie, so
+// that an optimizer's step is seen by the next token. Knows no text, no rewards and no training.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/engine/sampling.h"
+#include "kedge/engine/scheduler.h"
+#include "kedge/engine/token_sampler.h"
+#include "kedge/model/model.h"
+
+namespace kedge {
+
+struct EngineConfig {
+  std::string memory = "0.5";
+  SchedulerConfig scheduler = {};
+  bool use_graphs = true;
+  bool release_in_training = false;
+
+  void fields(auto&& field) {
+    field("memory", memory, "for keys and values: bytes (\"4GiB\"), or a share of what is free when generation starts (\"0.5\")");
+    scheduler.fields(field);
+    field("use_graphs", use_graphs, "record decoding steps as CUDA graphs");
+    field("release_in_training", release_in_training, "give the memory back while the model trains");
+  }
+};
+
+struct GenerateRequest {
+  std::vector<int32_t> prompt;
+  int64_t num_samples = 1;
+  int64_t max_new = 128;   // tokens of the response at most; the model's context is a limit too
+  int64_t min_new = 0;     // tokens before EOS may be drawn
+  int64_t vocab_size = 0;  // ids from here on are padding of the model's vocabulary and never drawn; 0: none is
+  SamplingConfig sampling;
+  SampleKey key;                                                // of the first sample; the others count key.sample up
+  std::vector<int32_t> end_ids;                                 // EOS first
+  std::function<bool(std::span<const int32_t> response)> ends;  // asked after every token, for ends that are no single id; may be empty
+  std::string where = "a request";                              // opens errors: "prompts.jsonl line 3"
+};
+
+enum class Finish { end, length, failed };  // an end was drawn; the cap was reached; the logits were no numbers
+[[nodiscard]] std::string_view name_of(Finish finish);
+
+struct Completion {
+  int64_t request = 0;          // as submit() numbered it
+  int64_t sample = 0;           // from 0
+  std::vector<int32_t> tokens;  // the response, with the id that ended it
+  std::vector<float> logprobs;  // of each, under softmax of the raw logits
+  Finish finish = Finish::length;
+  std::string error;  // where it failed
+};
+
+// Called during step(); they may submit further requests.
+struct EngineEvents {
+  std::function<void(int64_t request, int64_t sample, int32_t token)> token;  // may be empty
+  std::function<void(Completion completion)> end;
+};
+
+struct EngineStats {
+  int64_t num_steps = 0;
+  int64_t num_computed = 0;   // tokens put through the network
+  int64_t num_drawn = 0;      // tokens that came out
+  int64_t num_preempted = 0;  // sequences that had to wait in the middle
+};
+
+// Not thread-safe. `model` must outlive it and must be a language model.
+class Engine {
+ public:
+  Engine(const Model& model, const EngineConfig& config);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // The request's number. A request that cannot be served is a UsageError that opens with its `where`; the others go on.
+  int64_t submit(GenerateRequest request);
+  // Computes one step; false when there is nothing left to do.
+  bool step(const EngineEvents& events);
+
+  // All of them to the end, in the order of requests and samples. A request that cannot be served comes back as failed, with the error.
+  [[nodiscard]] std::vector<std::vector<Completion>> generate(std::vector<GenerateRequest> requests);
+
+  [[nodiscard]] bool idle() const { return requests_.empty(); }
+  [[nodiscard]] EngineStats stats() const;
+  [[nodiscard]] int64_t memory_bytes() const;  // held for keys and values now
+  // Tokens of prompt and response a sequence may have.
+  [[nodiscard]] int64_t max_length() const;
+
+  // Gives the memory for keys and values and the recorded graphs back; the next step takes them again. Only while idle.
+  void release();
+  [[nodiscard]] const EngineConfig& config() const { return config_; }
+
+ private:
+  struct Open;
+  struct Parts;
+
+  void take_memory();
+  [[nodiscard]] std::vector<Draw> draws_of(const Step& step) const;
+  [[nodiscard]] std::optional<Finish> take(Open& open, int64_t sample, const Sequence& sequence, const std::optional<Drawn>& drawn);
+
+  const Model& model_;
+  EngineConfig config_;
+  std::unique_ptr<Parts> parts_;
+  std::map<int64_t, std::unique_ptr<Open>> requests_;
+  int64_t next_request_ = 0;
+  EngineStats stats_;
+};
+
+// Gives the engine's memory back while it lives, where the configuration says so.
+class EngineRest {
+ public:
+  explicit EngineRest(Engine& engine) {
+    if (engine.config().release_in_training) engine.release();
+  }
+};
+
+}  // namespace kedge

@@ -1,0 +1,36 @@
+#pragma once
+// The memory in which keys and values of running sequences lie, in blocks of kPagedBlock tokens. Who holds which block is not its business.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kedge/core/tensor.h"
+#include "kedge/engine/paged_attention.h"
+#include "kedge/engine/scheduler.h"
+#include "kedge/model/model_config.h"
+#include "kedge/model/parameters.h"
+
+namespace kedge {
+
+// Not thread-safe. One block more than asked for is kept as a place that nobody reads.
+class KeyValueMemory {
+ public:
+  KeyValueMemory(const ModelConfig& config, const StorageOptions& storage, int64_t num_blocks);
+
+  [[nodiscard]] static int64_t bytes_for(const ModelConfig& config, at::ScalarType dtype, int64_t num_blocks);
+
+  // A block's keys stand channel by channel on the CPU, where one query multiplies many keys at once, and token by token on CUDA; its
+  // values the other way round: [blocks, kv_heads, head_dim, kPagedBlock] or [blocks, kv_heads, kPagedBlock, head_dim].
+  [[nodiscard]] const LayerMemory& layer(size_t index) const { return layers_[index]; }
+  [[nodiscard]] BlockId spare_block() const { return spare_block_; }
+
+  // One after another.
+  void copy(std::span<const BlockCopy> copies) const;
+
+ private:
+  BlockId spare_block_;
+  Tensor all_;  // [layers, 2, blocks, numbers of a block]
+  std::vector<LayerMemory> layers_;
+};
+
+}  // namespace kedge

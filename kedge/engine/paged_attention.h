@@ -1,0 +1,38 @@
+#pragma once
+// Attention of a step's tokens over keys and values that lie in blocks of memory: turns queries and keys to their positions, stores keys
+// and values, attends. For CPU and CUDA.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kedge/core/tensor.h"
+#include "kedge/engine/cpu_paged_attention.h"
+#include "kedge/model/decoder_layer.h"
+#include "kedge/model/packed_batch.h"
+
+namespace kedge {
+
+using cpu::kPagedBlock;
+using cpu::PagedQuery;
+
+// Keys and values of one layer, in the layout of the device (kv_memory.h).
+struct LayerMemory {
+  Tensor keys, values;
+};
+
+// A step's tokens. The first `num_paged` of them each look into the memory; the others are rows that begin with their sequence's first
+// token and look at themselves only, which is faster.
+struct PagedTokens {
+  int64_t num_paged = 0;
+  PackedBatch fresh;                // the rows of the others
+  Rotation rotation;                // of every token on the CPU, a table over positions on CUDA; no numbers where positions are learned
+  std::vector<PagedQuery> queries;  // every token, on the CPU
+  Tensor positions, slots;          // int32 [tokens], on CUDA: where a token stands in its sequence, and in the memory
+  Tensor tables;                    // int32 [num_paged, width], on CUDA: the blocks of each token's sequence
+  int64_t num_splits = 1;           // into how many parts a query's keys are divided, on CUDA
+};
+
+// qkv [tokens, (heads + 2 kv_heads) * head_dim], overwritten; [tokens, heads * head_dim] comes out.
+[[nodiscard]] Tensor paged_attention(const Tensor& qkv, const LayerView& layer, const PagedTokens& tokens, const LayerMemory& memory);
+
+}  // namespace kedge

@@ -1,0 +1,62 @@
+#pragma once
+// A step's tokens through the network, to the logits that are drawn from. Reads the model's weights where they lie. Knows no requests
+// and no sampling.
+#include <memory>
+#include <vector>
+
+#include "kedge/core/tensor.h"
+#include "kedge/engine/cuda_graph.h"
+#include "kedge/engine/kv_memory.h"
+#include "kedge/engine/paged_attention.h"
+#include "kedge/engine/scheduler.h"
+#include "kedge/model/model.h"
+#include "kedge/model/rotary.h"
+
+namespace kedge {
+
+struct RunnerOptions {
+  bool use_graphs = true;  // record steps of one token a sequence, on CUDA
+  int64_t max_length = 0;  // of any sequence
+};
+
+// Not thread-safe. `model` and `memory` must outlive it.
+class Runner {
+ public:
+  Runner(const Model& model, const KeyValueMemory& memory, const RunnerOptions& options);
+
+  // Logits [rows that are drawn from, vocab] in the order of the step's rows; no rows where nothing is drawn. Valid until the next call.
+  [[nodiscard]] Tensor run(const Step& step, const Scheduler& scheduler);
+
+ private:
+  // The step's tokens in the order they are computed in: those that look into the memory first.
+  struct Tokens {
+    std::vector<int32_t> ids, positions;
+    std::vector<const Sequence*> sequences;  // of every token
+    std::vector<int64_t> fresh;              // lengths of the rows that do not look into it
+    std::vector<int32_t> drawn;              // tokens whose logits are wanted
+    int64_t num_paged = 0;
+    int64_t longest = 0;  // tokens a query sees at most
+  };
+  // The same as the network takes them.
+  struct Inputs {
+    Tensor ids, positions;  // int32 [tokens]
+    Tensor drawn;           // int32; undefined: all
+    PagedTokens tokens;
+  };
+
+  [[nodiscard]] static Tokens collect(const Step& step, const Scheduler& scheduler);
+  [[nodiscard]] Inputs cpu_inputs(const Tokens& tokens);
+  [[nodiscard]] Inputs cuda_inputs(const Tokens& tokens, int64_t num_rows);
+  [[nodiscard]] Tensor decode(const Tokens& tokens);
+  [[nodiscard]] Tensor logits(const Inputs& inputs) const;
+
+  const Model& model_;
+  const KeyValueMemory& memory_;
+  RunnerOptions options_;
+  RotaryTable rotary_;
+  Tokens tokens_;
+  Tensor host_, device_;  // int32: what a step uploads at once
+  CudaGraphs graphs_;
+};
+
+}  // namespace kedge

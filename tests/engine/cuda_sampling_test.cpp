@@ -1,0 +1,122 @@
+// Drawing on a GPU beside the CPU. Skipped where there is none.
+#include "kedge/engine/cuda_sampling.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/random.h"
+
+#include "tests/support/tensors.h"
+
+namespace kedge {
+namespace {
+
+using testing::normals;
+
+class DrawsOnTheGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (num_cuda_devices() == 0) GTEST_SKIP() << "no CUDA device";
+  }
+  std::vector<std::optional<Drawn>> draw(const Tensor& logits, std::span<const Draw> draws) {
+    return cuda::draw_tokens(logits.to(at::Device(at::kCUDA, 0)), draws, host_, device_);
+  }
+  Tensor host_, device_;
+};
+
+std::vector<SamplingConfig> all_configs() {
+  return {{},
+          {.use_greedy = true},
+          {.temperature = 0.7},
+          {.top_k = 5},
+          {.top_p = 0.8},
+          {.repetition_penalty = 1.3},
+          {.temperature = 1.4, .top_k = 20, .top_p = 0.9, .repetition_penalty = 0.8}};
+}
+
+// Sums are single here and double there, so where a uniform number falls on the edge of a token's share the neighbour may be drawn: with
+// shares of about one in a thousand, and sums good to 1e-6, that is one draw in a thousand.
+TEST_F(DrawsOnTheGpu, AreThoseOfTheCpu) {
+  const Random random(5, 1);
+  for (const int64_t size : {7, 50, 1000, 1023, 32000, 128256}) {
+    const int64_t rows = 16, num_draws = 500;
+    const Tensor logits = normals({rows, size}, static_cast<uint64_t>(size), 2);
+    const std::vector<int32_t> used = {1, 2, 3, 3, 6};
+    const std::vector<int32_t> end = {4};
+    for (const SamplingConfig& config : all_configs()) {
+      SCOPED_TRACE(kedge::str(size, " ids, temperature ", config.temperature, " top_k ", config.top_k, " top_p ", config.top_p));
+      std::vector<Draw> draws;
+      for (int64_t i = 0; i < num_draws; ++i) {
+        Draw draw{i % rows, config, {.uniform = random.uniform(static_cast<uint64_t>(i))}};
+        if (config.repetition_penalty != 1) draw.from.used = used;
+        if (i % 3 == 0) draw.from.not_yet = end;
+        if (i % 5 == 0) draw.from.vocab_size = size - 2;
+        draws.push_back(draw);
+      }
+      TokenSampler on_cpu;
+      const auto wanted = on_cpu.draw(logits, draws), found = draw(logits, draws);
+      int64_t others = 0;
+      for (size_t i = 0; i < draws.size(); ++i) {
+        ASSERT_TRUE(found[i].has_value() && wanted[i].has_value());
+        others += found[i]->token == wanted[i]->token ? 0 : 1;
+        const double logprob = logits.select(0, draws[i].row).log_softmax(-1, at::kDouble)[found[i]->token].item<double>();
+        EXPECT_NEAR(found[i]->logprob, logprob, 2e-5);
+        EXPECT_FALSE(i % 3 == 0 && found[i]->token == 4);
+        EXPECT_FALSE(i % 5 == 0 && found[i]->token >= size - 2);
+      }
+      EXPECT_LE(others, num_draws / 100);
+    }
+  }
+}
+
+TEST_F(DrawsOnTheGpu, TheEdgesOfTheUniformNumberDrawTheFirstAndTheLast) {
+  const Tensor logits = at::zeros({1, 128256});
+  const std::vector<Draw> draws = {{0, {}, {.uniform = 0}}, {0, {}, {.uniform = 1 - 0x1p-53}}, {0, {}, {.uniform = 0.5}}};
+  const auto found = draw(logits, draws);
+  EXPECT_EQ(found[0]->token, 0);
+  EXPECT_EQ(found[1]->token, 128255);
+  EXPECT_NEAR(found[2]->token, 64128, 1);
+}
+
+TEST_F(DrawsOnTheGpu, RowsOfNoNumbersAreNothing) {
+  Tensor logits = normals({4, 100}, 1);
+  logits[1][50] = std::nanf("");
+  logits[2][99] = INFINITY;
+  logits[3].fill_(-INFINITY);
+  std::vector<Draw> draws;
+  for (int64_t row = 0; row < 4; ++row) draws.push_back({row, {}, {.uniform = 0.5}});
+  const auto found = draw(logits, draws);
+  EXPECT_TRUE(found[0].has_value());
+  for (const size_t row : {1, 2, 3}) EXPECT_FALSE(found[row].has_value()) << row;
+}
+
+TEST_F(DrawsOnTheGpu, AForbiddenLogitIsNeverDrawn) {
+  Tensor logits = at::full({1, 1000}, -INFINITY);
+  logits[0][17] = 3;
+  std::vector<Draw> draws;
+  for (const SamplingConfig& config : all_configs()) draws.push_back({0, config, {.uniform = 0.999999}});
+  for (const auto& drawn : draw(logits, draws)) EXPECT_EQ(drawn->token, 17);
+}
+
+// The same numbers give the same draws, however the threads run.
+TEST_F(DrawsOnTheGpu, Repeat) {
+  const Tensor logits = normals({8, 32000}, 3, 2);
+  const Random random(5, 2);
+  std::vector<Draw> draws;
+  for (int64_t i = 0; i < 400; ++i)
+    draws.push_back({i % 8, {.top_k = 200, .top_p = 0.9}, {.uniform = random.uniform(static_cast<uint64_t>(i))}});
+  const auto first = draw(logits, draws);
+  for (int again = 0; again < 5; ++again) {
+    const auto found = draw(logits, draws);
+    for (size_t i = 0; i < draws.size(); ++i) {
+      EXPECT_EQ(found[i]->token, first[i]->token);
+      EXPECT_EQ(found[i]->logprob, first[i]->logprob);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kedge
