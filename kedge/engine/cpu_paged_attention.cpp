@@ -29,7 +29,7 @@ static_assert(kPagedBlock == kKeys);
 
 // Query heads of a key-value head that are taken together, and how many vectors of each stay in registers.
 constexpr int64_t kMostHeads = 4;
-constexpr int64_t pieces_for(int64_t num_heads) { return (num_heads == 1 ? 16 : num_heads < 4 ? 8 : 4) * 4 / kWidth; }
+constexpr int64_t pieces_for(int64_t num_heads) { return (num_heads == 1 ? 16 : num_heads == 2 ? 8 : 4) * 4 / kWidth; }
 
 // scores[h][j] = sum over d of queries[h][d] keys[d][j], for the first num_keys keys and some behind them.
 template <int64_t Heads, typename T>
@@ -93,40 +93,54 @@ KEDGE_INLINE void mix(const float* weights, const T* values, Seen seen, int64_t 
   if (d < dim) mix_last_channels<Heads>(weights, values, seen, dim, d, out);
 }
 
+constexpr int64_t kChains = 4;  // vectors side by side, so that they need not wait for each other
+
+KEDGE_INLINE float largest_of(const float* scores, float least) {
+  Vector largest[kChains];
+  for (Vector& chain : largest) chain = Vector{} + least;
+  for (int64_t j = 0; j < kKeys; j += kChains * kWidth)
+    for (int64_t c = 0; c < kChains; ++c) largest[c] = V::larger(V::at(scores + j + c * kWidth), largest[c]);
+  for (int64_t c = 1; c < kChains; ++c) largest[0] = V::larger(largest[c], largest[0]);
+  float result = largest[0][0];
+  for (int64_t i = 1; i < kWidth; ++i) result = largest[0][i] > result ? largest[0][i] : result;
+  return result;
+}
+
+KEDGE_INLINE void to_powers(float* scores, float most) {
+  for (int64_t j = 0; j < kKeys; j += kChains * kWidth) {
+    Vector power[kChains];
+    for (int64_t c = 0; c < kChains; ++c) power[c] = V::at(scores + j + c * kWidth) - most;
+    V::to_exp2(power);
+    for (int64_t c = 0; c < kChains; ++c) V::at(scores + j + c * kWidth) = power[c];
+  }
+}
+
 // The softmax so far: every head's largest score, and the sum of powers over it.
 template <int64_t Heads>
 struct Softmax {
-  float most[Heads], sum[Heads];
+  static_assert(Heads <= kWidth);
+  Vector most = Vector{} + kNothingYet, sum = {};
 
-  KEDGE_INLINE void start() {
-    for (int64_t h = 0; h < Heads; ++h) most[h] = kNothingYet, sum[h] = 0.0F;
-  }
   // Turns a block's scores into weights and scales `out` [Heads][dim] to the new maximum.
   KEDGE_INLINE void fold(float* scores, Seen seen, int64_t dim, float* out) {
+    Vector now = most;
     for (int64_t h = 0; h < Heads; ++h) {
       std::fill_n(scores + h * kKeys, seen.begin, kHidden);
       std::fill(scores + h * kKeys + seen.end, scores + (h + 1) * kKeys, kHidden);
-      rescale(h, scores + h * kKeys, dim, out + h * dim);
+      now[h] = largest_of(scores + h * kKeys, most[h]);
     }
-    for (int64_t j = seen.begin; j < seen.end; ++j)  // the heads side by side, because every sum waits for its last addition
-      for (int64_t h = 0; h < Heads; ++h) sum[h] += scores[h * kKeys + j];
-  }
-
- private:
-  KEDGE_INLINE void rescale(int64_t h, float* scores, int64_t dim, float* out) {
-    Vector largest = Vector{} + most[h];
-    for (int64_t j = 0; j < kKeys; j += kWidth) {
-      const Vector score = V::at(scores + j);
-      largest = score > largest ? score : largest;
+    const Vector kept = V::exp2_of(most - now), start = V::rounded(sum * kept);
+    for (int64_t h = 0; h < Heads; ++h) {
+      to_powers(scores + h * kKeys, now[h]);
+      if (kept[h] != 1.0F)
+        for (int64_t d = 0; d < dim; ++d) out[h * dim + d] *= kept[h];
     }
-    float now = largest[0];
-    for (int64_t i = 1; i < kWidth; ++i) now = largest[i] > now ? largest[i] : now;
-    for (int64_t j = 0; j < kKeys; j += kWidth) V::at(scores + j) = V::exp2_of(V::at(scores + j) - now);
-    const float kept = V::exp2_of(Vector{} + (most[h] - now))[0];
-    most[h] = now;
-    sum[h] *= kept;
-    if (kept != 1.0F)
-      for (int64_t d = 0; d < dim; ++d) out[d] *= kept;
+    float total[Heads];
+    for (int64_t h = 0; h < Heads; ++h) total[h] = start[h];
+    for (int64_t j = seen.begin; j < seen.end; ++j)
+      for (int64_t h = 0; h < Heads; ++h) total[h] += scores[h * kKeys + j];
+    for (int64_t h = 0; h < Heads; ++h) sum[h] = total[h];
+    most = now;
   }
 };
 
@@ -147,7 +161,6 @@ KEDGE_INLINE void attend_heads(const Group<T>& group, int64_t first, float* scra
   for (int64_t i = 0; i < Heads * dim; ++i) queries[i] = widen(group.queries[first * dim + i]) * (group.scale * kLog2E);
   std::fill_n(out, Heads * dim, 0.0F);
   Softmax<Heads> softmax;
-  softmax.start();
   const int64_t first_key = group.window == 0 ? 0 : std::max<int64_t>(0, group.position - group.window + 1);
   for (int64_t block = first_key / kKeys; block <= group.position / kKeys; ++block) {
     const Seen seen{std::max<int64_t>(0, first_key - block * kKeys), std::min(kKeys, group.position + 1 - block * kKeys)};

@@ -24,15 +24,16 @@
 namespace kedge::cpu {
 namespace {
 
-using Vector = Vectors<KEDGE_VECTOR_BYTES>::Floats;
-constexpr int64_t kWidth = Vectors<KEDGE_VECTOR_BYTES>::kWidth;
+using V = Vectors<KEDGE_VECTOR_BYTES>;
+using Vector = V::Floats;
+constexpr int64_t kWidth = V::kWidth;
 constexpr int64_t kQueries = 8;  // taken together, side by side in vectors
 constexpr int64_t kVectors = kQueries / kWidth;
 constexpr int64_t kStep = 8;  // keys or channels in registers at a time
 
-KEDGE_INLINE Vector& at(float* p) { return Vectors<KEDGE_VECTOR_BYTES>::at(p); }
-KEDGE_INLINE const Vector& at(const float* p) { return Vectors<KEDGE_VECTOR_BYTES>::at(p); }
-KEDGE_INLINE Vector exp2_of(Vector x) { return Vectors<KEDGE_VECTOR_BYTES>::exp2_of(x); }
+KEDGE_INLINE Vector& at(float* p) { return V::at(p); }
+KEDGE_INLINE const Vector& at(const float* p) { return V::at(p); }
+KEDGE_INLINE Vector exp2_of(Vector x) { return V::exp2_of(x); }
 
 // scores[j][q] = sum over d of keys[j][d] queries[d][q]. keys [num_keys, rounded up to kStep][dim], queries [dim][kQueries].
 KEDGE_INLINE void multiply(const float* queries, const float* keys, int64_t num_keys, int64_t dim, float* scores) {
@@ -155,7 +156,7 @@ struct Softmax {
       }
     for (int64_t v = 0; v < kVectors; ++v) {
       const Vector kept = exp2_of(most[v] - now[v]);
-      total[v] = sum[v] * kept;
+      total[v] = V::rounded(sum[v] * kept);
       for (int64_t i = 0; i < kWidth; ++i)
         if (kept[i] != 1.0F)
           for (int64_t d = 0; d < dim; d += kWidth) at(out + (v * kWidth + i) * dim + d) *= kept[i];

@@ -19,12 +19,21 @@ struct VectorTypes<16> {
   using Floats = float __attribute__((vector_size(16), aligned(4), may_alias));
   using Integers = int32_t __attribute__((vector_size(16), aligned(4), may_alias));
   using Halves = uint16_t __attribute__((vector_size(8), aligned(2), may_alias));
+
+  // bf16 is the upper half of a float.
+  [[gnu::always_inline]] static Floats widen(Halves x) {
+    return reinterpret_cast<Floats>(__builtin_shufflevector(Halves{}, x, 0, 4, 1, 5, 2, 6, 3, 7));
+  }
 };
 template <>
 struct VectorTypes<32> {
   using Floats = float __attribute__((vector_size(32), aligned(4), may_alias));
   using Integers = int32_t __attribute__((vector_size(32), aligned(4), may_alias));
   using Halves = uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
+
+  [[gnu::always_inline]] static Floats widen(Halves x) {
+    return reinterpret_cast<Floats>(__builtin_shufflevector(Halves{}, x, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+  }
 };
 
 template <int64_t Bytes>
@@ -39,26 +48,45 @@ struct Vectors {
 
   [[gnu::always_inline]] static Floats load(const float* p) { return at(p); }
   [[gnu::always_inline]] static Floats load(const c10::BFloat16* p) {
-    return reinterpret_cast<Floats>(__builtin_convertvector(*reinterpret_cast<const Halves*>(p), Integers) << 16);
+    return VectorTypes<Bytes>::widen(*reinterpret_cast<const Halves*>(p));
   }
 
-  // 2^x within two units in the last place, for x at most 0; 0 below -126. Scores are kept in powers of two because this is cheaper
-  // than e^x.
-  [[gnu::always_inline]] static Floats exp2_of(Floats x) {
+  // x, of which the compiler forgets how it came about: a product that is only later added to must be rounded first. Whether compilers
+  // fuse the two would otherwise depend on the loops around them.
+  [[gnu::always_inline]] static Floats rounded(Floats x) {
+    asm("" : "+m"(x));
+    return x;
+  }
+
+  // a where it is larger, else b. By masks: g++ 12 makes a dozen instructions of the conditional operator.
+  [[gnu::always_inline]] static Floats larger(Floats a, Floats b) {
+    const Integers chosen = a > b;
+    return reinterpret_cast<Floats>((reinterpret_cast<Integers>(a) & chosen) | (reinterpret_cast<Integers>(b) & ~chosen));
+  }
+
+  // 2^x in place of x, within two units in the last place, for x at most 0; 0 below -126. Scores are kept in powers of two because this
+  // is cheaper than e^x. Several vectors go side by side, so that one is computed while another waits for its last step.
+  template <int64_t N>
+  [[gnu::always_inline]] static void to_exp2(Floats (&x)[N]) {
     const Floats least = Floats{} - 126.0F;
-    const Integers kept = x >= least;
-    const Floats clamped = kept ? x : least;
-    const Floats power = (clamped + 12582912.0F) - 12582912.0F;  // nearest integer
-    const Floats r = clamped - power;
-    Floats y = Floats{} + 1.5403530e-4F;
-    y = y * r + 1.3333558e-3F;
-    y = y * r + 9.6181291e-3F;
-    y = y * r + 5.5504109e-2F;
-    y = y * r + 2.4022651e-1F;
-    y = y * r + 6.9314718e-1F;
-    y = y * r + 1.0F;
-    const Integers exponent = (__builtin_convertvector(power, Integers) + 127) << 23;
-    return reinterpret_cast<Floats>(reinterpret_cast<Integers>(y * reinterpret_cast<Floats>(exponent)) & kept);
+    Integers kept[N];
+    Floats power[N], r[N], y[N];
+    for (int64_t i = 0; i < N; ++i) kept[i] = x[i] >= least;
+    for (int64_t i = 0; i < N; ++i) r[i] = kept[i] ? x[i] : least;
+    for (int64_t i = 0; i < N; ++i) power[i] = (r[i] + 12582912.0F) - 12582912.0F;  // nearest integer
+    for (int64_t i = 0; i < N; ++i) r[i] = r[i] - power[i];
+    for (int64_t i = 0; i < N; ++i) y[i] = Floats{} + 1.5403530e-4F;
+    for (const float term : {1.3333558e-3F, 9.6181291e-3F, 5.5504109e-2F, 2.4022651e-1F, 6.9314718e-1F, 1.0F})
+      for (int64_t i = 0; i < N; ++i) y[i] = y[i] * r[i] + term;
+    for (int64_t i = 0; i < N; ++i) {
+      const Integers exponent = (__builtin_convertvector(power[i], Integers) + 127) << 23;
+      x[i] = reinterpret_cast<Floats>(reinterpret_cast<Integers>(y[i] * reinterpret_cast<Floats>(exponent)) & kept[i]);
+    }
+  }
+  [[gnu::always_inline]] static Floats exp2_of(Floats x) {
+    Floats one[1] = {x};
+    to_exp2(one);
+    return one[0];
   }
 };
 

@@ -53,7 +53,8 @@ TEST_F(EngineOnTheGpu, SamplesOfOnePromptAreThatOfAPlainLoop) {
     request.num_samples = 5;
     Engine engine(*model, {.memory = "8MiB"});
     const auto wanted = testing::plain_greedy(*model, prompts[0], 30);
-    for (const Completion& sample : engine.generate({request})[0]) EXPECT_EQ(sample.tokens, wanted);
+    const auto found = engine.generate({request});
+    for (const Completion& sample : found[0]) EXPECT_EQ(sample.tokens, wanted);
   }
 }
 
