@@ -54,8 +54,9 @@ int run_chat(Generation& generation, const GenerateOptions& options) {
   std::string line;
   while (true) {
     if (is_terminal) std::fputs("> ", stderr);
-    if (!std::getline(std::cin, line) || line == "/quit") break;
+    if (!std::getline(std::cin, line)) break;
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line == "/quit") break;
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
     if (line == "/reset") {
       chat.reset();

@@ -62,6 +62,7 @@ void LineGenerator::add_or_refuse(const JsonLine& line) {
   try {
     add(line.value, line.where);
   } catch (const UsageError& error) {
+    if (!std::string_view(error.what()).starts_with(line.where)) throw;  // not the line's fault: too little memory for any
     log_error(error.what());
     Json refused = line_of({next_index_, line.value, {}, 0});
     refused.set("finish", name_of(Finish::failed));
@@ -124,7 +125,8 @@ Json LineGenerator::line_of(const Row& row) const {
   Json line = row.line;
   if (prompt_of(line, "").is_ids()) {
     line = Json(Json::Object{});
-    for (const auto& [key, value] : row.line.as_object("")) line.append(key == "ids" ? "prompt_ids" : key, value);
+    for (const auto& [key, value] : row.line.as_object(""))
+      if (key != "prompt_ids") line.append(key == "ids" ? "prompt_ids" : key, value);
   }
   if (options_.samples > 1 || options_.unordered) line.set("index", row.index);
   return line;

@@ -1,5 +1,6 @@
 #include "cli/generation.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "kedge/core/error.h"
@@ -45,7 +46,10 @@ GenerateRequest Generation::request(TokenIds prompt, int64_t index, std::string 
   request.key.seed = static_cast<uint64_t>(options_.rows.device.seed);
   request.key.prompt = static_cast<uint64_t>(index);
   request.end_ids = end_ids_;
-  if (responses_) request.ends = responses_->ends();
+  if (responses_) {
+    request.ends = responses_->ends();
+    request.vocab_size = std::min<int64_t>(responses_->vocab_size(), config_.vocab_size);
+  }
   request.where = std::move(where);
   return request;
 }

@@ -5,7 +5,8 @@
 namespace kedge::cli {
 namespace {
 
-// A model may have more ids than its tokenizer, to round the size of its matrices; they say nothing.
+// A model may have more ids than its tokenizer, to round the size of its matrices. They are not drawn, but may stand in a prompt of ids,
+// and say nothing there.
 TokenIds known_ids(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
   TokenIds known;
   std::copy_if(ids.begin(), ids.end(), std::back_inserter(known), [&](TokenId id) { return id < tokenizer.vocab_size(); });
@@ -16,7 +17,6 @@ TokenIds known_ids(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
 
 ResponseText::ResponseText(const Tokenizer& tokenizer, std::span<const std::string> end_strings)
     : tokenizer_(tokenizer), encoder_(encoder_of(tokenizer)) {
-  encoder_.decode = [&tokenizer](std::span<const TokenId> ids) { return tokenizer.decode(known_ids(tokenizer, ids)); };
   if (encoder_.eos || !end_strings.empty()) rules_ = make_end_rules(encoder_, end_strings);
   for (const TokenId id : tokenizer.special().stop)
     if (std::find(rules_.end_ids.begin(), rules_.end_ids.end(), id) == rules_.end_ids.end()) rules_.end_ids.push_back(id);
@@ -43,7 +43,7 @@ ResponseStream::ResponseStream(const ResponseText& responses, std::span<const To
 
 std::string ResponseStream::feed(TokenId id) {
   const auto& stop = tokenizer_.special().stop;  // not all folders mark them as special tokens
-  if (id >= tokenizer_.vocab_size() || std::find(stop.begin(), stop.end(), id) != stop.end()) return {};
+  if (std::find(stop.begin(), stop.end(), id) != stop.end()) return {};
   return behind_prompt(decoder_.feed(id));
 }
 

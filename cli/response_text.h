@@ -18,6 +18,7 @@ class ResponseText {
   ResponseText(const Tokenizer& tokenizer, std::span<const std::string> end_strings);
 
   [[nodiscard]] const std::vector<TokenId>& end_ids() const { return rules_.end_ids; }  // EOS first
+  [[nodiscard]] TokenId vocab_size() const { return tokenizer_.vocab_size(); }
   // Is the response at an end that is no single id? Empty where there are none to look for.
   [[nodiscard]] std::function<bool(std::span<const TokenId> response)> ends() const;
   // Without special tokens; strings that the user named as ends stay.

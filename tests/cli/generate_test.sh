@@ -60,6 +60,10 @@ expect 0 '^\{"text": "c", "response": "' sed -n 2p mixed.jsonl
 expect 0 '^\{"prompt_ids": \[0, 1\], "response": "[^"]*", "ids": \[' sed -n 3p mixed.jsonl
 expect 0 '^\{"messages": \[\{"role": "user", "content": "ab"\}\], "response": "' sed -n 4p mixed.jsonl
 expect 0 '^\{"prompt": \[\{"role": "user", "content": "b"\}\], "response": "[^o]*", "ids"' sed -n 5p mixed.jsonl
+again=$(sed -n 3p mixed.jsonl)
+generate "$again" --model lm >again.jsonl
+same <(lists prompt_ids <again.jsonl) <(lists ids <<<"$again")
+[ "$(grep -o '"[a-z_]*": ' again.jsonl | sort | uniq -d)" = "" ] || fail "a key stands twice: $(cat again.jsonl)"
 printf '%s' "$mixed" >mixed_in.jsonl
 same mixed.jsonl <("$kedge" generate --model lm --input mixed_in.jsonl --max-new-tokens 6 --threads 1 2>/dev/null)
 same <(generate '{"messages": [{"role": "user", "content": "ab"}]}' --model lm | lists ids) <(generate '{"text": "ab<eos>c "}' --model lm | lists ids)
@@ -78,6 +82,9 @@ same <(sed 's/"index": [0-9]*, //' unordered.jsonl | sort) <(sort ordered.jsonl)
 what() { sed 's/"logprobs": [^]]*]//'; }
 for running in 1 64; do same <(generate "$many" --model lm --max-new-tokens 40 --max-running $running | what) <(what <ordered.jsonl); done
 same <(generate "$many" --model lm --max-new-tokens 40 --max-batch-tokens 3 | what) <(what <ordered.jsonl)
+# Six blocks of 64 tokens, 32 KiB each, for 40 sequences that want two: they run a few at a time, and some wait in the middle.
+long_ones() { generate "$many" --model lm --min-new-tokens 100 --max-new-tokens 100 "$@" | what; }
+same <(long_ones --memory 200KiB) <(long_ones)
 same <(generate "$(head -n 5 <<<"$many")" --model lm --max-new-tokens 40 | what) <(head -n 5 ordered.jsonl | what)
 cmp -s <(generate "$many" --model lm --max-new-tokens 40 --seed 5) ordered.jsonl && fail "another seed draws the same"
 cmp -s <(sed -n 1p ordered.jsonl | lists ids) <(sed -n 4p ordered.jsonl | lists ids) && fail "two lines with one prompt draw the same"
@@ -114,8 +121,10 @@ generate '{"prompt": "ab"}' --model short --max-new-tokens 50 --min-new-tokens 5
 expect 0 '^\{"prompt_ids": \[3\], "ids": \[[0-9, ]+\], "logprobs": \[[^]]+\], "finish": "length"\}$' generate '{"ids": [3]}' --model ids_only --max-new-tokens 4
 expect 2 'ids_only: no tokenizer: wants tokenizer.json' piped '{"prompt": "ab"}' --model ids_only
 expect 2 '--end-strings: ids_only has no tokenizer' piped '{"ids": [3]}' --model ids_only --end-strings a
-# Ids that the tokenizer does not know have no text.
-expect 0 '"response": "' generate '{"prompt": "ab"}' --model padded --max-new-tokens 40 --end-strings ca
+# A model with more ids than its tokenizer draws none that have no text; in a prompt they may stand.
+generate '{"ids": [0, 63]}' --model padded --max-new-tokens 200 --min-new-tokens 200 >padded.jsonl
+[ "$(lists ids <padded.jsonl | wc -w)" = 200 ] || fail "wanted 200 ids: $(cat padded.jsonl)"
+lists ids <padded.jsonl | grep -qE '\b([789]|[1-9][0-9])\b' && fail "an id without text: $(lists ids <padded.jsonl)"
 
 # Lines that cannot be served: the others go on, and the exit code tells.
 bad=$'{"prompt": "ab", "n": 1}\n{"prompt": "", "n": 2}\n{"ids": [7], "n": 3}\n{"ids": [], "n": 4}\n{"messages": [], "n": 5}\n{"prompt": 3, "n": 6}\n{"text": "c", "n": 7}'
@@ -139,6 +148,9 @@ expect 2 'standard input:2: wants an object with "prompt", "messages", "text" or
 expect 2 'standard input:1: wants an object with' piped '[1]' --model lm
 expect 2 'standard input:1:3: not valid JSON' piped '{"' --model lm
 expect 2 'plain.*: no chat template' piped '{"messages": [{"role": "user", "content": "ab"}]}' --model plain
+expect 2 'memory: "lots" is no amount of memory' "$kedge" generate --model lm --text ab --memory lots
+expect 2 'memory: 1.0 KiB of .* free are less than two blocks' piped "$two" --model lm --memory 1KiB
+[ -z "$(generate "$two" --model lm --memory 1KiB)" ] || fail "lines are refused for a flag's sake"
 expect 2 'none.jsonl: cannot be read: No such file' "$kedge" generate --model lm --input none.jsonl
 expect 2 'a score model \(1 labels\) where a language model is wanted' "$kedge" generate --model judge --text ab
 expect 2 'missing --model' "$kedge" generate --text ab
@@ -159,7 +171,7 @@ first=$(answer "$(said user ab)")
 second=$(answer "$(said user ab), $(said assistant "$first"), $(said user 'c b')")
 same <(chat $'ab\n\nc b\n') <(printf '%b\n%b\n' "$first" "$second")
 same <(chat $'ab\r\n/reset\nab') <(printf '%b\n%b\n' "$first" "$first")
-same <(chat $'ab\n/quit\nab\n') <(printf '%b\n' "$first")
+same <(chat $'ab\n/quit\r\nab\n') <(printf '%b\n' "$first")
 same <(chat $'c b\n' --system a) <(printf '%b\n' "$(answer "$(said system a), $(said user 'c b')")")
 same <(chat '') <(printf '')
 expect 2 'plain.*: no chat template' piped $'ab\n' --model plain --chat
@@ -172,6 +184,7 @@ expect 2 '--system: wants --chat' "$kedge" generate --model lm --text ab --syste
 # Input without an end is served as it comes, and a signal leaves whole lines behind.
 same <(yes '{"prompt": "ab"}' | "$kedge" generate --model lm --max-new-tokens 3 --max-running 8 2>/dev/null | head -n 100 | wc -l) <(echo 100)
 for signal in INT:130 TERM:143; do
+  rm -f stopped.jsonl  # its lines say that the program runs
   yes '{"prompt": "ab"}' 2>/dev/null | "$kedge" generate --model lm --max-new-tokens 3 --max-running 8 >stopped.jsonl 2>stopped.log &
   running=$!
   for _ in $(seq 200); do
