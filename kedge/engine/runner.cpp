@@ -21,11 +21,11 @@ int64_t power_of_two(int64_t at_least) {
   return power;
 }
 
-// A query's keys are divided where there are too few sequences to keep a GPU busy, or one is much longer than it should take.
+// A query's keys are divided where there are too few sequences to keep a GPU busy, or where one is so long that others would wait for it.
 int64_t splits_of(int64_t rows, int64_t num_kv_heads, int64_t longest) {
-  constexpr int64_t kGroups = 528, kKeys = 512;  // groups of threads that run at once; keys worth a group of its own
-  const int64_t useful = std::max<int64_t>(1, longest / kKeys), wanted = (kGroups + rows * num_kv_heads - 1) / (rows * num_kv_heads);
-  return std::min<int64_t>(32, power_of_two(std::min(useful, std::max(wanted, longest / 2048))));
+  constexpr int64_t kTasks = 528, kLeast = 256, kMost = 1024;  // tasks that keep it busy; keys that are worth one; keys of one at most
+  const int64_t tasks = rows * num_kv_heads, wanted = (kTasks + tasks - 1) / tasks, useful = std::max<int64_t>(1, longest / kLeast);
+  return std::min<int64_t>(32, power_of_two(std::max(std::min(wanted, useful), longest / kMost)));
 }
 
 Tensor from_vector(const std::vector<int32_t>& numbers) {
