@@ -14,7 +14,7 @@ namespace {
 // Logits of bf16 states in fp32 where the device can give them so: the products are summed in fp32 anyway.
 Tensor logits_of(const Tensor& x, const Tensor& weight) {
   if (x.is_cuda() && x.scalar_type() == at::kBFloat16) return at::mm(x, weight.t(), at::kFloat);
-  return at::mm(x, weight.t());
+  return linear(x, weight, Tensor());
 }
 
 int64_t chunk_of(const LogprobOptions& options, const Tensor& hidden, int64_t vocab_size) {
