@@ -5,12 +5,15 @@
 #include <limits>
 
 #include "kedge/core/vector_sums.h"
+#include "kedge/core/vectors.h"
 
 // On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
 #if defined(__x86_64__)
 #define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#define KEDGE_VECTOR_BYTES 32
 #else
 #define KEDGE_VECTOR_CLONES
+#define KEDGE_VECTOR_BYTES 16
 #endif
 
 namespace kedge {
@@ -34,16 +37,24 @@ KEDGE_VECTOR_CLONES bool are_logits(const float* logits, int64_t n) {
 
 constexpr int64_t kBlock = 8 * kLanes;
 
+// The lanes of cpu::sum_of, as vectors.
+using Vector = cpu::VectorTypes<KEDGE_VECTOR_BYTES>::Floats;
+constexpr int64_t kWidth = KEDGE_VECTOR_BYTES / 4, kVectors = kLanes / kWidth;
+
 // sums[b] = the sum of exp((logits[i] - most) * factor) over all i up to the end of block b. The last one has the bits of cpu::sum_of.
 KEDGE_VECTOR_CLONES void running_sums(const float* logits, int64_t n, float most, float factor, float* sums) {
-  float lanes[kLanes] = {};
+  Vector lanes[kVectors] = {};
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t end = std::min(n, begin + kBlock), whole = begin + (end - begin) / kLanes * kLanes;
-    for (int64_t i = begin; i < whole; i += kLanes)
-      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += exp_of((logits[i + lane] - most) * factor);
-    for (int64_t lane = 0; lane < end - whole; ++lane) lanes[lane] += exp_of((logits[whole + lane] - most) * factor);
+    for (int64_t i = begin; i < whole; i += kLanes) {
+      Vector powers[kVectors];
+      for (int64_t v = 0; v < kVectors; ++v) powers[v] = (*reinterpret_cast<const Vector*>(logits + i + v * kWidth) - most) * factor;
+      cpu::to_exp<KEDGE_VECTOR_BYTES>(powers);
+      for (int64_t v = 0; v < kVectors; ++v) lanes[v] += powers[v];
+    }
     float so_far[kLanes];
-    std::copy_n(lanes, kLanes, so_far);
+    for (int64_t v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(so_far + v * kWidth) = lanes[v];
+    for (int64_t lane = 0; lane < end - whole; ++lane) so_far[lane] += exp_of((logits[whole + lane] - most) * factor);
     *sums++ = cpu::total_of(so_far);
   }
 }
