@@ -29,71 +29,66 @@ __device__ inline float warp_max(float x) {
 
 constexpr int kTurnWarps = 8, kMostDim = 256;
 
-// Values of 32 tokens of a kv head. They are stored channel by channel, so lanes take tokens: those of a prompt stand side by side.
+// A token's place in the memory of keys and of values, for one kv head.
 template <typename T>
-__device__ void store_values(const TurnLaunch& l, int64_t first, int kv_head, T (*tile)[kMostDim + 2]) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp, dim = l.count.dim;
-  const int count = static_cast<int>(min(static_cast<int64_t>(kWarp), l.tokens - first));
-  const int total = l.count.heads + 2 * l.count.kv_heads, head = l.count.heads + l.count.kv_heads + kv_head;
-  for (int i = warp; i < count; i += kTurnWarps)
-    for (int d = lane; d < dim; d += kWarp) tile[i][d] = static_cast<const T*>(l.qkv)[((first + i) * total + head) * dim + d];
-  __syncthreads();
-  if (lane >= count) return;
-  const int64_t slot = l.slots[first + lane];
-  T* to = static_cast<T*>(l.values) + (slot / kBlock * l.count.kv_heads + kv_head) * dim * kBlock + slot % kBlock;
-  for (int d = warp; d < dim; d += kTurnWarps) to[d * kBlock] = tile[lane][d];
-}
+struct Slot {
+  T *key, *value;
 
-// One query or key head of a token.
-template <typename T>
-__device__ void turn_head(const TurnLaunch& l, int64_t token, int head, float* row) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp, dim = l.count.dim, kv_head = head - l.count.heads;
-  T* x = static_cast<T*>(l.qkv) + (token * (l.count.heads + 2 * l.count.kv_heads) + head) * dim;
-  const int64_t slot = l.slots[token], angles = static_cast<int64_t>(l.positions[token]) * l.half;
-  for (int d = lane; d < dim; d += kWarp) row[d] = widen(x[d]);
-  const T* weight = static_cast<const T*>(kv_head < 0 ? l.q_norm : l.k_norm);
-  if (weight != nullptr) {
-    float square = 0;
-    for (int d = lane; d < dim; d += kWarp) square += row[d] * row[d];
-    const float inverse = rsqrtf(warp_sum(square) / static_cast<float>(dim) + l.eps);
-    for (int d = lane; d < dim; d += kWarp) {
-      T rounded;  // as the norm of the training pass leaves it
-      store(rounded, row[d] * inverse * widen(weight[d]));
-      row[d] = widen(rounded);
-    }
+  __device__ Slot(const TurnLaunch& l, int64_t token, int kv_head) {
+    const int64_t block = (l.slots[token] / kBlock * l.count.kv_heads + kv_head) * l.count.dim * kBlock, offset = l.slots[token] % kBlock;
+    key = static_cast<T*>(l.keys) + block + offset * l.count.dim;
+    value = static_cast<T*>(l.values) + block + offset;
   }
-  __syncwarp();
-  T* key = kv_head < 0 ? nullptr : static_cast<T*>(l.keys) + ((slot / kBlock * l.count.kv_heads + kv_head) * kBlock + slot % kBlock) * dim;
-  const int turned = l.cos == nullptr ? 0 : 2 * l.half;
+};
+
+// The head's norm where there are weights, rounded as the training pass leaves it; `row` holds a warp's numbers, each lane's own.
+template <typename T>
+__device__ inline void norm_head(const T* weight, float eps, int dim, float* row, int lane) {
+  if (weight == nullptr) return;
+  float square = 0;
+  for (int d = lane; d < dim; d += kWarp) square += row[d] * row[d];
+  const float inverse = rsqrtf(warp_sum(square) / static_cast<float>(dim) + eps);
   for (int d = lane; d < dim; d += kWarp) {
-    float value = row[d];
-    if (d < turned) {
-      const int i = d < l.half ? d : d - l.half;
-      const float cos = l.cos[angles + i], sin = l.sin[angles + i];
-      value = d < l.half ? value * cos - row[d + l.half] * sin : value * cos + row[i] * sin;
-    }
-    store(x[d], value);
-    if (key != nullptr) store(key[d], value);
+    T rounded;
+    store(rounded, row[d] * inverse * widen(weight[d]));
+    row[d] = widen(rounded);
   }
 }
 
-// A group of threads takes a token and kTurnWarps of its query and key heads, a warp each; further groups take 32 tokens' values.
+// A group of threads takes a token, each warp every eighth of its heads.
 template <typename T>
 __global__ void turn_and_store_kernel(const TurnLaunch l) {
-  union Shared {
-    float rows[kTurnWarps][kMostDim];
-    T tile[kWarp][kMostDim + 2];
-  };
-  __shared__ Shared shared;
-  const int turning = l.count.heads + l.count.kv_heads, turning_groups = (turning + kTurnWarps - 1) / kTurnWarps;
+  __shared__ float shared[kTurnWarps][kMostDim];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp, dim = l.count.dim;
   const int64_t token = blockIdx.x;
-  if (static_cast<int>(blockIdx.y) >= turning_groups) {
-    const int64_t task = (static_cast<int>(blockIdx.y) - turning_groups) * l.tokens + token, first = task / l.count.kv_heads * kWarp;
-    if (first < l.tokens) store_values<T>(l, first, static_cast<int>(task % l.count.kv_heads), shared.tile);
-    return;
+  const int turning = l.count.heads + l.count.kv_heads, total = turning + l.count.kv_heads, turned = l.cos == nullptr ? 0 : 2 * l.half;
+  const int64_t angles = static_cast<int64_t>(l.positions[token]) * l.half;
+  T* tokens_row = static_cast<T*>(l.qkv) + token * total * dim;
+  float* row = shared[warp];
+  for (int head = warp; head < total; head += kTurnWarps) {
+    T* x = tokens_row + head * dim;
+    const int kv_head = head - l.count.heads;
+    if (head >= turning) {
+      T* to = Slot<T>(l, token, head - turning).value;
+      for (int d = lane; d < dim; d += kWarp) to[d * kBlock] = x[d];
+      continue;
+    }
+    __syncwarp();
+    for (int d = lane; d < dim; d += kWarp) row[d] = widen(x[d]);
+    norm_head(static_cast<const T*>(kv_head < 0 ? l.q_norm : l.k_norm), l.eps, dim, row, lane);
+    __syncwarp();
+    T* key = kv_head < 0 ? nullptr : Slot<T>(l, token, kv_head).key;
+    for (int d = lane; d < dim; d += kWarp) {
+      float value = row[d];
+      if (d < turned) {
+        const int i = d < l.half ? d : d - l.half;
+        const float cos = l.cos[angles + i], sin = l.sin[angles + i];
+        value = d < l.half ? value * cos - row[d + l.half] * sin : value * cos + row[i] * sin;
+      }
+      store(x[d], value);
+      if (key != nullptr) store(key[d], value);
+    }
   }
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, head = static_cast<int>(blockIdx.y) * kTurnWarps + warp;
-  if (head < turning) turn_head<T>(l, token, head, shared.rows[warp]);
 }
 
 __device__ inline void multiply(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
@@ -124,8 +119,8 @@ __device__ inline Quad load_quad(const Bf16* from) {
   return {loaded.x, loaded.y, loaded.z, loaded.w};
 }
 
-// Up to 8 query heads of a kv head of one token over a part of its keys: the work of one warp where there is enough for all, else of four.
-// A warp takes chunks of 32 keys with tensor cores, straight from the memory: a thread loads 16 bytes, and since a sum may run over
+// Up to 8 query heads of a kv head of one token over a part of its keys. Every warp takes each fourth chunk of 32 keys with tensor cores,
+// straight from the memory: a thread loads 16 bytes, and since a sum may run over
 // channels (or keys) in any order, it calls them the ones that the instruction wants from it. Thread (g, t) = (lane / 4, lane % 4) loads
 // channels 32 c + 8 t + {0..7} of keys 8 (g / 2) + g % 2 + {0, 2, 4, 6}, for scores S^T = K Q^T of heads 2 t and 2 t + 1; and keys 8 t +
 // {0..7} of channels g + {0, 8, 16, ...}, for O^T = V^T P^T of the same heads. Of P^T it then needs, for head g, just the keys it loaded:
@@ -276,16 +271,15 @@ struct SharedParts {
     }
   }
 
-  // What `Warps` warps from `begin` on found together, of `num_heads` heads from the token's `first` on.
-  template <int Warps>
-  __device__ void write(const PagedLaunch& l, int64_t token, int first, int num_heads, int split, int begin) const {
-    for (int i = static_cast<int>(threadIdx.x) - begin * kWarp; i < num_heads * Dim; i += Warps * kWarp) {
+  // What the warps found together, of `num_heads` heads from the token's `first` on.
+  __device__ void write(const PagedLaunch& l, int64_t token, int first, int num_heads, int split) const {
+    for (int i = static_cast<int>(threadIdx.x); i < num_heads * Dim; i += kPagedWarps * kWarp) {
       const int row = i / Dim, d = i % Dim;
       float all_most = kNothingYet, all_sum = 0, value = 0;
 #pragma unroll
-      for (int w = begin; w < begin + Warps; ++w) all_most = fmaxf(all_most, most[w][row]);
+      for (int w = 0; w < kPagedWarps; ++w) all_most = fmaxf(all_most, most[w][row]);
 #pragma unroll
-      for (int w = begin; w < begin + Warps; ++w) {
+      for (int w = 0; w < kPagedWarps; ++w) {
         const float kept = exp2f(most[w][row] - all_most);
         all_sum += sum[w][row] * kept;
         value += out[w][row][d] * kept;
@@ -308,19 +302,13 @@ constexpr int kGroups = Dim == 64   ? 4
                         : Dim == 96 ? 3
                                     : 2;
 
-// How many tasks of up to kHeads query heads a token has.
-__host__ __device__ inline int tasks_of(const HeadCounts& count) {
-  return count.kv_heads * ((count.heads / count.kv_heads + kHeads - 1) / kHeads);
-}
-
-template <int Dim, int Warps>
+template <int Dim>
 __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attention_kernel(const PagedLaunch l) {
   __shared__ SharedParts<Dim> shared;
   const Lane lane = this_lane();
   const int64_t token = blockIdx.x;
   const int split = static_cast<int>(blockIdx.z), group = l.count.heads / l.count.kv_heads, parts = (group + kHeads - 1) / kHeads;
-  const int task = static_cast<int>(blockIdx.y) * (kPagedWarps / Warps) + lane.warp / Warps, kv_head = task / parts, part = task % parts;
-  if (Warps == 1 && task >= l.count.kv_heads * parts) return;
+  const int kv_head = static_cast<int>(blockIdx.y) / parts, part = static_cast<int>(blockIdx.y) % parts;
   const int first_head = kv_head * group + part * kHeads, num_heads = min(kHeads, group - part * kHeads);
   // The first blocks of the table are asked for together with the length, so that no time is lost between the two.
   const int32_t* table = l.tables + token * l.width;
@@ -335,7 +323,7 @@ __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attent
 
   Mixed<Dim> mixed;
 #pragma unroll 1
-  for (int chunk = begin + lane.warp % Warps; chunk < end; chunk += Warps) {
+  for (int chunk = begin + lane.warp; chunk < end; chunk += kPagedWarps) {
     const int32_t block = chunk / 2 < kWarp ? __shfl_sync(kAll, first_blocks, chunk / 2) : table[chunk / 2];
     const int64_t base = (static_cast<int64_t>(block) * l.count.kv_heads + kv_head) * kBlock * Dim;
     // Everything is asked for before anything is waited for.
@@ -349,12 +337,8 @@ __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attent
     mixed.mix(score, values, chunk, sight, lane.t);
   }
   shared.put(mixed, lane);
-  if constexpr (Warps == 1) {
-    __syncwarp();
-  } else {
-    __syncthreads();
-  }
-  shared.template write<Warps>(l, token, first_head, num_heads, split, lane.warp / Warps * Warps);
+  __syncthreads();
+  shared.write(l, token, first_head, num_heads, split);
 }
 
 // The parts of one head of one token together.
@@ -429,22 +413,17 @@ unsigned groups_of(int64_t tasks, int each) { return static_cast<unsigned>((task
 
 template <int Dim>
 void launch_sized(const PagedLaunch& l, cudaStream_t stream) {
-  constexpr int64_t kEnough = 1024;  // warps that keep a large GPU busy
-  const int tasks = tasks_of(l.count);
-  const bool alone = l.tokens * tasks * l.num_splits >= kEnough;
-  const dim3 grid(static_cast<unsigned>(l.tokens), alone ? groups_of(tasks, kPagedWarps) : static_cast<unsigned>(tasks),
-                  static_cast<unsigned>(l.num_splits));
-  alone ? paged_attention_kernel<Dim, 1><<<grid, kPagedWarps * kWarp, 0, stream>>>(l)
-        : paged_attention_kernel<Dim, kPagedWarps><<<grid, kPagedWarps * kWarp, 0, stream>>>(l);
+  const int parts = (l.count.heads / l.count.kv_heads + kHeads - 1) / kHeads;
+  const dim3 grid(static_cast<unsigned>(l.tokens), static_cast<unsigned>(l.count.kv_heads * parts), static_cast<unsigned>(l.num_splits));
+  paged_attention_kernel<Dim><<<grid, kPagedWarps * kWarp, 0, stream>>>(l);
 }
 
 }  // namespace
 
 void launch_turn_and_store(const TurnLaunch& l, cudaStream_t stream) {
-  const unsigned value_groups = groups_of(groups_of(l.tokens, kWarp) * static_cast<int64_t>(l.count.kv_heads), static_cast<int>(l.tokens));
-  const dim3 groups(static_cast<unsigned>(l.tokens), groups_of(l.count.heads + l.count.kv_heads, kTurnWarps) + value_groups);
-  l.bf16 ? turn_and_store_kernel<Bf16><<<groups, kTurnWarps * kWarp, 0, stream>>>(l)
-         : turn_and_store_kernel<float><<<groups, kTurnWarps * kWarp, 0, stream>>>(l);
+  const auto tokens = static_cast<unsigned>(l.tokens);
+  l.bf16 ? turn_and_store_kernel<Bf16><<<tokens, kTurnWarps * kWarp, 0, stream>>>(l)
+         : turn_and_store_kernel<float><<<tokens, kTurnWarps * kWarp, 0, stream>>>(l);
 }
 
 bool is_fast_paged_attention(bool bf16, const HeadCounts& count) {

@@ -3,100 +3,192 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
+
+#include "kedge/core/vector_sums.h"
+#include "kedge/core/vectors.h"
+
+// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
+#if defined(__x86_64__)
+#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#define KEDGE_VECTOR_BYTES 32
+#else
+#define KEDGE_VECTOR_CLONES
+#define KEDGE_VECTOR_BYTES 16
+#endif
 
 namespace kedge {
 namespace {
 
-constexpr float kNever = -std::numeric_limits<float>::infinity();
+using cpu::exp_of;
+using cpu::kLanes;
 
-// Log of the sum of exponentials, in double so that neither the order of a vocabulary nor its size shows.
-double log_sum_of(std::span<const float> logits, float most) {
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-  return most + std::log(sum);
+constexpr float kNever = -std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
+
+KEDGE_VECTOR_CLONES float largest(const float* logits, int64_t n) {
+  return cpu::max_of(n, [&](int64_t i) { return logits[i]; });
 }
 
-int32_t likeliest(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());  // the first of equals
+// Whether all are numbers or minus infinity.
+KEDGE_VECTOR_CLONES bool are_logits(const float* logits, int64_t n) {
+  uint32_t bad = 0;
+  for (int64_t i = 0; i < n; ++i) bad |= static_cast<uint32_t>(!(logits[i] <= kMost));
+  return bad == 0;
 }
 
-void penalise(std::span<float> logits, std::span<const int32_t> used, double penalty) {
+constexpr int64_t kBlock = 8 * kLanes;
+
+// The lanes of cpu::sum_of, as vectors.
+using Vector = cpu::VectorTypes<KEDGE_VECTOR_BYTES>::Floats;
+constexpr int64_t kWidth = KEDGE_VECTOR_BYTES / 4, kVectors = kLanes / kWidth;
+
+// sums[b] = the sum of exp((logits[i] - most) * factor) over all i up to the end of block b. The last one has the bits of cpu::sum_of.
+KEDGE_VECTOR_CLONES void running_sums(const float* logits, int64_t n, float most, float factor, float* sums) {
+  Vector lanes[kVectors] = {};
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(n, begin + kBlock), whole = begin + (end - begin) / kLanes * kLanes;
+    for (int64_t i = begin; i < whole; i += kLanes) {
+      Vector powers[kVectors];
+      for (int64_t v = 0; v < kVectors; ++v) powers[v] = (*reinterpret_cast<const Vector*>(logits + i + v * kWidth) - most) * factor;
+      cpu::to_exp<KEDGE_VECTOR_BYTES>(powers);
+      for (int64_t v = 0; v < kVectors; ++v) lanes[v] += powers[v];
+    }
+    float so_far[kLanes];
+    for (int64_t v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(so_far + v * kWidth) = lanes[v];
+    for (int64_t lane = 0; lane < end - whole; ++lane) so_far[lane] += exp_of((logits[whole + lane] - most) * factor);
+    *sums++ = cpu::total_of(so_far);
+  }
+}
+
+// exp(factor * logits) of a row, summed up; `sums` belongs to the scratch.
+struct Weights {
+  std::span<const float> logits;
+  std::span<const float> sums;
+  float most = 0, factor = 1;
+
+  [[nodiscard]] float weight(size_t id) const { return exp_of((logits[id] - most) * factor); }
+  [[nodiscard]] float total() const { return sums.back(); }
+};
+
+Weights weights_of(std::span<const float> logits, float most, float factor, SamplingScratch& scratch) {
+  const auto n = std::ssize(logits);
+  scratch.sums.resize(static_cast<size_t>((n + kBlock - 1) / kBlock));
+  running_sums(logits.data(), n, most, factor, scratch.sums.data());
+  return {logits, scratch.sums, most, factor};
+}
+
+// The token in whose share of [0, 1), in the order of ids, `uniform` falls: first its block, then the token itself.
+int32_t pick(const Weights& weights, double uniform) {
+  const double wanted = uniform * static_cast<double>(weights.total());
+  // Sums never fall, and a block that adds nothing has no token to draw. Rounding may leave a sliver behind the last one.
+  auto block = std::upper_bound(weights.sums.begin(), weights.sums.end(), wanted);
+  if (block == weights.sums.end()) block = std::lower_bound(weights.sums.begin(), weights.sums.end(), weights.total());
+  const auto begin = static_cast<size_t>((block - weights.sums.begin()) * kBlock);
+  const size_t end = std::min(weights.logits.size(), begin + kBlock);
+  double sum = block == weights.sums.begin() ? 0.0 : static_cast<double>(*(block - 1));
+  size_t last = begin;
+  for (size_t id = begin; id < end; ++id) {
+    const float weight = weights.weight(id);
+    if (weight == 0) continue;
+    sum += static_cast<double>(weight);
+    last = id;
+    if (sum > wanted) break;
+  }
+  return static_cast<int32_t>(last);
+}
+
+// Every id once, however often it was used.
+void penalise(std::span<float> logits, std::span<const int32_t> used, double penalty, std::vector<bool>& is_used) {
   if (penalty == 1) return;
-  for (const int32_t id : std::set<int32_t>(used.begin(), used.end()))
-    if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[static_cast<size_t>(id)] /= static_cast<float>(penalty);
+  is_used.resize(std::max(is_used.size(), logits.size()));
+  const auto is_known = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < logits.size(); };
+  for (const int32_t id : used)
+    if (is_known(id) && !is_used[static_cast<size_t>(id)]) {
+      is_used[static_cast<size_t>(id)] = true;
+      logits[static_cast<size_t>(id)] /= static_cast<float>(penalty);
+    }
+  for (const int32_t id : used)
+    if (is_known(id)) is_used[static_cast<size_t>(id)] = false;
 }
 
-void keep_top_k(std::span<float> logits, int64_t k) {
+void keep_top_k(std::span<float> logits, int64_t k, std::vector<float>& order) {
   if (k <= 0 || static_cast<size_t>(k) >= logits.size()) return;
-  std::vector<float> order(logits.begin(), logits.end());
+  order.assign(logits.begin(), logits.end());
   std::nth_element(order.begin(), order.begin() + k - 1, order.end(), std::greater<>());
   const float least = order[static_cast<size_t>(k - 1)];
-  for (float& logit : logits)
-    if (logit < least) logit = kNever;
+  for (float& logit : logits) logit = logit < least ? kNever : logit;
 }
 
 // Everything behind the first token with which the probabilities, from the largest on, exceed p.
-void keep_top_p(std::span<float> logits, double p) {
+void keep_top_p(std::span<float> logits, double p, float most, SamplingScratch& scratch) {
   if (p <= 0 || p >= 1) return;
-  std::vector<int32_t> order;
+  const Weights weights = weights_of(logits, most, 1, scratch);
+  const auto total = static_cast<double>(weights.total());
+  // All tokens below this share together have less than 1 - p, so the others exceed p without them; half of it, because sums are rounded.
+  const float least = most + static_cast<float>(std::log(total * (1 - p) / static_cast<double>(logits.size()) / 2));
+  scratch.likely.clear();
   for (size_t i = 0; i < logits.size(); ++i)
-    if (logits[i] != kNever) order.push_back(static_cast<int32_t>(i));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)]; });
-  const double log_sum = log_sum_of(logits, logits[static_cast<size_t>(order.front())]);
+    if (logits[i] >= least) scratch.likely.push_back(static_cast<int32_t>(i));
+  const auto logit_of = [&](int32_t id) { return scratch.logits[static_cast<size_t>(id)]; };
+  std::sort(scratch.likely.begin(), scratch.likely.end(),
+            [&](int32_t a, int32_t b) { return logit_of(a) != logit_of(b) ? logit_of(a) > logit_of(b) : a < b; });
   double sum = 0;
-  bool enough = false;
-  for (const int32_t id : order) {
-    float& logit = logits[static_cast<size_t>(id)];
-    sum += std::exp(static_cast<double>(logit) - log_sum);
-    if (enough) logit = kNever;
-    enough = enough || sum > p;
-  }
+  size_t num_kept = 0;
+  while (num_kept < scratch.likely.size() && sum <= p * total)
+    sum += static_cast<double>(weights.weight(static_cast<size_t>(scratch.likely[num_kept++])));
+  scratch.order.clear();
+  for (size_t i = 0; i < num_kept; ++i) scratch.order.push_back(logit_of(scratch.likely[i]));
+  std::fill(logits.begin(), logits.end(), kNever);
+  for (size_t i = 0; i < num_kept; ++i) logits[static_cast<size_t>(scratch.likely[i])] = scratch.order[i];
 }
 
-// The token in whose share of [0, 1), in the order of ids, `uniform` falls.
-int32_t pick(std::span<const float> logits, double uniform) {
-  const float most = logits[static_cast<size_t>(likeliest(logits))];
-  double total = 0;
-  for (const float logit : logits) total += std::exp(static_cast<double>(logit) - most);
-  const double wanted = uniform * total;
-  double sum = 0;
-  int32_t last = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] == kNever) continue;
-    sum += std::exp(static_cast<double>(logits[i]) - most);
-    last = static_cast<int32_t>(i);
-    if (sum > wanted) return last;
-  }
-  return last;  // rounding left a sliver at the end
+// A copy of the logits without the tokens that may not be drawn.
+std::span<float> allowed_logits(std::span<const float> logits, const SamplingRow& row, SamplingScratch& scratch) {
+  scratch.logits.assign(logits.begin(), logits.end());
+  for (const int32_t id : row.not_yet)
+    if (id >= 0 && static_cast<size_t>(id) < logits.size()) scratch.logits[static_cast<size_t>(id)] = kNever;
+  return scratch.logits;
+}
+
+// `logits` is scratch.logits.
+int32_t draw_changed(std::span<float> logits, const SamplingConfig& config, const SamplingRow& row, SamplingScratch& scratch) {
+  for (float& logit : logits) logit /= static_cast<float>(config.temperature);
+  penalise(logits, row.used, config.repetition_penalty, scratch.is_used);
+  keep_top_k(logits, config.top_k, scratch.order);
+  const float most = largest(logits.data(), std::ssize(logits));
+  keep_top_p(logits, config.top_p, most, scratch);
+  return pick(weights_of(logits, most, 1, scratch), row.uniform);
+}
+
+bool changes_more_than_temperature(const SamplingConfig& config) {
+  return config.repetition_penalty != 1 || config.top_k > 0 || (config.top_p > 0 && config.top_p < 1);
 }
 
 }  // namespace
 
 std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingConfig& config, const SamplingRow& row,
-                                std::vector<float>& scratch) {
-  if (std::any_of(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit) || logit == -kNever; })) return std::nullopt;
-  scratch.assign(logits.begin(), logits.end());
-  const std::span<float> changed(scratch);
-  for (const int32_t id : row.not_yet)
-    if (id >= 0 && static_cast<size_t>(id) < changed.size()) changed[static_cast<size_t>(id)] = kNever;
-  if (row.vocab_size > 0)
-    for (size_t i = static_cast<size_t>(row.vocab_size); i < changed.size(); ++i) changed[i] = kNever;
-  if (std::all_of(changed.begin(), changed.end(), [](float logit) { return logit == kNever; })) return std::nullopt;
+                                SamplingScratch& scratch) {
+  if (!are_logits(logits.data(), std::ssize(logits))) return std::nullopt;
+  const float raw_most = largest(logits.data(), std::ssize(logits));
+  const size_t vocab_size = row.vocab_size > 0 ? std::min(logits.size(), static_cast<size_t>(row.vocab_size)) : logits.size();
+  const bool is_masked = !row.not_yet.empty(), is_changed = !config.use_greedy && changes_more_than_temperature(config);
+  std::span<const float> allowed = logits.first(vocab_size);
+  if (is_masked || is_changed) allowed = allowed_logits(allowed, row, scratch);
+  const float most = is_masked || vocab_size < logits.size() ? largest(allowed.data(), std::ssize(allowed)) : raw_most;
+  if (most == kNever) return std::nullopt;
 
+  const float factor = static_cast<float>(std::min(1 / config.temperature, static_cast<double>(kMost)));
   int32_t token = 0;
+  bool has_raw_sum = false;
   if (config.use_greedy) {
-    token = likeliest(changed);
+    token = static_cast<int32_t>(std::find(allowed.begin(), allowed.end(), most) - allowed.begin());  // the first of equals
+  } else if (is_changed) {
+    token = draw_changed(scratch.logits, config, row, scratch);
   } else {
-    for (float& logit : changed) logit /= static_cast<float>(config.temperature);
-    penalise(changed, row.used, config.repetition_penalty);
-    keep_top_k(changed, config.top_k);
-    keep_top_p(changed, config.top_p);
-    token = pick(changed, row.uniform);
+    token = pick(weights_of(allowed, most, factor, scratch), row.uniform);
+    has_raw_sum = factor == 1 && !is_masked && vocab_size == logits.size();
   }
-  const double log_sum = log_sum_of(logits, *std::max_element(logits.begin(), logits.end()));
-  return Drawn{token, static_cast<float>(static_cast<double>(logits[static_cast<size_t>(token)]) - log_sum)};
+  const float sum = has_raw_sum ? scratch.sums.back() : weights_of(logits, raw_most, 1, scratch).total();
+  return Drawn{token, logits[static_cast<size_t>(token)] - (raw_most + std::log(sum))};
 }
 
 }  // namespace kedge

@@ -41,9 +41,19 @@ struct Drawn {
   float logprob = 0;  // under softmax of the logits as they came
 };
 
-// Nothing where the logits are no numbers or no token is allowed. `scratch` is room that is used again.
+// Room that is used again by the next draw.
+struct SamplingScratch {
+  std::vector<float> logits;    // as the rules changed them
+  std::vector<float> sums;      // of exponentials, up to the end of every block of tokens
+  std::vector<float> order;     // logits, partly sorted
+  std::vector<int32_t> likely;  // ids, the likeliest first
+  std::vector<bool> is_used;    // false everywhere between draws
+};
+
+// Nothing where the logits are no numbers or no token is allowed. The log-prob has the bits that model/ops gives the same logits on the
+// CPU.
 [[nodiscard]] std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingConfig& config, const SamplingRow& row,
-                                              std::vector<float>& scratch);
+                                              SamplingScratch& scratch);
 
 // Where a sample's draws come from: a function of these numbers alone.
 struct SampleKey {

@@ -36,7 +36,7 @@ Tensor adapted_linear(const Tensor& x, const LinearView& view, DropoutSeed seed,
   Tensor y = linear(x, view.weight, view.bias, beside);
   if (view.adapters == nullptr) return y;
   for (const AdapterView& adapter : *view.adapters) {
-    Tensor delta = at::mm(at::mm(x, adapter.a.t()), adapter.b.t());
+    Tensor delta = linear(linear(x, adapter.a, Tensor()), adapter.b, Tensor());
     if (drops(adapter, seed)) delta.mul_(dropout_mask(delta, adapter, *seed));
     y.narrow(1, adapter.row, adapter.rows).add_(delta, adapter.scale);
   }
@@ -64,7 +64,7 @@ void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& v
   for (const AdapterView& adapter : *view.adapters) {
     if (!adapter.a_gradient.defined()) continue;
     const Tensor doutput = output_gradient(dy, adapter, seed);
-    add_weight_gradient(adapter.b_gradient, doutput, at::mm(x, adapter.a.t()));
+    add_weight_gradient(adapter.b_gradient, doutput, linear(x, adapter.a, Tensor()));
     add_weight_gradient(adapter.a_gradient, at::mm(doutput, adapter.b), x);
   }
 }

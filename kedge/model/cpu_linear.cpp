@@ -276,19 +276,22 @@ KEDGE_INLINE KEDGE_BF16 Chunk upper(Chunk a, Chunk b) {
   return vreinterpretq_bf16_u64(vzip2q_u64(vreinterpretq_u64_bf16(a), vreinterpretq_u64_bf16(b)));
 }
 
-// Rows two by two: `lower` of every chunk of a pair of rows, then `upper` of every chunk. A row that misses its partner gets zeros.
+// Rows two by two, kSide pairs in a panel: of every chunk `lower` of all pairs, then of every chunk `upper`. What is missing is zero.
+constexpr int64_t kSide = 4;
 KEDGE_BF16 void pair_rows(const at::BFloat16* rows, int64_t num_rows, int64_t in, uint16_t* paired) {
-  const int64_t half = num_chunks(in) * kChunk;
-  for (int64_t row = 0; row < num_rows; row += 2, paired += 2 * half)
-    for (int64_t i = 0; i < in; i += kChunk) {
+  const int64_t half = kSide * num_chunks(in) * kChunk;
+  for (int64_t row = 0; row < num_rows; row += 2) {
+    uint16_t* panel = paired + row / (2 * kSide) * 2 * half + row / 2 % kSide * kChunk;
+    for (int64_t i = 0; i < in; i += kChunk, panel += kSide * kChunk) {
       const int64_t count = std::min(kChunk, in - i);
       const bool has_second = row + 1 < num_rows, whole = count == kChunk && has_second;
       const at::BFloat16 *first = rows + row * in + i, *second = first + (has_second ? in : 0);
       const Chunk a = whole ? load_chunk(first) : load_chunk(first, count);
       const Chunk b = whole ? load_chunk(second) : load_chunk(second, has_second ? count : 0);
-      vst1q_u16(paired + i, vreinterpretq_u16_bf16(lower(a, b)));
-      vst1q_u16(paired + half + i, vreinterpretq_u16_bf16(upper(a, b)));
+      vst1q_u16(panel, vreinterpretq_u16_bf16(lower(a, b)));
+      vst1q_u16(panel + half, vreinterpretq_u16_bf16(upper(a, b)));
     }
+  }
 }
 
 // The last chunks of a tile's weight rows, filled up with zeros.
@@ -312,7 +315,7 @@ KEDGE_INLINE KEDGE_BF16 void add_pairs(const at::BFloat16* weight, int64_t in, c
     low[c] = lower(a, b), high[c] = upper(a, b);
   }
   for (int64_t r = 0; r < Rows; ++r) {
-    const Chunk x_low = load_chunk(x + 2 * r * half), x_high = load_chunk(x + (2 * r + 1) * half);
+    const Chunk x_low = load_chunk(x + r * kChunk), x_high = load_chunk(x + half + r * kChunk);
     for (int64_t c = 0; c < Columns; ++c) {
       sum[c][r][0] = vbfmmlaq_f32(sum[c][r][0], low[c], x_low);
       sum[c][r][1] = vbfmmlaq_f32(sum[c][r][1], high[c], x_high);
@@ -336,29 +339,28 @@ KEDGE_INLINE KEDGE_BF16 void finish_pairs(const Product<at::BFloat16>& product, 
 // Weights as they lie.
 template <int64_t Columns, int64_t Rows>
 KEDGE_INLINE KEDGE_BF16 void pair_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* x) {
-  const int64_t in = product.in, half = num_chunks(in) * kChunk;
+  const int64_t in = product.in, half = kSide * num_chunks(in) * kChunk;
   const at::BFloat16* weight = product.weight + column * in;
   float32x4_t sum[Columns][Rows][2] = {};
   int64_t i = 0;
-  for (; i + kChunk <= in; i += kChunk) add_pairs(weight + i, in, x + i, half, sum);
-  if (i < in) add_pairs(LastChunks<2 * Columns>(weight, in).data, kChunk, x + i, half, sum);
+  for (; i + kChunk <= in; i += kChunk) add_pairs(weight + i, in, x + kSide * i, half, sum);
+  if (i < in) add_pairs(LastChunks<2 * Columns>(weight, in).data, kChunk, x + kSide * i, half, sum);
   finish_pairs(product, column, row, sum);
 }
 
 // Weights paired too, where many rows of x share the work: first all lower halves, then all upper ones.
-constexpr int64_t kSide = 4;  // pairs of a tile, in both directions
 KEDGE_INLINE KEDGE_BF16 void square_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* weight,
                                          const uint16_t* x) {
-  const int64_t half = num_chunks(product.in) * kChunk;
+  const int64_t half = kSide * num_chunks(product.in) * kChunk;
   float32x4_t sum[kSide][kSide][2];
   for (int64_t which = 0; which < 2; ++which) {
     float32x4_t part[kSide][kSide] = {};
     const uint16_t *w_half = weight + which * half, *x_half = x + which * half;
-    for (int64_t i = 0; i < half; i += kChunk) {
+    for (int64_t i = 0; i < half; i += kSide * kChunk) {
       Chunk w[kSide];
-      for (int64_t c = 0; c < kSide; ++c) w[c] = load_chunk(w_half + 2 * c * half + i);
+      for (int64_t c = 0; c < kSide; ++c) w[c] = load_chunk(w_half + i + c * kChunk);
       for (int64_t r = 0; r < kSide; ++r) {
-        const Chunk rows = load_chunk(x_half + 2 * r * half + i);
+        const Chunk rows = load_chunk(x_half + i + r * kChunk);
         for (int64_t c = 0; c < kSide; ++c) part[c][r] = vbfmmlaq_f32(part[c][r], w[c], rows);
       }
     }

@@ -5,39 +5,16 @@
 
 #include <c10/util/BFloat16.h>
 
+#include "kedge/core/vectors.h"
+
 namespace kedge::cpu {
 
 constexpr int64_t kKeys = 64;  // a block of them: the softmax is folded block by block
 constexpr float kHidden = -1e30F, kNothingYet = -1e29F;
 constexpr float kLog2E = 1.44269504F;
 
-// Numbers side by side, as many as a vector unit takes. Not one template: g++ 12 ignores the size where it depends on a parameter.
 template <int64_t Bytes>
-struct VectorTypes;
-template <>
-struct VectorTypes<16> {
-  using Floats = float __attribute__((vector_size(16), aligned(4), may_alias));
-  using Integers = int32_t __attribute__((vector_size(16), aligned(4), may_alias));
-  using Halves = uint16_t __attribute__((vector_size(8), aligned(2), may_alias));
-
-  // bf16 is the upper half of a float.
-  [[gnu::always_inline]] static Floats widen(Halves x) {
-    return reinterpret_cast<Floats>(__builtin_shufflevector(Halves{}, x, 0, 4, 1, 5, 2, 6, 3, 7));
-  }
-};
-template <>
-struct VectorTypes<32> {
-  using Floats = float __attribute__((vector_size(32), aligned(4), may_alias));
-  using Integers = int32_t __attribute__((vector_size(32), aligned(4), may_alias));
-  using Halves = uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
-
-  [[gnu::always_inline]] static Floats widen(Halves x) {
-    return reinterpret_cast<Floats>(__builtin_shufflevector(Halves{}, x, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
-  }
-};
-
-template <int64_t Bytes>
-struct Vectors {
+struct Vectors : VectorTypes<Bytes> {
   using Floats = typename VectorTypes<Bytes>::Floats;
   using Integers = typename VectorTypes<Bytes>::Integers;
   using Halves = typename VectorTypes<Bytes>::Halves;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kedge/core/machine.h"
 #include "kedge/model/model_files.h"
 #include "kedge/train/optimizer.h"
 
@@ -22,6 +23,9 @@ using testing::long_model;
 using testing::plain_greedy;
 using testing::prompts_of;
 using testing::rows_of;
+
+// As in the program: on x86_64 a row's products then do not depend on the rows beside it.
+const bool kStrict = (make_mkl_strict(), true);
 
 std::vector<GenerateRequest> requests_of(const std::vector<std::vector<int32_t>>& prompts, int64_t max_new) {
   std::vector<GenerateRequest> requests;
@@ -98,6 +102,40 @@ TEST(Engine, ARealModelWritesWhatAPlainLoopWrites) {
   const auto model = load_model(testing::asset("models/tinystories-656k"), {});
   const auto prompts = rows_of({1, 4, 9, 17, 33, 65, 2, 3, 5, 120, 64, 12}, model->config().vocab_size);
   for (const int64_t max_running : {1, 3, 64}) expect_greedy(*model, prompts, 64, {.scheduler = {.max_running = max_running}});
+}
+
+// The policy's log-probabilities need no pass of their own: a training batch of the same rows gives the engine's bits.
+TEST(Engine, SampledLogprobsHaveTheBitsOfATrainingBatch) {
+  for (const char* family : kFamilies)
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      if (dtype == at::kBFloat16 && this_machine().architecture == "x86_64") continue;  // products of one row and of many differ there
+      SCOPED_TRACE(family);
+      const auto model = long_model(family, {.dtype = dtype});
+      Engine engine(*model, {.memory = "8MiB"});
+      std::vector<GenerateRequest> requests;
+      for (const auto& prompt : prompts_of({3, 70, 20})) {
+        requests.push_back(greedy_request(prompt, 50));
+        requests.back().sampling = {.temperature = 0.8};
+        requests.back().num_samples = 2;
+      }
+      const auto found = engine.generate(requests);
+      std::vector<std::vector<int32_t>> rows;
+      for (size_t i = 0; i < requests.size(); ++i)
+        for (const Completion& sample : found[i]) {
+          rows.push_back(requests[i].prompt);
+          rows.back().insert(rows.back().end(), sample.tokens.begin(), sample.tokens.end());
+        }
+      const NoGrad no_grad;
+      const PackedBatch batch = pack_rows(rows, at::kCPU);
+      const Tensor logprobs = model_logprobs(*model, batch, predicted_tokens(batch)).logprobs;
+      int64_t end = 0;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        end += static_cast<int64_t>(rows[i].size()) - 1;
+        const std::vector<float>& mine = found[i / 2][i % 2].logprobs;
+        const auto count = static_cast<int64_t>(mine.size());
+        EXPECT_TRUE(testing::same_bits(at::tensor(mine), logprobs.narrow(0, end - count, count)));
+      }
+    }
 }
 
 TEST(Engine, SampledTextDependsOnNoBatchAndNoOrder) {
