@@ -25,7 +25,7 @@ void Scheduler::add(SequenceId first, int64_t num_samples, const std::vector<int
   check(wanted <= blocks_.num_blocks(), where, ": ", max_length, " tokens want ", wanted, " blocks of the key-value memory, which has ",
         blocks_.num_blocks(), "; shorten the request or give the engine more memory");
   for (int64_t i = 0; i < num_samples; ++i) {
-    const auto [place, is_new] = sequences_.emplace(first + i, Sequence{first + i, prompt, length, max_length, 0, {}, {}});
+    const auto [place, is_new] = sequences_.emplace(first + i, Sequence{first + i, prompt, length, max_length, 0, {}, false, {}});
     ensure(is_new, "sequence ", first + i, " is there already");
     if (i > 0) sequences_.at(first).followers.push_back(first + i);
   }
@@ -51,6 +51,7 @@ void Scheduler::drop_blocks(Sequence& sequence) {
 void Scheduler::make_wait(Sequence& sequence) {
   drop_blocks(sequence);
   std::erase(running_, sequence.id);
+  sequence.running = false;
   waiting_.push_front(sequence.id);
   ++num_preempted_;
 }
@@ -119,6 +120,7 @@ Step Scheduler::next() {
     if (num_missing(sequence, sequence.length()) > blocks_.num_free()) break;
     waiting_.pop_front();
     running_.push_back(sequence.id);
+    sequence.running = true;
     ensure(plan(sequence, budget, step), "room for a sequence was counted wrongly");
     budget -= step.rows.back().count;
   }
@@ -145,7 +147,7 @@ void Scheduler::extend(SequenceId id, int32_t token) {
   Sequence& sequence = sequences_.at(id);
   ensure(sequence.num_pending() == 0 && sequence.length() < sequence.max_length, "sequence ", id, " is not at its end, or is full");
   sequence.tokens.push_back(token);
-  if (std::find(running_.begin(), running_.end(), id) != running_.end()) return;
+  if (sequence.running) return;
   // A follower that has just got its prompt stands behind others that have theirs, before those that must compute one.
   waiting_.insert(std::find_if(waiting_.begin(), waiting_.end(), [&](SequenceId other) { return sequences_.at(other).num_cached == 0; }),
                   id);

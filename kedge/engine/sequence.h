@@ -16,6 +16,7 @@ struct Sequence {
   int64_t max_length = 0;  // prompt and response together
   int64_t num_cached = 0;  // tokens whose keys and values lie in the blocks
   std::vector<BlockId> blocks;
+  bool running = false;
   std::vector<SequenceId> followers;  // samples of the same prompt that wait for this one to compute it
 
   [[nodiscard]] int64_t length() const { return static_cast<int64_t>(tokens.size()); }

@@ -1,5 +1,5 @@
-"""Our network on trained models made by others: their logits, activations and greedy texts. Takes the program model_probe and the folder of
-assets, which KEDGE_ASSETS may name instead."""
+"""Our network on trained models made by others: their logits, activations and greedy texts, by whole passes and by the engine. Takes the
+programs model_probe and kedge, and the folder of assets, which KEDGE_ASSETS may name instead."""
 
 import base64
 import json
@@ -7,11 +7,12 @@ import os
 import pathlib
 import re
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
 
-PROBE, ASSETS = sys.argv.pop(1), pathlib.Path(os.environ.get("KEDGE_ASSETS") or sys.argv[1])
+PROBE, KEDGE, ASSETS = sys.argv.pop(1), sys.argv.pop(1), pathlib.Path(os.environ.get("KEDGE_ASSETS") or sys.argv[1])
 del sys.argv[1:2]
 MODELS = ASSETS / "models"
 if not MODELS.is_dir():  # before the slow imports
@@ -179,6 +180,16 @@ class Stories260k(RealModels):
         if pieces.bos_id() in ids:  # where its program stops
             ids = ids[:ids.index(pieces.bos_id())]
         self.assertEqual(pieces.decode(ids).strip(), story.strip())
+
+    def test_the_engine_writes_what_whole_passes_write(self):
+        folder = self.convert()
+        prompts = [[1], [1, 403, 407, 261], list(range(3, 70)), [1] + list(range(100, 230))]
+        wanted = self.greedy(folder, prompts, 150)
+        for flags in (["--max-running", "1"], ["--max-running", "3"], ["--max-running", "64"], ["--max-batch-tokens", "1"], ["--memory", "700KiB"]):
+            lines = "".join(json.dumps({"ids": ids}) + "\n" for ids in prompts * 4)
+            done = subprocess.run([KEDGE, "generate", "--model", folder, "--use-greedy", "--max-new-tokens", "150", *flags], input=lines,
+                                  capture_output=True, text=True, check=True)
+            self.assertEqual([json.loads(line)["ids"] for line in done.stdout.splitlines()], wanted * 4, flags)
 
 
 if __name__ == "__main__":
