@@ -90,8 +90,16 @@ template <bool Raw>
   to_weights<Raw>(filled, power, weights);
 }
 
-[[gnu::always_inline]] inline void store_lanes(const Vector (&lanes)[kVectors], float* out) {
-  for (int64_t v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(out + v * kWidth) = lanes[v];
+// In the order of cpu::total_of.
+[[gnu::always_inline]] inline float total_of(const Vector (&lanes)[kVectors]) {
+  Vector sums[kVectors];
+  std::copy_n(lanes, kVectors, sums);
+  for (int64_t width = kVectors / 2; width > 0; width /= 2)
+    for (int64_t v = 0; v < width; ++v) sums[v] += sums[v + width];
+  Vector& last = sums[0];
+  for (int64_t width = kWidth / 2; width > 0; width /= 2)
+    for (int64_t i = 0; i < width; ++i) last[i] += last[i + width];
+  return last[0];
 }
 
 constexpr int64_t kBlock = 8 * kLanes;
@@ -111,9 +119,7 @@ template <bool Raw>
       to_last_weights<Raw>(logits + i, end - i, power, weights);
       for (int64_t v = 0; v < kVectors; ++v) lanes[v] += weights[v];
     }
-    float so_far[kLanes];
-    store_lanes(lanes, so_far);
-    *sums++ = cpu::total_of(so_far);
+    *sums++ = total_of(lanes);
   }
 }
 
@@ -127,7 +133,7 @@ KEDGE_VECTOR_CLONES void block_weights(const float* logits, int64_t n, const Pow
     Vector lanes[kVectors];
     power.is_raw ? to_last_weights<true>(logits + i, std::min(kLanes, n - i), power, lanes)
                  : to_last_weights<false>(logits + i, std::min(kLanes, n - i), power, lanes);
-    store_lanes(lanes, weights + i);
+    for (int64_t v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(weights + i + v * kWidth) = lanes[v];
   }
 }
 
