@@ -1,5 +1,5 @@
 #pragma once
-// Vectors of numbers, by the compiler's own types: as many side by side as a vector unit takes, and an exponential of them.
+// Vectors of numbers, by the compiler's own types: as many side by side as a vector unit takes, and their exponentials.
 #include <cstdint>
 
 namespace kedge::cpu {
@@ -42,9 +42,9 @@ template <int64_t Bytes>
 }
 
 // Exponentials in place of x. Several vectors go side by side, so that one is computed while another waits for its last step. A number plus
-// kRound is rounded to an integer n, which then stands in the lowest bits of the sum; shifted by 23 and added to the bits of a number
+// kInteger is rounded to an integer n, which then stands in the lowest bits of the sum; shifted by 23 and added to the bits of a number
 // around 1 it multiplies that by 2^n. What is too small for that is masked at the end.
-constexpr float kRound = 12582912.0F;
+constexpr float kInteger = 12582912.0F;
 
 // 2^x within two units in the last place, for x at most 0; 0 below -126.
 template <int64_t Bytes, int64_t N>
@@ -55,9 +55,9 @@ template <int64_t Bytes, int64_t N>
   Floats y[N];
   for (int64_t i = 0; i < N; ++i) {
     kept[i] = reinterpret_cast<Bits>(x[i] >= -126.0F);
-    const Floats sum = x[i] + kRound;
+    const Floats sum = x[i] + kInteger;
     shift[i] = reinterpret_cast<Bits>(sum) << 23;
-    x[i] = x[i] - (sum - kRound);
+    x[i] = x[i] - (sum - kInteger);
   }
   for (int64_t i = 0; i < N; ++i) y[i] = Floats{} + 1.5403530e-4F;
   for (const float term : {1.3333558e-3F, 9.6181291e-3F, 5.5504109e-2F, 2.4022651e-1F, 6.9314718e-1F, 1.0F})
@@ -74,9 +74,9 @@ template <int64_t Bytes, int64_t N>
   Floats power[N], y[N];
   for (int64_t i = 0; i < N; ++i) {
     kept[i] = reinterpret_cast<Bits>(x[i] >= -87.3F);
-    const Floats sum = x[i] * 1.44269504F + kRound;
+    const Floats sum = x[i] * 1.44269504F + kInteger;
     shift[i] = reinterpret_cast<Bits>(sum) << 23;
-    power[i] = sum - kRound;
+    power[i] = sum - kInteger;
   }
   for (int64_t i = 0; i < N; ++i) x[i] = x[i] - power[i] * 0.693359375F;
   for (int64_t i = 0; i < N; ++i) x[i] = x[i] - power[i] * -2.12194440e-4F;

@@ -223,7 +223,7 @@ void write_all(const Tensor& qkv, const AttentionShape& shape, std::span<const P
   const T* in = qkv.const_data_ptr<T>();
   T *k = keys.mutable_data_ptr<T>(), *v = values.mutable_data_ptr<T>();
   const int64_t dim = shape.head_dim, width = qkv.size(1), heads = shape.num_kv_heads;
-  at::parallel_for(0, std::ssize(queries), std::max<int64_t>(1, 8192 / width), [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, std::ssize(queries), std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       const auto [blocks, position] = queries[static_cast<size_t>(token)];
       const int64_t slot = position % kKeys;
