@@ -99,8 +99,8 @@ KEDGE_INLINE float largest_of(const float* scores, float least) {
   Vector largest[kChains];
   for (Vector& chain : largest) chain = Vector{} + least;
   for (int64_t j = 0; j < kKeys; j += kChains * kWidth)
-    for (int64_t c = 0; c < kChains; ++c) largest[c] = V::larger(V::at(scores + j + c * kWidth), largest[c]);
-  for (int64_t c = 1; c < kChains; ++c) largest[0] = V::larger(largest[c], largest[0]);
+    for (int64_t c = 0; c < kChains; ++c) largest[c] = larger<KEDGE_VECTOR_BYTES>(V::at(scores + j + c * kWidth), largest[c]);
+  for (int64_t c = 1; c < kChains; ++c) largest[0] = larger<KEDGE_VECTOR_BYTES>(largest[c], largest[0]);
   float result = largest[0][0];
   for (int64_t i = 1; i < kWidth; ++i) result = largest[0][i] > result ? largest[0][i] : result;
   return result;
@@ -110,7 +110,7 @@ KEDGE_INLINE void to_powers(float* scores, float most) {
   for (int64_t j = 0; j < kKeys; j += kChains * kWidth) {
     Vector power[kChains];
     for (int64_t c = 0; c < kChains; ++c) power[c] = V::at(scores + j + c * kWidth) - most;
-    V::to_exp2(power);
+    to_exp2<KEDGE_VECTOR_BYTES>(power);
     for (int64_t c = 0; c < kChains; ++c) V::at(scores + j + c * kWidth) = power[c];
   }
 }
@@ -223,7 +223,7 @@ void write_all(const Tensor& qkv, const AttentionShape& shape, std::span<const P
   const T* in = qkv.const_data_ptr<T>();
   T *k = keys.mutable_data_ptr<T>(), *v = values.mutable_data_ptr<T>();
   const int64_t dim = shape.head_dim, width = qkv.size(1), heads = shape.num_kv_heads;
-  at::parallel_for(0, std::ssize(queries), std::max<int64_t>(1, 8192 / width), [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, std::ssize(queries), std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       const auto [blocks, position] = queries[static_cast<size_t>(token)];
       const int64_t slot = position % kKeys;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "kedge/core/vector_sums.h"
 #include "kedge/core/vectors.h"
@@ -24,56 +25,131 @@ using cpu::kLanes;
 
 constexpr float kNever = -std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
 
+// The lanes of cpu::sum_of, as vectors.
+using Vector = cpu::VectorTypes<KEDGE_VECTOR_BYTES>::Floats;
+using Mask = cpu::VectorTypes<KEDGE_VECTOR_BYTES>::Integers;
+constexpr int64_t kWidth = KEDGE_VECTOR_BYTES / 4, kVectors = kLanes / kWidth;
+
+// The largest logit; NaN where one is NaN or plus infinity.
 KEDGE_VECTOR_CLONES float largest(const float* logits, int64_t n) {
-  return cpu::max_of(n, [&](int64_t i) { return logits[i]; });
+  Vector most[kVectors];
+  Mask are_logits[kVectors];
+  for (int64_t v = 0; v < kVectors; ++v) most[v] = Vector{} + kNever, are_logits[v] = ~Mask{};
+  const int64_t whole = n / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes)
+    for (int64_t v = 0; v < kVectors; ++v) {
+      const Vector x = *reinterpret_cast<const Vector*>(logits + i + v * kWidth);
+      most[v] = cpu::larger<KEDGE_VECTOR_BYTES>(x, most[v]);
+      are_logits[v] &= x <= kMost;
+    }
+  for (int64_t v = 1; v < kVectors; ++v) {
+    most[0] = cpu::larger<KEDGE_VECTOR_BYTES>(most[v], most[0]);
+    are_logits[0] &= are_logits[v];
+  }
+  float result = most[0][0];
+  bool is_row = true;
+  for (int64_t lane = 0; lane < kWidth; ++lane) {
+    result = std::max(result, most[0][lane]);
+    is_row = is_row && are_logits[0][lane] != 0;
+  }
+  for (int64_t i = whole; i < n; ++i) {
+    result = std::max(result, logits[i]);
+    is_row = is_row && logits[i] <= kMost;
+  }
+  return is_row ? result : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Whether all are numbers or minus infinity.
-KEDGE_VECTOR_CLONES bool are_logits(const float* logits, int64_t n) {
-  uint32_t bad = 0;
-  for (int64_t i = 0; i < n; ++i) bad |= static_cast<uint32_t>(!(logits[i] <= kMost));
-  return bad == 0;
+// How a logit becomes a weight. Raw weights have the bits of the powers in training's log-probs; the others, 2^((logit - most) * factor)
+// with log2(e) in the factor, are cheaper.
+struct Power {
+  float most = 0, factor = 1;
+  bool is_raw = true;
+
+  static Power raw(float most) { return {most, 1, true}; }
+  static Power tempered(float most, double temperature) {
+    return {most, static_cast<float>(std::min(std::numbers::log2e / temperature, static_cast<double>(kMost))), false};
+  }
+};
+
+template <bool Raw>
+[[gnu::always_inline]] inline void to_weights(const float* logits, const Power& power, Vector (&weights)[kVectors]) {
+  for (int64_t v = 0; v < kVectors; ++v) weights[v] = *reinterpret_cast<const Vector*>(logits + v * kWidth) - power.most;
+  if constexpr (Raw) {
+    cpu::to_exp<KEDGE_VECTOR_BYTES>(weights);
+  } else {
+    for (int64_t v = 0; v < kVectors; ++v) weights[v] *= power.factor;
+    cpu::to_exp2<KEDGE_VECTOR_BYTES>(weights);
+  }
+}
+
+// As many as fill the lanes, of which only the first `count` are there.
+template <bool Raw>
+[[gnu::always_inline]] inline void to_last_weights(const float* logits, int64_t count, const Power& power, Vector (&weights)[kVectors]) {
+  float filled[kLanes];
+  std::fill(std::copy_n(logits, count, filled), filled + kLanes, kNever);
+  to_weights<Raw>(filled, power, weights);
+}
+
+// In the order of cpu::total_of.
+[[gnu::always_inline]] inline float total_of(const Vector (&lanes)[kVectors]) {
+  Vector sums[kVectors];
+  std::copy_n(lanes, kVectors, sums);
+  for (int64_t width = kVectors / 2; width > 0; width /= 2)
+    for (int64_t v = 0; v < width; ++v) sums[v] += sums[v + width];
+  Vector& last = sums[0];
+  for (int64_t width = kWidth / 2; width > 0; width /= 2)
+    for (int64_t i = 0; i < width; ++i) last[i] += last[i + width];
+  return last[0];
 }
 
 constexpr int64_t kBlock = 8 * kLanes;
 
-// The lanes of cpu::sum_of, as vectors.
-using Vector = cpu::VectorTypes<KEDGE_VECTOR_BYTES>::Floats;
-constexpr int64_t kWidth = KEDGE_VECTOR_BYTES / 4, kVectors = kLanes / kWidth;
-
-// sums[b] = the sum of exp((logits[i] - most) * factor) over all i up to the end of block b. The last one has the bits of cpu::sum_of.
-KEDGE_VECTOR_CLONES void running_sums(const float* logits, int64_t n, float most, float factor, float* sums) {
-  Vector lanes[kVectors] = {};
+// sums[b] = the sum of all weights up to the end of block b. The last one of raw weights has the bits of cpu::sum_of.
+template <bool Raw>
+[[gnu::always_inline]] inline void add_up(const float* logits, int64_t n, const Power& power, float* sums) {
+  Vector lanes[kVectors] = {}, weights[kVectors];
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock), whole = begin + (end - begin) / kLanes * kLanes;
-    for (int64_t i = begin; i < whole; i += kLanes) {
-      Vector powers[kVectors];
-      for (int64_t v = 0; v < kVectors; ++v) powers[v] = (*reinterpret_cast<const Vector*>(logits + i + v * kWidth) - most) * factor;
-      cpu::to_exp<KEDGE_VECTOR_BYTES>(powers);
-      for (int64_t v = 0; v < kVectors; ++v) lanes[v] += powers[v];
+    const int64_t end = std::min(n, begin + kBlock);
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      to_weights<Raw>(logits + i, power, weights);
+      for (int64_t v = 0; v < kVectors; ++v) lanes[v] += weights[v];
     }
-    float so_far[kLanes];
-    for (int64_t v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(so_far + v * kWidth) = lanes[v];
-    for (int64_t lane = 0; lane < end - whole; ++lane) so_far[lane] += exp_of((logits[whole + lane] - most) * factor);
-    *sums++ = cpu::total_of(so_far);
+    if (i < end) {
+      to_last_weights<Raw>(logits + i, end - i, power, weights);
+      for (int64_t v = 0; v < kVectors; ++v) lanes[v] += weights[v];
+    }
+    *sums++ = total_of(lanes);
   }
 }
 
-// exp(factor * logits) of a row, summed up; `sums` belongs to the scratch.
-struct Weights {
-  std::span<const float> logits;
-  std::span<const float> sums;
-  float most = 0, factor = 1;
+KEDGE_VECTOR_CLONES void running_sums(const float* logits, int64_t n, const Power& power, float* sums) {
+  power.is_raw ? add_up<true>(logits, n, power, sums) : add_up<false>(logits, n, power, sums);
+}
 
-  [[nodiscard]] float weight(size_t id) const { return exp_of((logits[id] - most) * factor); }
+// One by one, of a block or less; `weights` has room for a block.
+KEDGE_VECTOR_CLONES void block_weights(const float* logits, int64_t n, const Power& power, float* weights) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vector lanes[kVectors];
+    power.is_raw ? to_last_weights<true>(logits + i, std::min(kLanes, n - i), power, lanes)
+                 : to_last_weights<false>(logits + i, std::min(kLanes, n - i), power, lanes);
+    for (int64_t v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(weights + i + v * kWidth) = lanes[v];
+  }
+}
+
+// A row's weights summed up; `sums` belongs to the scratch.
+struct Weights {
+  std::span<const float> logits, sums;
+  Power power;
+
   [[nodiscard]] float total() const { return sums.back(); }
 };
 
-Weights weights_of(std::span<const float> logits, float most, float factor, SamplingScratch& scratch) {
+Weights weights_of(std::span<const float> logits, const Power& power, SamplingScratch& scratch) {
   const auto n = std::ssize(logits);
   scratch.sums.resize(static_cast<size_t>((n + kBlock - 1) / kBlock));
-  running_sums(logits.data(), n, most, factor, scratch.sums.data());
-  return {logits, scratch.sums, most, factor};
+  running_sums(logits.data(), n, power, scratch.sums.data());
+  return {logits, scratch.sums, power};
 }
 
 // The token in whose share of [0, 1), in the order of ids, `uniform` falls: first its block, then the token itself.
@@ -82,18 +158,17 @@ int32_t pick(const Weights& weights, double uniform) {
   // Sums never fall, and a block that adds nothing has no token to draw. Rounding may leave a sliver behind the last one.
   auto block = std::upper_bound(weights.sums.begin(), weights.sums.end(), wanted);
   if (block == weights.sums.end()) block = std::lower_bound(weights.sums.begin(), weights.sums.end(), weights.total());
-  const auto begin = static_cast<size_t>((block - weights.sums.begin()) * kBlock);
-  const size_t end = std::min(weights.logits.size(), begin + kBlock);
+  const int64_t begin = (block - weights.sums.begin()) * kBlock, count = std::min(kBlock, std::ssize(weights.logits) - begin);
+  float single[kBlock];
+  block_weights(weights.logits.data() + begin, count, weights.power, single);
   double sum = block == weights.sums.begin() ? 0.0 : static_cast<double>(*(block - 1));
-  size_t last = begin;
-  for (size_t id = begin; id < end; ++id) {
-    const float weight = weights.weight(id);
-    if (weight == 0) continue;
-    sum += static_cast<double>(weight);
-    last = id;
-    if (sum > wanted) break;
+  int64_t last = 0;
+  for (int64_t i = 0; i < count && sum <= wanted; ++i) {
+    if (single[i] == 0) continue;
+    sum += static_cast<double>(single[i]);
+    last = i;
   }
-  return static_cast<int32_t>(last);
+  return static_cast<int32_t>(begin + last);
 }
 
 // Every id once, however often it was used.
@@ -121,7 +196,7 @@ void keep_top_k(std::span<float> logits, int64_t k, std::vector<float>& order) {
 // Everything behind the first token with which the probabilities, from the largest on, exceed p.
 void keep_top_p(std::span<float> logits, double p, float most, SamplingScratch& scratch) {
   if (p <= 0 || p >= 1) return;
-  const Weights weights = weights_of(logits, most, 1, scratch);
+  const Weights weights = weights_of(logits, Power::raw(most), scratch);
   const auto total = static_cast<double>(weights.total());
   // All tokens below this share together have less than 1 - p, so the others exceed p without them; half of it, because sums are rounded.
   const float least = most + static_cast<float>(std::log(total * (1 - p) / static_cast<double>(logits.size()) / 2));
@@ -134,7 +209,7 @@ void keep_top_p(std::span<float> logits, double p, float most, SamplingScratch& 
   double sum = 0;
   size_t num_kept = 0;
   while (num_kept < scratch.likely.size() && sum <= p * total)
-    sum += static_cast<double>(weights.weight(static_cast<size_t>(scratch.likely[num_kept++])));
+    sum += static_cast<double>(exp_of(logit_of(scratch.likely[num_kept++]) - most));
   scratch.order.clear();
   for (size_t i = 0; i < num_kept; ++i) scratch.order.push_back(logit_of(scratch.likely[i]));
   std::fill(logits.begin(), logits.end(), kNever);
@@ -156,7 +231,7 @@ int32_t draw_changed(std::span<float> logits, const SamplingConfig& config, cons
   keep_top_k(logits, config.top_k, scratch.order);
   const float most = largest(logits.data(), std::ssize(logits));
   keep_top_p(logits, config.top_p, most, scratch);
-  return pick(weights_of(logits, most, 1, scratch), row.uniform);
+  return pick(weights_of(logits, Power::raw(most), scratch), row.uniform);
 }
 
 bool changes_more_than_temperature(const SamplingConfig& config) {
@@ -167,8 +242,8 @@ bool changes_more_than_temperature(const SamplingConfig& config) {
 
 std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingConfig& config, const SamplingRow& row,
                                 SamplingScratch& scratch) {
-  if (!are_logits(logits.data(), std::ssize(logits))) return std::nullopt;
   const float raw_most = largest(logits.data(), std::ssize(logits));
+  if (std::isnan(raw_most)) return std::nullopt;
   const size_t vocab_size = row.vocab_size > 0 ? std::min(logits.size(), static_cast<size_t>(row.vocab_size)) : logits.size();
   const bool is_masked = !row.not_yet.empty(), is_changed = !config.use_greedy && changes_more_than_temperature(config);
   std::span<const float> allowed = logits.first(vocab_size);
@@ -176,7 +251,6 @@ std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingCon
   const float most = is_masked || vocab_size < logits.size() ? largest(allowed.data(), std::ssize(allowed)) : raw_most;
   if (most == kNever) return std::nullopt;
 
-  const float factor = static_cast<float>(std::min(1 / config.temperature, static_cast<double>(kMost)));
   int32_t token = 0;
   bool has_raw_sum = false;
   if (config.use_greedy) {
@@ -184,10 +258,11 @@ std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingCon
   } else if (is_changed) {
     token = draw_changed(scratch.logits, config, row, scratch);
   } else {
-    token = pick(weights_of(allowed, most, factor, scratch), row.uniform);
-    has_raw_sum = factor == 1 && !is_masked && vocab_size == logits.size();
+    has_raw_sum = config.temperature == 1 && !is_masked && vocab_size == logits.size();
+    const Power power = has_raw_sum ? Power::raw(most) : Power::tempered(most, config.temperature);
+    token = pick(weights_of(allowed, power, scratch), row.uniform);
   }
-  const float sum = has_raw_sum ? scratch.sums.back() : weights_of(logits, raw_most, 1, scratch).total();
+  const float sum = has_raw_sum ? scratch.sums.back() : weights_of(logits, Power::raw(raw_most), scratch).total();
   return Drawn{token, logits[static_cast<size_t>(token)] - (raw_most + std::log(sum))};
 }
 

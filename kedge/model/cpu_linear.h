@@ -6,7 +6,7 @@
 namespace kedge::cpu {
 
 // Whether `linear` below is the one to take here. On aarch64 it is at any number of rows: the library's products take up to 20 times as
-// long for few rows, a tenth less for a thousand, and there a row's bits depend on the others. Never on x86_64.
+// long for few rows, about a tenth less for a thousand, and there a row's bits depend on the others. Never on x86_64.
 [[nodiscard]] bool linear_suits(const Tensor& x, const Tensor& weight);
 
 // What is added to the sums in fp32, before the one rounding. Either may be undefined.

@@ -35,34 +35,9 @@ struct Vectors : VectorTypes<Bytes> {
     return x;
   }
 
-  // a where it is larger, else b. By masks: g++ 12 makes a dozen instructions of the conditional operator.
-  [[gnu::always_inline]] static Floats larger(Floats a, Floats b) {
-    const Integers chosen = a > b;
-    return reinterpret_cast<Floats>((reinterpret_cast<Integers>(a) & chosen) | (reinterpret_cast<Integers>(b) & ~chosen));
-  }
-
-  // 2^x in place of x, within two units in the last place, for x at most 0; 0 below -126. Scores are kept in powers of two because this
-  // is cheaper than e^x. Several vectors go side by side, so that one is computed while another waits for its last step.
-  template <int64_t N>
-  [[gnu::always_inline]] static void to_exp2(Floats (&x)[N]) {
-    const Floats least = Floats{} - 126.0F;
-    Integers kept[N];
-    Floats power[N], r[N], y[N];
-    for (int64_t i = 0; i < N; ++i) kept[i] = x[i] >= least;
-    for (int64_t i = 0; i < N; ++i) r[i] = kept[i] ? x[i] : least;
-    for (int64_t i = 0; i < N; ++i) power[i] = (r[i] + 12582912.0F) - 12582912.0F;  // nearest integer
-    for (int64_t i = 0; i < N; ++i) r[i] = r[i] - power[i];
-    for (int64_t i = 0; i < N; ++i) y[i] = Floats{} + 1.5403530e-4F;
-    for (const float term : {1.3333558e-3F, 9.6181291e-3F, 5.5504109e-2F, 2.4022651e-1F, 6.9314718e-1F, 1.0F})
-      for (int64_t i = 0; i < N; ++i) y[i] = y[i] * r[i] + term;
-    for (int64_t i = 0; i < N; ++i) {
-      const Integers exponent = (__builtin_convertvector(power[i], Integers) + 127) << 23;
-      x[i] = reinterpret_cast<Floats>(reinterpret_cast<Integers>(y[i] * reinterpret_cast<Floats>(exponent)) & kept[i]);
-    }
-  }
   [[gnu::always_inline]] static Floats exp2_of(Floats x) {
     Floats one[1] = {x};
-    to_exp2(one);
+    to_exp2<Bytes>(one);
     return one[0];
   }
 };
