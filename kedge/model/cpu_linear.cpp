@@ -150,7 +150,7 @@ KEDGE_INLINE void many_rows_tile(const Product<T>& product, int64_t column, int6
   for (int64_t i = whole; i < in; ++i)
     for (int64_t half = 0; half < 2; ++half) {
       const Vector rows = V::at(x + i * kGroup + half * kWidth);
-      for (int64_t c = 0; c < kGroup; ++c) sum[half][c] += widen(weight[c * in + i]) * rows;
+      for (int64_t c = 0; c < kGroup; ++c) sum[half][c] = add_product<0>(sum[half][c], rows, Vector{} + widen(weight[c * in + i]));
     }
   for (int64_t c = 0; c < kGroup; c += kWidth)
     for (int64_t half = 0; half < 2; ++half) {
