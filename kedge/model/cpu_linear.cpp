@@ -17,8 +17,9 @@
 #endif
 #define KEDGE_INLINE [[gnu::always_inline]] inline
 
-// The instructions for bf16 are compiled for these functions alone: not every aarch64 CPU has them.
-#if defined(__aarch64__) && defined(__linux__)
+// The instructions for bf16 are compiled for these functions alone: not every aarch64 CPU has them. clang 14 knows them only for a whole
+// file.
+#if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
 #include <arm_neon.h>
 #include <sys/auxv.h>
 #define KEDGE_BF16 __attribute__((target("arch=armv8.2-a+bf16")))
