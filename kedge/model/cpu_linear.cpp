@@ -17,8 +17,9 @@
 #endif
 #define KEDGE_INLINE [[gnu::always_inline]] inline
 
-// The instructions for bf16 are compiled for these functions alone: not every aarch64 CPU has them.
-#if defined(__aarch64__) && defined(__linux__)
+// The instructions for bf16 are compiled for these functions alone: not every aarch64 CPU has them. clang 14 knows them only for a whole
+// file.
+#if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
 #include <arm_neon.h>
 #include <sys/auxv.h>
 #define KEDGE_BF16 __attribute__((target("arch=armv8.2-a+bf16")))
@@ -150,7 +151,7 @@ KEDGE_INLINE void many_rows_tile(const Product<T>& product, int64_t column, int6
   for (int64_t i = whole; i < in; ++i)
     for (int64_t half = 0; half < 2; ++half) {
       const Vector rows = V::at(x + i * kGroup + half * kWidth);
-      for (int64_t c = 0; c < kGroup; ++c) sum[half][c] += widen(weight[c * in + i]) * rows;
+      for (int64_t c = 0; c < kGroup; ++c) sum[half][c] = add_product<0>(sum[half][c], rows, Vector{} + widen(weight[c * in + i]));
     }
   for (int64_t c = 0; c < kGroup; c += kWidth)
     for (int64_t half = 0; half < 2; ++half) {
