@@ -29,65 +29,49 @@ __device__ inline float warp_max(float x) {
 
 constexpr int kTurnWarps = 8, kMostDim = 256;
 
-// A token's place in the memory of keys and of values, for one kv head.
-template <typename T>
-struct Slot {
-  T *key, *value;
-
-  __device__ Slot(const TurnLaunch& l, int64_t token, int kv_head) {
-    const int64_t block = (l.slots[token] / kBlock * l.count.kv_heads + kv_head) * l.count.dim * kBlock, offset = l.slots[token] % kBlock;
-    key = static_cast<T*>(l.keys) + block + offset * l.count.dim;
-    value = static_cast<T*>(l.values) + block + offset;
-  }
-};
-
-// The head's norm where there are weights, rounded as the training pass leaves it; `row` holds a warp's numbers, each lane's own.
-template <typename T>
-__device__ inline void norm_head(const T* weight, float eps, int dim, float* row, int lane) {
-  if (weight == nullptr) return;
-  float square = 0;
-  for (int d = lane; d < dim; d += kWarp) square += row[d] * row[d];
-  const float inverse = rsqrtf(warp_sum(square) / static_cast<float>(dim) + eps);
-  for (int d = lane; d < dim; d += kWarp) {
-    T rounded;
-    store(rounded, row[d] * inverse * widen(weight[d]));
-    row[d] = widen(rounded);
-  }
-}
-
-// A group of threads takes a token, each warp every eighth of its heads.
+// A group of threads takes a token and kTurnWarps of its heads, a warp each.
 template <typename T>
 __global__ void turn_and_store_kernel(const TurnLaunch l) {
   __shared__ float shared[kTurnWarps][kMostDim];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp, dim = l.count.dim;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int dim = l.count.dim, total = l.count.heads + 2 * l.count.kv_heads;
   const int64_t token = blockIdx.x;
-  const int turning = l.count.heads + l.count.kv_heads, total = turning + l.count.kv_heads, turned = l.cos == nullptr ? 0 : 2 * l.half;
-  const int64_t angles = static_cast<int64_t>(l.positions[token]) * l.half;
-  T* tokens_row = static_cast<T*>(l.qkv) + token * total * dim;
+  const int head = static_cast<int>(blockIdx.y) * kTurnWarps + warp;
+  if (head >= total) return;
+  T* x = static_cast<T*>(l.qkv) + (token * total + head) * dim;
+  const int64_t block = l.slots[token] / kBlock, offset = l.slots[token] % kBlock;
+  const int kv_head = head - l.count.heads;
+  if (kv_head >= l.count.kv_heads) {
+    T* to = static_cast<T*>(l.values) + (block * l.count.kv_heads + kv_head - l.count.kv_heads) * dim * kBlock + offset;
+    for (int d = lane; d < dim; d += kWarp) to[d * kBlock] = x[d];
+    return;
+  }
   float* row = shared[warp];
-  for (int head = warp; head < total; head += kTurnWarps) {
-    T* x = tokens_row + head * dim;
-    const int kv_head = head - l.count.heads;
-    if (head >= turning) {
-      T* to = Slot<T>(l, token, head - turning).value;
-      for (int d = lane; d < dim; d += kWarp) to[d * kBlock] = x[d];
-      continue;
-    }
-    __syncwarp();
-    for (int d = lane; d < dim; d += kWarp) row[d] = widen(x[d]);
-    norm_head(static_cast<const T*>(kv_head < 0 ? l.q_norm : l.k_norm), l.eps, dim, row, lane);
-    __syncwarp();
-    T* key = kv_head < 0 ? nullptr : Slot<T>(l, token, kv_head).key;
+  for (int d = lane; d < dim; d += kWarp) row[d] = widen(x[d]);
+  const T* weight = static_cast<const T*>(kv_head < 0 ? l.q_norm : l.k_norm);
+  if (weight != nullptr) {
+    float square = 0;
+    for (int d = lane; d < dim; d += kWarp) square += row[d] * row[d];
+    const float inverse = rsqrtf(warp_sum(square) / static_cast<float>(dim) + l.eps);
     for (int d = lane; d < dim; d += kWarp) {
-      float value = row[d];
-      if (d < turned) {
-        const int i = d < l.half ? d : d - l.half;
-        const float cos = l.cos[angles + i], sin = l.sin[angles + i];
-        value = d < l.half ? value * cos - row[d + l.half] * sin : value * cos + row[i] * sin;
-      }
-      store(x[d], value);
-      if (key != nullptr) store(key[d], value);
+      T rounded;  // as the norm of the training pass leaves it
+      store(rounded, row[d] * inverse * widen(weight[d]));
+      row[d] = widen(rounded);
     }
+  }
+  __syncwarp();
+  T* key = kv_head < 0 ? nullptr : static_cast<T*>(l.keys) + ((block * l.count.kv_heads + kv_head) * kBlock + offset) * dim;
+  const int turned = l.cos == nullptr ? 0 : 2 * l.half;
+  const int64_t angles = static_cast<int64_t>(l.positions[token]) * l.half;
+  for (int d = lane; d < dim; d += kWarp) {
+    float value = row[d];
+    if (d < turned) {
+      const int i = d < l.half ? d : d - l.half;
+      const float cos = l.cos[angles + i], sin = l.sin[angles + i];
+      value = d < l.half ? value * cos - row[d + l.half] * sin : value * cos + row[i] * sin;
+    }
+    store(x[d], value);
+    if (key != nullptr) store(key[d], value);
   }
 }
 
@@ -120,11 +104,10 @@ __device__ inline Quad load_quad(const Bf16* from) {
 }
 
 // Up to 8 query heads of a kv head of one token over a part of its keys. Every warp takes each fourth chunk of 32 keys with tensor cores,
-// straight from the memory: a thread loads 16 bytes, and since a sum may run over
-// channels (or keys) in any order, it calls them the ones that the instruction wants from it. Thread (g, t) = (lane / 4, lane % 4) loads
-// channels 32 c + 8 t + {0..7} of keys 8 (g / 2) + g % 2 + {0, 2, 4, 6}, for scores S^T = K Q^T of heads 2 t and 2 t + 1; and keys 8 t +
-// {0..7} of channels g + {0, 8, 16, ...}, for O^T = V^T P^T of the same heads. Of P^T it then needs, for head g, just the keys it loaded:
-// what the tensor cores call transposed.
+// straight from the memory: a thread loads 16 bytes, and since a sum may run over channels (or keys) in any order, it calls them the ones
+// that the instruction wants from it. Thread (g, t) = (lane / 4, lane % 4) loads channels 32 c + 8 t + {0..7} of keys 8 (g / 2) + g % 2 +
+// {0, 2, 4, 6}, for scores S^T = K Q^T of heads 2 t and 2 t + 1; and keys 8 t + {0..7} of channels g + {0, 8, 16, ...}, for O^T = V^T P^T
+// of the same heads. Of P^T it then needs, for head g, just the keys it loaded: what the tensor cores call transposed.
 struct Lane {
   int warp, index, g, t;
 };
@@ -305,11 +288,11 @@ constexpr int kGroups = Dim == 64   ? 4
 template <int Dim>
 __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attention_kernel(const PagedLaunch l) {
   __shared__ SharedParts<Dim> shared;
-  const Lane lane = this_lane();
   const int64_t token = blockIdx.x;
   const int split = static_cast<int>(blockIdx.z), group = l.count.heads / l.count.kv_heads, parts = (group + kHeads - 1) / kHeads;
   const int kv_head = static_cast<int>(blockIdx.y) / parts, part = static_cast<int>(blockIdx.y) % parts;
   const int first_head = kv_head * group + part * kHeads, num_heads = min(kHeads, group - part * kHeads);
+  const Lane lane = this_lane();
   // The first blocks of the table are asked for together with the length, so that no time is lost between the two.
   const int32_t* table = l.tables + token * l.width;
   const int first_blocks = lane.index < l.width ? table[lane.index] : 0;
@@ -409,8 +392,6 @@ __global__ void plain_paged_kernel(const PagedLaunch l) {
   for (int i = 0; i * kWarp + lane < dim; ++i) store(to[i * kWarp + lane], out[i] / sum);
 }
 
-unsigned groups_of(int64_t tasks, int each) { return static_cast<unsigned>((tasks + each - 1) / each); }
-
 template <int Dim>
 void launch_sized(const PagedLaunch& l, cudaStream_t stream) {
   const int parts = (l.count.heads / l.count.kv_heads + kHeads - 1) / kHeads;
@@ -418,12 +399,14 @@ void launch_sized(const PagedLaunch& l, cudaStream_t stream) {
   paged_attention_kernel<Dim><<<grid, kPagedWarps * kWarp, 0, stream>>>(l);
 }
 
+unsigned groups_of(int64_t tasks, int each) { return static_cast<unsigned>((tasks + each - 1) / each); }
+
 }  // namespace
 
 void launch_turn_and_store(const TurnLaunch& l, cudaStream_t stream) {
-  const auto tokens = static_cast<unsigned>(l.tokens);
-  l.bf16 ? turn_and_store_kernel<Bf16><<<tokens, kTurnWarps * kWarp, 0, stream>>>(l)
-         : turn_and_store_kernel<float><<<tokens, kTurnWarps * kWarp, 0, stream>>>(l);
+  const dim3 groups(static_cast<unsigned>(l.tokens), groups_of(l.count.heads + 2 * l.count.kv_heads, kTurnWarps));
+  l.bf16 ? turn_and_store_kernel<Bf16><<<groups, kTurnWarps * kWarp, 0, stream>>>(l)
+         : turn_and_store_kernel<float><<<groups, kTurnWarps * kWarp, 0, stream>>>(l);
 }
 
 bool is_fast_paged_attention(bool bf16, const HeadCounts& count) {

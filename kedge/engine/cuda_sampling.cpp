@@ -27,11 +27,14 @@ DrawRow row_of(const Draw& draw, int64_t size) {
   return row;
 }
 
+void make_room(Tensor& tensor, int64_t bytes, const at::TensorOptions& options) {
+  if (!tensor.defined() || tensor.numel() < bytes) tensor = at::empty({2 * bytes}, options);
+}
+
 }  // namespace
 
-// The kernel reads the draws, and the tokens used so far, from the host's memory and writes what is drawn there: both are small, and a copy
-// would take longer to start than they take to be read.
-std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host) {
+// The draws and the tokens used so far go up in one piece, the drawn ones come back into the same.
+std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host, Tensor& device) {
   ensure(logits.scalar_type() == at::kFloat && logits.is_contiguous(), "the sampling kernel takes fp32 logits");
   const c10::cuda::CUDAGuard guard(logits.device());
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
@@ -46,8 +49,8 @@ std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<co
   const auto rows_bytes = num_draws * static_cast<int64_t>(sizeof(DrawRow)), up = rows_bytes + num_used * 4;
   const auto down = num_draws * static_cast<int64_t>(sizeof(DrawnRow));
   const int64_t down_at = (up + 15) / 16 * 16;
-  if (!host.defined() || host.numel() < down_at + down)
-    host = at::empty({2 * (down_at + down)}, at::TensorOptions(at::kByte).pinned_memory(true));
+  make_room(host, down_at + down, at::TensorOptions(at::kByte).pinned_memory(true));
+  make_room(device, down_at + down, logits.options().dtype(at::kByte));
   auto* bytes = host.mutable_data_ptr<uint8_t>();
   auto* rows = reinterpret_cast<DrawRow*>(bytes);
   auto* used = reinterpret_cast<int32_t*>(bytes + rows_bytes);
@@ -61,11 +64,15 @@ std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<co
   }
   Tensor is_used;
   if (penalised) is_used = at::empty({num_draws, sampling_words(size)}, logits.options().dtype(at::kInt));
-  launch_sampling({logits.const_data_ptr<float>(), size, rows, used,
+  auto* on_device = device.mutable_data_ptr<uint8_t>();
+  C10_CUDA_CHECK(cudaMemcpyAsync(on_device, bytes, static_cast<size_t>(up), cudaMemcpyHostToDevice, stream));
+  launch_sampling({logits.const_data_ptr<float>(), size, reinterpret_cast<const DrawRow*>(on_device),
+                   reinterpret_cast<const int32_t*>(on_device + rows_bytes),
                    penalised ? reinterpret_cast<uint32_t*>(is_used.mutable_data_ptr<int32_t>()) : nullptr,
-                   reinterpret_cast<DrawnRow*>(bytes + down_at), num_draws},
+                   reinterpret_cast<DrawnRow*>(on_device + down_at), num_draws},
                   stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
+  C10_CUDA_CHECK(cudaMemcpyAsync(bytes + down_at, on_device + down_at, static_cast<size_t>(down), cudaMemcpyDeviceToHost, stream));
   C10_CUDA_CHECK(cudaStreamSynchronize(stream));
   const auto* drawn = reinterpret_cast<const DrawnRow*>(bytes + down_at);
   std::vector<std::optional<Drawn>> tokens(draws.size());

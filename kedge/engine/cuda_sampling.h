@@ -5,7 +5,8 @@
 
 namespace kedge::cuda {
 
-// fp32 logits [rows, vocab]. `host` is room that is used again.
-[[nodiscard]] std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host);
+// fp32 logits [rows, vocab]. `host` and `device` are room that is used again.
+[[nodiscard]] std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host,
+                                                            Tensor& device);
 
 }  // namespace kedge::cuda

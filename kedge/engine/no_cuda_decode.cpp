@@ -11,6 +11,6 @@ namespace {
 
 void turn_and_store(const Tensor&, const LayerView&, const PagedTokens&, const LayerMemory&) { fail(); }
 void paged_attention(const Tensor&, const AttentionShape&, const PagedTokens&, const LayerMemory&, const Tensor&) { fail(); }
-std::vector<std::optional<Drawn>> draw_tokens(const Tensor&, std::span<const Draw>, Tensor&) { fail(); }
+std::vector<std::optional<Drawn>> draw_tokens(const Tensor&, std::span<const Draw>, Tensor&, Tensor&) { fail(); }
 
 }  // namespace kedge::cuda

@@ -8,7 +8,7 @@ namespace kedge {
 
 std::vector<std::optional<Drawn>> TokenSampler::draw(const Tensor& logits, std::span<const Draw> draws) {
   if (draws.empty()) return {};
-  if (logits.is_cuda()) return cuda::draw_tokens(logits, draws, host_);
+  if (logits.is_cuda()) return cuda::draw_tokens(logits, draws, host_, device_);
   const Tensor floats = logits.to(at::kFloat).contiguous();
   const int64_t size = floats.size(1);
   const auto* data = floats.const_data_ptr<float>();

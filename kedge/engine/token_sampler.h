@@ -22,7 +22,7 @@ class TokenSampler {
   [[nodiscard]] std::vector<std::optional<Drawn>> draw(const Tensor& logits, std::span<const Draw> draws);
 
  private:
-  Tensor host_;  // what a GPU reads and writes
+  Tensor host_, device_;  // what goes up to a GPU and comes back
 };
 
 }  // namespace kedge

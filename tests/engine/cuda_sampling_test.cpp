@@ -22,9 +22,9 @@ class DrawsOnTheGpu : public ::testing::Test {
     if (num_cuda_devices() == 0) GTEST_SKIP() << "no CUDA device";
   }
   std::vector<std::optional<Drawn>> draw(const Tensor& logits, std::span<const Draw> draws) {
-    return cuda::draw_tokens(logits.to(at::Device(at::kCUDA, 0)), draws, host_);
+    return cuda::draw_tokens(logits.to(at::Device(at::kCUDA, 0)), draws, host_, device_);
   }
-  Tensor host_;
+  Tensor host_, device_;
 };
 
 std::vector<SamplingConfig> all_configs() {

@@ -104,11 +104,11 @@ TEST(Engine, ARealModelWritesWhatAPlainLoopWrites) {
   for (const int64_t max_running : {1, 3, 64}) expect_greedy(*model, prompts, 64, {.scheduler = {.max_running = max_running}});
 }
 
-// The policy's log-probabilities need no pass of their own: a training batch of the same rows gives the engine's bits.
+// The policy's log-probabilities need no pass of their own: a training batch of the same rows gives the engine's bits, where the products
+// are our own. Elsewhere sums come in another order; logits of bf16 have 8 bits and are of the order of one.
 TEST(Engine, SampledLogprobsHaveTheBitsOfATrainingBatch) {
   for (const char* family : kFamilies)
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-      if (dtype == at::kBFloat16 && this_machine().architecture == "x86_64") continue;  // products of one row and of many differ there
       SCOPED_TRACE(family);
       const auto model = long_model(family, {.dtype = dtype});
       Engine engine(*model, {.memory = "8MiB"});
@@ -133,7 +133,8 @@ TEST(Engine, SampledLogprobsHaveTheBitsOfATrainingBatch) {
         end += static_cast<int64_t>(rows[i].size()) - 1;
         const std::vector<float>& mine = found[i / 2][i % 2].logprobs;
         const auto count = static_cast<int64_t>(mine.size());
-        EXPECT_TRUE(testing::same_bits(at::tensor(mine), logprobs.narrow(0, end - count, count)));
+        const double worst = testing::largest_difference(at::tensor(mine), logprobs.narrow(0, end - count, count));
+        EXPECT_LE(worst, testing::has_own_products(*model) ? 0.0 : dtype == at::kFloat ? 1e-4 : 0.1);
       }
     }
 }
