@@ -50,7 +50,7 @@ class TrainStep {
       loss = part.item<double>();
     }
     const double norm = optimizer_.gradient_norm();
-    optimizer_.step(lr_, norm > 1 ? 1 / norm : 1);
+    optimizer_.step(lr_, clip_coefficient(norm, 1));
     if (model_.device().is_cuda()) synchronize_cuda();
     return loss;
   }

@@ -32,6 +32,9 @@ struct OptimizerConfig {
   }
 };
 
+// What gradients of this norm are multiplied by, so that their norm is at most max_norm; 1 where max_norm is 0 (no clipping).
+[[nodiscard]] double clip_coefficient(double norm, double max_norm);
+
 // Not thread-safe. `parameters` must be trainable and outlive it.
 class Optimizer {
  public:
@@ -41,7 +44,7 @@ class Optimizer {
   void zero_gradients();
   // L2 norm of all gradients, before any clipping.
   [[nodiscard]] double gradient_norm() const;
-  // One update with gradients multiplied by `grad_scale` (clipping is grad_scale = max_norm / norm).
+  // One update with gradients multiplied by `grad_scale` (for clipping, clip_coefficient).
   void step(double lr, double grad_scale = 1);
 
   // How many updates were made; with the moments, all of its state.

@@ -48,6 +48,15 @@ TEST(Optimizer, TheGradientNormIsThatOfAllGradients) {
   EXPECT_EQ(optimizer.gradient_norm(), 0);
 }
 
+// spec/trainers.md 21.9
+TEST(Optimizer, ClippingIsThatOfTheSpec) {
+  EXPECT_NEAR(clip_coefficient(5, 1), 0.199999960, 1e-9);
+  EXPECT_NEAR(3 * clip_coefficient(5, 1), 0.599999880, 1e-9);
+  EXPECT_EQ(clip_coefficient(0.5, 1), 1);
+  EXPECT_EQ(clip_coefficient(0, 1), 1);
+  EXPECT_EQ(clip_coefficient(5, 0), 1);
+}
+
 TEST(Optimizer, GapsBetweenSlicesStayZero) {
   for (const MomentType moments : {MomentType::fp32, MomentType::bf16}) {
     Parameters parameters(specs(), {.dtype = at::kBFloat16, .trainable = true});

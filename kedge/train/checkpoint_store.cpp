@@ -1,0 +1,219 @@
+#include "kedge/train/checkpoint_store.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/train/checkpoint_name.h"
+
+namespace kedge {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMeta = "meta.json", kLast = "-last", kUnfinished = ".unfinished-", kRemoved = ".removed-";
+
+bool is_last(const Path& checkpoint) { return checkpoint.filename().string().ends_with(kLast); }
+
+// Every file below the folder but the record itself, by its path from there.
+std::map<std::string, int64_t> file_sizes(const Path& folder) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).generic_string();
+    if (entry.is_regular_file() && name != kMeta) sizes[name] = static_cast<int64_t>(entry.file_size());
+  }
+  return sizes;
+}
+
+template <typename T>
+Json object_of(const std::map<std::string, T>& values) {
+  Json json{Json::Object{}};
+  for (const auto& [key, value] : values) json.append(key, Json(value));
+  return json;
+}
+
+std::string record_of(const CheckpointMeta& meta, const std::map<std::string, int64_t>& files) {
+  Json json;
+  json.set("counters", object_of(meta.counters));
+  json.set("metrics", object_of(meta.metrics));
+  json.set("record", meta.record);
+  json.set("files", object_of(files));
+  return json.dump(2) + "\n";
+}
+
+// UsageError where the checkpoint is not whole.
+CheckpointMeta read_whole(const Path& folder) {
+  const std::string where = (folder / kMeta).string();
+  check(is_file(folder / kMeta), folder.string(), " has no ", kMeta);
+  const Json json = Json::parse(read_text(folder / kMeta), where);
+  const auto found = file_sizes(folder);
+  for (const auto& [name, size] : json.at("files", where).as_object(where)) {
+    const auto file = found.find(name);
+    check(file != found.end(), folder.string(), ": ", name, " is missing");
+    check(file->second == size.as_integer(where), folder.string(), ": ", name, " has ", file->second, " bytes instead of ",
+          size.as_integer(where));
+  }
+  CheckpointMeta meta;
+  for (const auto& [key, value] : json.at("counters", where).as_object(where)) meta.counters[key] = value.as_integer(where);
+  for (const auto& [key, value] : json.at("metrics", where).as_object(where))
+    meta.metrics[key] = value.is_null() ? std::nan("") : value.as_number(where);  // JSON has no NaN
+  meta.record = json.at("record", where);
+  return meta;
+}
+
+void sync_all(const Path& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) sync_file(entry.path());
+    if (entry.is_directory()) sync_folder(entry.path());
+  }
+  sync_folder(folder);
+}
+
+std::optional<double> number_of(const CheckpointMeta& meta, const std::string& key) {
+  if (const auto found = meta.metrics.find(key); found != meta.metrics.end() && !std::isnan(found->second)) return found->second;
+  if (const auto found = meta.counters.find(key); found != meta.counters.end()) return static_cast<double>(found->second);
+  return std::nullopt;
+}
+
+// A folder that is removed again unless it got another name.
+class Unfinished {
+ public:
+  explicit Unfinished(Path folder) : folder_(std::move(folder)) {
+    fs::remove_all(folder_);
+    make_folder(folder_);
+  }
+  ~Unfinished() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+
+  [[nodiscard]] const Path& folder() const { return folder_; }
+
+ private:
+  Path folder_;
+};
+
+}  // namespace
+
+int64_t Checkpoint::step() const {
+  const auto found = meta.counters.find("step");
+  return found == meta.counters.end() ? 0 : found->second;
+}
+
+CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_(std::move(folder)), config_(std::move(config)) {
+  static_cast<void>(checkpoint_name(config_.filename, {}, "filename"));
+  make_folder(folder_);
+  std::vector<Path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kUnfinished) || name.starts_with(kRemoved)) leftovers.push_back(entry.path());
+  }
+  for (const Path& path : leftovers) {
+    log_info("removing ", path.string(), ", which a run that ended early left behind");
+    fs::remove_all(path);
+  }
+}
+
+std::vector<Checkpoint> CheckpointStore::list() const {
+  std::vector<Checkpoint> found;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (!entry.is_directory() || entry.path().filename().string().starts_with('.')) continue;
+    try {
+      found.push_back({entry.path(), read_whole(entry.path())});
+    } catch (const UsageError& error) {
+      log_warn("not a whole checkpoint: ", error.what());
+    }
+  }
+  // The last one stands behind its twin among the best.
+  std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) {
+    return std::pair(a.step(), is_last(a.folder)) < std::pair(b.step(), is_last(b.folder));
+  });
+  return found;
+}
+
+std::optional<Checkpoint> CheckpointStore::newest() const {
+  std::vector<Checkpoint> all = list();
+  if (all.empty()) return std::nullopt;
+  return std::move(all.back());
+}
+
+bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const {
+  if (config_.save_top_k == 0) return false;
+  const std::optional<double> mine = number_of(meta, config_.monitor);
+  if (!mine) {
+    log_warn("a checkpoint is not ranked, because ", config_.monitor, " is not known at step ", Checkpoint{{}, meta}.step());
+    return false;
+  }
+  if (config_.save_top_k < 0 || static_cast<int64_t>(best.size()) < config_.save_top_k) return true;
+  return std::any_of(best.begin(), best.end(), [&](const Checkpoint& other) {
+    const std::optional<double> theirs = number_of(other.meta, config_.monitor);
+    return !theirs || is_better(*mine, *theirs);
+  });
+}
+
+// Gives a written folder its name; one of that name from an earlier try goes first.
+void CheckpointStore::publish(const Path& written, const std::string& name) const {
+  if (fs::exists(folder_ / name)) remove(folder_ / name);
+  fs::rename(written, folder_ / name);
+  sync_folder(folder_);
+}
+
+// Out of sight first, so that a half removed one is never taken for a checkpoint.
+void CheckpointStore::remove(const Path& checkpoint) const {
+  const Path hidden = folder_ / (std::string(kRemoved) + checkpoint.filename().string());
+  fs::rename(checkpoint, hidden);
+  sync_folder(folder_);
+  fs::remove_all(hidden);
+}
+
+void CheckpointStore::remove_worst(const std::string& saved) const {
+  if (config_.save_top_k < 0) return;
+  std::vector<Checkpoint> best;
+  for (Checkpoint& one : list())
+    if (!is_last(one.folder)) best.push_back(std::move(one));
+  while (static_cast<int64_t>(best.size()) > config_.save_top_k) {
+    // Of equals the oldest goes; never the one just saved, which ranks.
+    auto worst = best.end();
+    for (auto one = best.begin(); one != best.end(); ++one) {
+      if (one->folder.filename() == saved) continue;
+      const double number = number_of(one->meta, config_.monitor).value_or(std::nan(""));
+      const double most = worst == best.end() ? 0 : number_of(worst->meta, config_.monitor).value_or(std::nan(""));
+      if (worst == best.end() || (!std::isnan(most) && (std::isnan(number) || is_better(most, number)))) worst = one;
+    }
+    if (worst == best.end()) return;
+    remove(worst->folder);
+    best.erase(worst);
+  }
+}
+
+void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write) {
+  std::map<std::string, double> numbers = meta.metrics;
+  for (const auto& [key, value] : meta.counters) numbers[key] = static_cast<double>(value);
+  const std::string name = checkpoint_name(config_.filename, numbers, "filename");
+  std::vector<Checkpoint> best, last;
+  for (Checkpoint& one : list()) (is_last(one.folder) ? last : best).push_back(std::move(one));
+  const bool ranked = ranks(meta, best);
+  if (!ranked && !config_.save_last) return;
+
+  const Unfinished written(folder_ / (std::string(kUnfinished) + name));
+  write(written.folder());
+  write_atomic(written.folder() / kMeta, record_of(meta, file_sizes(written.folder())));
+  sync_all(written.folder());
+  if (ranked && config_.save_last) {
+    // The same files under two names take no more room.
+    const Unfinished twin(folder_ / (std::string(kUnfinished) + name + std::string(kLast)));
+    fs::copy(written.folder(), twin.folder(), fs::copy_options::recursive | fs::copy_options::create_hard_links);
+    sync_all(twin.folder());
+    publish(twin.folder(), name + std::string(kLast));
+  }
+  publish(written.folder(), ranked ? name : name + std::string(kLast));
+  if (config_.save_last)
+    for (const Checkpoint& old : last)
+      if (old.folder.filename() != name + std::string(kLast)) remove(old.folder);
+  if (ranked) remove_worst(name);
+}
+
+}  // namespace kedge

@@ -1,0 +1,184 @@
+#include "kedge/train/checkpoint_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kedge/core/error.h"
+
+#include "tests/support/expect_error.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/temp_folder.h"
+
+namespace kedge {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using testing::TempFolder;
+using Names = std::vector<std::string>;
+
+CheckpointConfig config_of(int64_t top_k, bool last = true) {
+  return {.save_top_k = top_k, .save_last = last, .filename = "run-{step}-{val_loss:.2f}"};
+}
+
+CheckpointMeta meta_of(int64_t step, double loss) {
+  CheckpointMeta meta;
+  meta.counters = {{"step", step}, {"consumed_samples", step * 8}};
+  if (!std::isnan(loss)) meta.metrics = {{"val_loss", loss}, {"margin", std::nan("")}};
+  meta.record.set("seed", int64_t{7});
+  return meta;
+}
+
+void fill(const Path& folder) {
+  make_folder(folder / "model");
+  write_atomic(folder / "model" / "weights", "0123456789");
+  write_atomic(folder / "state", "abc");
+}
+
+Names names_in(const Path& folder) {
+  Names names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(CheckpointStore, TheBestAndTheLastAreKept) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "checkpoints", config_of(2));
+  EXPECT_FALSE(store.newest().has_value());
+  const std::vector<double> losses = {0.5, 0.9, 0.7, 0.8, 0.4};
+  const std::vector<Names> wanted = {{"run-step=1-val_loss=0.50", "run-step=1-val_loss=0.50-last"},
+                                     {"run-step=1-val_loss=0.50", "run-step=2-val_loss=0.90", "run-step=2-val_loss=0.90-last"},
+                                     {"run-step=1-val_loss=0.50", "run-step=3-val_loss=0.70", "run-step=3-val_loss=0.70-last"},
+                                     {"run-step=1-val_loss=0.50", "run-step=3-val_loss=0.70", "run-step=4-val_loss=0.80-last"},
+                                     {"run-step=1-val_loss=0.50", "run-step=5-val_loss=0.40", "run-step=5-val_loss=0.40-last"}};
+  for (size_t i = 0; i < losses.size(); ++i) {
+    store.save(meta_of(static_cast<int64_t>(i) + 1, losses[i]), fill);
+    EXPECT_EQ(names_in(temp / "checkpoints"), wanted[i]) << i;
+  }
+  const Checkpoint newest = *store.newest();
+  EXPECT_EQ(newest.folder.filename(), "run-step=5-val_loss=0.40-last");
+  EXPECT_EQ(newest.step(), 5);
+  EXPECT_EQ(newest.meta.counters.at("consumed_samples"), 40);
+  EXPECT_EQ(newest.meta.metrics.at("val_loss"), 0.4);
+  EXPECT_TRUE(std::isnan(newest.meta.metrics.at("margin")));
+  EXPECT_EQ(newest.meta.record.at("seed", "").as_integer(""), 7);
+  EXPECT_EQ(read_text(newest.folder / "model" / "weights"), "0123456789");
+}
+
+TEST(CheckpointStore, ModesAndNumbersOfCheckpoints) {
+  const TempFolder temp;
+  CheckpointConfig config = config_of(1, false);
+  config.mode = MonitorMode::max;
+  CheckpointStore store(temp / "max", config);
+  for (const auto& [step, value] : std::vector<std::pair<int64_t, double>>{{1, 0.5}, {2, 0.9}, {3, 0.7}})
+    store.save(meta_of(step, value), fill);
+  EXPECT_EQ(names_in(temp / "max"), (Names{"run-step=2-val_loss=0.90"}));
+
+  CheckpointStore all(temp / "all", config_of(-1, false));
+  for (int64_t step = 1; step <= 4; ++step) all.save(meta_of(step, 0.5), fill);
+  EXPECT_EQ(all.list().size(), 4U);
+
+  CheckpointStore none(temp / "none", config_of(0));
+  for (int64_t step = 1; step <= 4; ++step) none.save(meta_of(step, 0.5), fill);
+  EXPECT_EQ(names_in(temp / "none"), (Names{"run-step=4-val_loss=0.50-last"}));
+}
+
+TEST(CheckpointStore, WithoutTheMonitoredNumberOnlyTheLastIsKept) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", config_of(2));
+  store.save(meta_of(1, 0.5), fill);
+  store.save(meta_of(2, std::nan("")), fill);
+  EXPECT_EQ(names_in(temp / "c"), (Names{"run-step=1-val_loss=0.50", "run-step=2-val_loss=nan-last"}));
+}
+
+TEST(CheckpointStore, ACounterCanBeMonitored) {
+  const TempFolder temp;
+  CheckpointConfig config = config_of(2, false);
+  config.monitor = "step";
+  config.mode = MonitorMode::max;
+  CheckpointStore store(temp / "c", config);
+  for (int64_t step = 1; step <= 4; ++step) store.save(meta_of(step, 0.5), fill);
+  EXPECT_EQ(names_in(temp / "c"), (Names{"run-step=3-val_loss=0.50", "run-step=4-val_loss=0.50"}));
+}
+
+TEST(CheckpointStore, ANewRunGoesOnRankingWhereTheOldOneStopped) {
+  const TempFolder temp;
+  CheckpointStore(temp / "c", config_of(1)).save(meta_of(1, 0.5), fill);
+  CheckpointStore(temp / "c", config_of(1)).save(meta_of(2, 0.6), fill);
+  EXPECT_EQ(names_in(temp / "c"), (Names{"run-step=1-val_loss=0.50", "run-step=2-val_loss=0.60-last"}));
+}
+
+TEST(CheckpointStore, SavingTheSameStepAgainReplacesIt) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", config_of(2));
+  store.save(meta_of(1, 0.5), fill);
+  store.save(meta_of(1, 0.5), [](const Path& folder) { write_atomic(folder / "other", "x"); });
+  EXPECT_EQ(store.list().size(), 2U);
+  EXPECT_TRUE(is_file(store.newest()->folder / "other"));
+  EXPECT_FALSE(is_file(store.newest()->folder / "state"));
+}
+
+TEST(CheckpointStore, AnErrorLeavesEverythingAsItWas) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", config_of(2));
+  store.save(meta_of(1, 0.5), fill);
+  const Names before = names_in(temp / "c");
+  EXPECT_EQ(error_of<Error>([&] {
+              store.save(meta_of(2, 0.4), [](const Path& folder) {
+                fill(folder);
+                throw Error("the disk is full");
+              });
+              return 0;
+            }),
+            "the disk is full");
+  EXPECT_EQ(names_in(temp / "c"), before);
+  {
+    const testing::FileSizeLimit small(100);  // the record does not fit any more
+    EXPECT_THROW(store.save(meta_of(2, 0.4), fill), Error);
+  }
+  EXPECT_EQ(names_in(temp / "c"), before);
+  EXPECT_EQ(store.newest()->step(), 1);
+}
+
+TEST(CheckpointStore, WhatAKilledRunLeftIsNoCheckpointAndGoes) {
+  const TempFolder temp;
+  CheckpointStore(temp / "c", config_of(2)).save(meta_of(1, 0.5), fill);
+  const Names before = names_in(temp / "c");
+  for (const char* name : {".unfinished-run-step=2", ".removed-run-step=0"}) {
+    fs::create_directories(temp / "c" / name / "model");
+    write_atomic(temp / "c" / name / "model" / "weights", "01234");
+  }
+  const CheckpointStore store(temp / "c", config_of(2));
+  EXPECT_EQ(names_in(temp / "c"), before);
+  EXPECT_EQ(store.newest()->step(), 1);
+}
+
+// Any one file missing, shorter or longer, and the record itself in pieces.
+TEST(CheckpointStore, OneThatIsNotWholeIsNotResumedFrom) {
+  for (const char* file : {"model/weights", "state", "meta.json"})
+    for (const bool missing : {true, false}) {
+      SCOPED_TRACE(str(file, missing ? " missing" : " cut short"));
+      const TempFolder temp;
+      CheckpointStore store(temp / "c", config_of(0));
+      CheckpointStore older(temp / "c", config_of(-1, false));
+      older.save(meta_of(1, 0.5), fill);
+      store.save(meta_of(2, 0.4), fill);
+      ASSERT_EQ(store.newest()->step(), 2);
+      const Path broken = store.newest()->folder / file;
+      missing ? static_cast<void>(fs::remove(broken)) : fs::resize_file(broken, fs::file_size(broken) / 2);
+      EXPECT_EQ(store.newest()->step(), 1);
+      EXPECT_EQ(store.list().size(), 1U);
+    }
+}
+
+TEST(CheckpointStore, APatternThatCannotBeReadIsToldAtTheStart) {
+  const TempFolder temp;
+  CheckpointConfig config;
+  config.filename = "run-{step";
+  EXPECT_EQ(error_of([&] { return CheckpointStore(temp / "c", config); }), "filename: \"run-{step\" opens a { that is never closed");
+}
+
+}  // namespace
+}  // namespace kedge

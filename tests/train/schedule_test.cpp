@@ -1,0 +1,88 @@
+#include "kedge/train/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+
+ScheduleConfig config_of(int64_t warmup, int64_t constant, double min_lr) {
+  return {.warmup_steps = warmup, .constant_steps = constant, .min_lr = min_lr};
+}
+
+// spec/trainers.md 21.9
+TEST(Schedule, RatesOfTheSpecWithATail) {
+  const Schedule schedule(config_of(10, 1000, 9e-8), 9e-7, 2000);
+  EXPECT_EQ(schedule.rate(0), 0);
+  EXPECT_NEAR(schedule.rate(1), 9e-8, 1e-17);
+  EXPECT_NEAR(schedule.rate(5), 4.5e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(10), 9e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(11), 8.999979608e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(505), 4.95e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(999), 9.000203917e-8, 1e-17);
+  for (const int64_t update : {1000, 1001, 1999, 2000, 5000}) EXPECT_EQ(schedule.rate(update), 9e-8);
+}
+
+TEST(Schedule, RatesOfTheSpecWithoutATail) {
+  const Schedule schedule(config_of(10, 0, 9e-8), 9e-7, 2000);
+  EXPECT_NEAR(schedule.rate(0), 8.181818182e-8, 1e-17);
+  EXPECT_NEAR(schedule.rate(1), 1.636363636e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(10), 9e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(11), 8.999994953e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(505), 7.825062691e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(1000), 4.981968136e-7, 1e-16);
+  EXPECT_NEAR(schedule.rate(2000), 9e-8, 1e-17);
+  EXPECT_EQ(schedule.rate(2001), 9e-8);
+}
+
+TEST(Schedule, AShortRunFallsToTheBottomAfterTheWarmUp) {
+  const Schedule schedule(config_of(10, 1000, 9e-8), 9e-7, 15);
+  EXPECT_EQ(schedule.rate(0), 0);
+  EXPECT_NEAR(schedule.rate(10), 9e-7, 1e-16);
+  for (const int64_t update : {11, 12, 15, 100}) EXPECT_EQ(schedule.rate(update), 9e-8);
+}
+
+TEST(Schedule, TheConstantRecipeOfTheReference) {
+  const Schedule schedule(config_of(0, 312, 1e-6), 1.001e-6, 313);
+  EXPECT_NEAR(schedule.rate(0), 1.001e-6, 1e-16);
+  for (const int64_t update : {1, 2, 312}) EXPECT_NEAR(schedule.rate(update), 1e-6, 1e-16);
+}
+
+// spec/models-data-ops.md 12
+TEST(Schedule, WorkedRatesOfTheSupervisedTrainers) {
+  const Schedule tail(config_of(10, 1000, 9e-7), 9e-6, 10000);
+  EXPECT_EQ(tail.rate(0), 0);
+  EXPECT_NEAR(tail.rate(5), 4.5e-6, 1e-15);
+  EXPECT_NEAR(tail.rate(4505), 4.95e-6, 1e-15);
+  EXPECT_EQ(tail.rate(9500), 9e-7);
+  const Schedule none(config_of(10, 0, 2e-7), 2e-6, 100);
+  EXPECT_NEAR(none.rate(0), 1.818e-7, 1e-10);
+  EXPECT_NEAR(none.rate(55), 1.1e-6, 1e-15);
+}
+
+TEST(Schedule, AConstantRateRisesOnce) {
+  ScheduleConfig config = config_of(3, 1000, 1);
+  config.name = ScheduleKind::constant;
+  const Schedule schedule(config, 0.4, 10);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.rate(2), 0.3);
+  for (const int64_t update : {3, 10, 1000}) EXPECT_EQ(schedule.rate(update), 0.4);
+  config.warmup_steps = 0;
+  EXPECT_EQ(Schedule(config, 0.4, 10).rate(0), 0.4);
+}
+
+TEST(Schedule, RatesThatCannotFallAreRefused) {
+  EXPECT_EQ(error_of([] { return Schedule(config_of(0, 10, 1e-6), 1e-6, 100); }),
+            "optim.sched.min_lr is 1e-06, but with constant_steps=10 the learning rate 1e-06 must be above it; for a constant rate use "
+            "optim.sched.name=constant");
+  EXPECT_EQ(error_of([] { return Schedule(config_of(0, 0, 2e-6), 1e-6, 100); }),
+            "optim.sched.min_lr is 2e-06, but with constant_steps=0 the learning rate 1e-06 must be at least that; for a constant rate use "
+            "optim.sched.name=constant");
+  EXPECT_EQ(Schedule(config_of(0, 0, 1e-6), 1e-6, 100).rate(50), 1e-6);
+}
+
+}  // namespace
+}  // namespace kedge
