@@ -54,4 +54,16 @@ void Optimizer::step(double lr, double grad_scale) {
   update(decaying, all, lr, grad_scale, 0);
 }
 
+void Optimizer::save(StateSnapshot& snapshot) const {
+  snapshot.add("optimizer.first_moment", first_);
+  snapshot.add("optimizer.second_moment", second_);
+  snapshot.set("optimizer.steps", num_steps_);
+}
+
+void Optimizer::load(const StateFiles& files) {
+  files.read("optimizer.first_moment", first_);
+  files.read("optimizer.second_moment", second_);
+  num_steps_ = files.at("optimizer.steps").as_integer("optimizer.steps");
+}
+
 }  // namespace kedge

@@ -6,6 +6,7 @@
 #include "kedge/core/config.h"
 #include "kedge/core/tensor.h"
 #include "kedge/model/parameters.h"
+#include "kedge/train/state_files.h"
 
 namespace kedge {
 
@@ -47,9 +48,11 @@ class Optimizer {
   // One update with gradients multiplied by `grad_scale` (for clipping, clip_coefficient).
   void step(double lr, double grad_scale = 1);
 
-  // How many updates were made; with the moments, all of its state.
+  // All of its state: the moments, and how many updates were made.
+  void save(StateSnapshot& snapshot) const;
+  void load(const StateFiles& files);
+
   [[nodiscard]] int64_t num_steps() const { return num_steps_; }
-  void set_num_steps(int64_t steps) { num_steps_ = steps; }
   [[nodiscard]] const Tensor& first_moment() const { return first_; }
   [[nodiscard]] const Tensor& second_moment() const { return second_; }
 

@@ -7,6 +7,7 @@
 #include "kedge/core/error.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace kedge {
@@ -139,10 +140,11 @@ TEST(Optimizer, ItsStateIsAllOfIt) {
   run(unbroken, *whole, 0, 6);
   run(first, *split, 0, 3);
   Optimizer second({}, *split);
-  Tensor moment = second.first_moment(), square = second.second_moment();
-  moment.copy_(first.first_moment());
-  square.copy_(first.second_moment());
-  second.set_num_steps(first.num_steps());
+  const testing::TempFolder temp;
+  StateSnapshot snapshot;
+  first.save(snapshot);
+  snapshot.write(temp.path());
+  second.load(StateFiles(temp.path()));
   run(second, *split, 3, 6);
   EXPECT_TRUE(same_bits(whole->flat(), split->flat()));
   EXPECT_TRUE(same_bits(unbroken.second_moment(), second.second_moment()));

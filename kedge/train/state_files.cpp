@@ -1,0 +1,55 @@
+#include "kedge/train/state_files.h"
+
+#include <algorithm>
+
+#include "kedge/core/autograd.h"
+#include "kedge/core/error.h"
+#include "kedge/model/tensor_bytes.h"
+
+namespace kedge {
+namespace {
+
+constexpr std::string_view kTensors = "state.safetensors", kNumbers = "state.json";
+
+}  // namespace
+
+void StateSnapshot::add(const std::string& name, const Tensor& tensor) {
+  const NoGrad no_grad;
+  tensors_.emplace_back(name, tensor.detach().to(tensor.options().device(at::kCPU), false, true));
+}
+
+void StateSnapshot::write(const Path& folder) const {
+  make_folder(folder);
+  // The wider numbers first, so that all are aligned.
+  std::vector<const std::pair<std::string, Tensor>*> order;
+  for (const auto& named : tensors_) order.push_back(&named);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->second.element_size() > b->second.element_size(); });
+  std::vector<TensorEntry> entries;
+  for (const auto* named : order)
+    entries.push_back({named->first, weight_type_of(named->second.scalar_type(), named->first), named->second.sizes().vec()});
+  SafetensorsWriter writer(folder / kTensors, entries);
+  for (size_t i = 0; i < order.size(); ++i)
+    write_tensor(order[i]->second, *entries[i].type, [&](std::string_view bytes) { writer.write(bytes); });
+  writer.finish();
+  write_atomic(folder / kNumbers, numbers_.dump(2) + "\n");
+}
+
+StateFiles::StateFiles(const Path& folder)
+    : tensors_(folder / kTensors), where_((folder / kNumbers).string()), numbers_(Json::parse(read_text(folder / kNumbers), where_)) {}
+
+void StateFiles::read(const std::string& name, const Tensor& to) const {
+  const NoGrad no_grad;
+  const std::string file = tensors_.path().string();
+  const auto& entries = tensors_.entries();
+  const auto entry = std::find_if(entries.begin(), entries.end(), [&](const TensorEntry& one) { return one.name == name; });
+  check(entry != entries.end(), file, ": no ", name);
+  check(at::IntArrayRef(entry->shape) == to.sizes(), file, ": ", name, " has the shape ", at::IntArrayRef(entry->shape), ", wanted ",
+        to.sizes());
+  const WeightType type = weight_type(*entry, file), wanted = weight_type_of(to.scalar_type(), name);
+  check(type == wanted, file, ": ", name, " is ", name_of(type), ", wanted ", name_of(wanted));
+  read_tensor({tensors_.bytes(*entry), type, entry->shape}, to);
+  tensors_.drop(*entry);
+}
+
+}  // namespace kedge

@@ -1,0 +1,44 @@
+#pragma once
+// What a run must remember beside its model: named tensors and JSON, copied at a step boundary, written and read back with every bit.
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kedge/core/files.h"
+#include "kedge/core/json.h"
+#include "kedge/core/tensor.h"
+#include "kedge/model/safetensors.h"
+
+namespace kedge {
+
+// A copy in host memory: training may go on while another thread writes it.
+class StateSnapshot {
+ public:
+  // fp32 or bf16; a name stands once.
+  void add(const std::string& name, const Tensor& tensor);
+  void set(std::string_view key, Json value) { numbers_.set(key, std::move(value)); }
+
+  // state.safetensors and state.json.
+  void write(const Path& folder) const;
+
+ private:
+  std::vector<std::pair<std::string, Tensor>> tensors_;
+  Json numbers_ = Json(Json::Object{});
+};
+
+// Errors name the file and what is missing or has another shape or type.
+class StateFiles {
+ public:
+  explicit StateFiles(const Path& folder);
+
+  void read(const std::string& name, const Tensor& to) const;
+  [[nodiscard]] const Json& at(std::string_view key) const { return numbers_.at(key, where_); }
+
+ private:
+  SafetensorsFile tensors_;
+  std::string where_;  // of the numbers
+  Json numbers_;
+};
+
+}  // namespace kedge
