@@ -1,0 +1,35 @@
+#include "kedge/train/background_saver.h"
+
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+
+namespace kedge {
+
+BackgroundSaver::~BackgroundSaver() { wait(); }
+
+void BackgroundSaver::wait() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundSaver::start(CheckpointMeta meta, std::function<void(const Path& folder)> write) {
+  wait();
+  problem_.clear();
+  thread_ = std::thread([this, meta = std::move(meta), write = std::move(write)] {
+    try {
+      store_.save(meta, write);
+    } catch (const std::exception& error) {
+      problem_ = str("the checkpoint of step ", Checkpoint{{}, meta}.step(), " could not be saved: ", error.what());
+      ++num_failed_;
+      log_error(problem_, "; the run goes on, earlier checkpoints stay, and the next save tries again");
+    }
+  });
+}
+
+void BackgroundSaver::finish() {
+  wait();
+  if (!problem_.empty()) throw Error(problem_);
+}
+
+}  // namespace kedge
