@@ -8,30 +8,18 @@ temperature 1 up to a fixed number of new tokens. One JSON line.
 
 import argparse
 import json
-import os
 import statistics
 import time
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-SHAPES = {
-    "30m": dict(hidden_size=512, num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=4, intermediate_size=1376,
-                vocab_size=8192, tie_word_embeddings=False, max_position_embeddings=2048),
-    "135m": dict(hidden_size=576, num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3, intermediate_size=1536,
-                 vocab_size=49152, tie_word_embeddings=True, max_position_embeddings=2048),
-}
+import rival_models
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model")
-    parser.add_argument("--shape", choices=SHAPES)
-    parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
+    rival_models.add_flags(parser, repeats=3)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--prompt-tokens", type=int, default=32)
     parser.add_argument("--new-tokens", type=int, default=128)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--cache", choices=["dynamic", "static"], default="dynamic")
     parser.add_argument("--text")
     return parser.parse_args()
@@ -43,14 +31,7 @@ def main():
     import torch
     import transformers
 
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[args.dtype]
-    if args.model:
-        model = transformers.AutoModelForCausalLM.from_pretrained(args.model, dtype=dtype)
-    else:
-        config = transformers.LlamaConfig(**SHAPES[args.shape])
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
+    model = rival_models.make_model(args)
     model.eval()
 
     if args.text is not None:
