@@ -3,27 +3,17 @@
 #include "kedge/engine/cuda_decode.h"
 
 namespace kedge {
-namespace {
-
-void norm_heads_(const Tensor& qkv, int64_t from, int64_t heads, int64_t dim, const NormWeights& weights) {
-  const Tensor part = qkv.narrow(1, from, heads * dim);
-  part.copy_(norm(part.reshape({-1, dim}).contiguous(), weights).out.view({-1, heads * dim}));
-}
-
-}  // namespace
-
-Tensor paged_attention(const Tensor& qkv, const LayerView& layer, const PagedTokens& tokens, const LayerMemory& memory) {
+Tensor paged_attention(const Tensor& raw_qkv, const LayerView& layer, const PagedTokens& tokens, const LayerMemory& memory) {
   const AttentionShape& shape = layer.shape;
-  const int64_t num_tokens = qkv.size(0), num_fresh = num_tokens - tokens.num_paged;
+  const int64_t num_tokens = raw_qkv.size(0), num_fresh = num_tokens - tokens.num_paged;
+  const bool cuda = raw_qkv.is_cuda();
+  // On CUDA one kernel norms, turns and stores.
+  const Tensor qkv = !cuda && layer.q_norm.weight.defined() ? norm_heads(layer, raw_qkv, nullptr) : raw_qkv;
   Tensor out = at::empty({num_tokens, shape.num_heads * shape.head_dim}, qkv.options());
-  if (qkv.is_cuda()) {
+  if (cuda) {
     cuda::turn_and_store(qkv, layer, tokens, memory);
     if (tokens.num_paged > 0) cuda::paged_attention(qkv, shape, tokens, memory, out);
   } else {
-    if (layer.q_norm.weight.defined()) {
-      norm_heads_(qkv, 0, shape.num_heads, shape.head_dim, layer.q_norm);
-      norm_heads_(qkv, shape.num_heads * shape.head_dim, shape.num_kv_heads, shape.head_dim, layer.k_norm);
-    }
     if (tokens.rotation.cos.defined()) rotate_(qkv, tokens.rotation, false);
     cpu::write_key_values(qkv, shape, tokens.queries, memory.keys, memory.values);
     if (tokens.num_paged > 0)

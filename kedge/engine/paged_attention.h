@@ -32,7 +32,7 @@ struct PagedTokens {
   int64_t num_splits = 1;           // into how many parts a query's keys are divided, on CUDA
 };
 
-// qkv [tokens, (heads + 2 kv_heads) * head_dim], overwritten; [tokens, heads * head_dim] comes out.
-[[nodiscard]] Tensor paged_attention(const Tensor& qkv, const LayerView& layer, const PagedTokens& tokens, const LayerMemory& memory);
+// raw_qkv [tokens, (heads + 2 kv_heads) * head_dim], as the linear layer gave it; may be overwritten. [tokens, heads * head_dim] comes out.
+[[nodiscard]] Tensor paged_attention(const Tensor& raw_qkv, const LayerView& layer, const PagedTokens& tokens, const LayerMemory& memory);
 
 }  // namespace kedge

@@ -1,7 +1,6 @@
 #pragma once
 // A step's tokens through the network, to the logits that are drawn from. Reads the model's weights where they lie. Knows no requests
 // and no sampling.
-#include <memory>
 #include <vector>
 
 #include "kedge/core/tensor.h"

@@ -20,7 +20,18 @@ void put_head_rows(const Tensor& qkv, int64_t from, int64_t heads, int64_t dim, 
   qkv.narrow(1, from, heads * dim).copy_(rows.view({-1, heads * dim}));
 }
 
-// Queries and keys normed head by head, in a copy.
+void norm_heads_backward_(const LayerView& layer, const Tensor& dqkv, const LayerState& state) {
+  const auto one = [&](int64_t from, int64_t heads, const Normed& saved, const NormWeights& weights) {
+    const int64_t dim = layer.shape.head_dim;
+    const Tensor dx = norm_backward(head_rows(dqkv, from, heads, dim), head_rows(state.raw_qkv, from, heads, dim), saved, weights, {});
+    put_head_rows(dqkv, from, heads, dim, dx);
+  };
+  one(0, layer.shape.num_heads, state.q_norm, layer.q_norm);
+  one(layer.shape.num_heads * layer.shape.head_dim, layer.shape.num_kv_heads, state.k_norm, layer.k_norm);
+}
+
+}  // namespace
+
 Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep) {
   const AttentionShape& shape = layer.shape;
   Tensor out = qkv.clone();
@@ -36,18 +47,6 @@ Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep) {
   }
   return out;
 }
-
-void norm_heads_backward_(const LayerView& layer, const Tensor& dqkv, const LayerState& state) {
-  const auto one = [&](int64_t from, int64_t heads, const Normed& saved, const NormWeights& weights) {
-    const int64_t dim = layer.shape.head_dim;
-    const Tensor dx = norm_backward(head_rows(dqkv, from, heads, dim), head_rows(state.raw_qkv, from, heads, dim), saved, weights, {});
-    put_head_rows(dqkv, from, heads, dim, dx);
-  };
-  one(0, layer.shape.num_heads, state.q_norm, layer.q_norm);
-  one(layer.shape.num_heads * layer.shape.head_dim, layer.shape.num_kv_heads, state.k_norm, layer.k_norm);
-}
-
-}  // namespace
 
 Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep) {
   Normed norm1 = norm(x, layer.norm1);

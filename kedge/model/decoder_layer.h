@@ -34,6 +34,9 @@ struct LayerState {
   Tensor gate_up;
 };
 
+// Queries and keys normed head by head, in a copy of qkv; fills `keep` where it is not null. For families whose q_norm has weights.
+[[nodiscard]] Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep);
+
 // The layer's output; fills `keep` where it is not null.
 [[nodiscard]] Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep);
 // The gradient of the layer's input (undefined unless wanted); those of the weights are added to their buffers. Empties `state`.
