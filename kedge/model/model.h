@@ -38,6 +38,7 @@ class Model {
   [[nodiscard]] const Adapters* adapters() const { return adapters_.get(); }
   // What an optimizer updates: the adapters where there are any, else everything.
   [[nodiscard]] Parameters& trained() { return adapters_ ? adapters_->parameters() : parameters_; }
+  [[nodiscard]] const Parameters& trained() const { return adapters_ ? adapters_->parameters() : parameters_; }
   [[nodiscard]] at::Device device() const { return parameters_.options().device; }
 
   [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const { return decoder_->hidden(batch, options); }
