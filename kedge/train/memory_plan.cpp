@@ -86,7 +86,11 @@ class Step {
   [[nodiscard]] int64_t norm_sums() const { return in_.is_cuda ? std::min<int64_t>(in_.tokens, 264) * m_.hidden_size * 4 : 0; }
   // Attention's copies of a head's keys, values and their gradients; a thread keeps them.
   [[nodiscard]] int64_t thread_scratch() const { return in_.is_cuda ? 0 : in_.threads * 4 * in_.longest * m_.head_dim * 4; }
-  // On a CPU a bf16 gradient is computed apart, widened and then added.
+  // On a CPU the library's bf16 products make a copy of the weight in an order of their own, and a weight's gradient is computed apart,
+  // widened and then added.
+  void input_gradient(int64_t rows, int64_t columns) {
+    if (!in_.is_cuda && narrow_type()) tally_.pass(rows * columns * 2);
+  }
   void weight_gradient(int64_t rows, int64_t columns) {
     if (trains_all_ && !in_.is_cuda && narrow_type()) tally_.pass(rows * columns * (2 + 4));
   }
@@ -139,6 +143,7 @@ class Step {
   void backward(int64_t layer, bool wants_input) {
     const int64_t hidden = wide(m_.hidden_size), gate_up = wide(m_.gate_up_size()), mlp = wide(m_.mlp_size);
     tally_.take(mlp);
+    input_gradient(m_.hidden_size, m_.mlp_size);
     down_adapters(layer, 1);
     tally_.take(gate_up + mlp);
     if (m_.gated && m_.activation != Activation::silu) tally_.pass(2 * mlp);
@@ -149,8 +154,7 @@ class Step {
     tally_.take(hidden);
     weight_gradient(m_.gate_up_size(), m_.hidden_size);
     gate_up_adapters(layer, 2);
-    tally_.drop(hidden);
-    tally_.take(hidden);
+    input_gradient(m_.gate_up_size(), m_.hidden_size);
     gate_up_adapters(layer, 1);
     tally_.take(hidden);
     tally_.pass(norm_sums());
@@ -158,6 +162,7 @@ class Step {
     weight_gradient(m_.hidden_size, m_.q_size());
     out_adapters(layer, 2);
     tally_.take(wide(m_.q_size()));
+    input_gradient(m_.hidden_size, m_.q_size());
     out_adapters(layer, 1);
     attention_backward();
     tally_.drop(2 * wide(m_.q_size()) + wide(m_.qkv_size()) + log_sums());
@@ -168,6 +173,7 @@ class Step {
     tally_.drop(hidden);
     if (wants_input) {
       tally_.take(hidden);
+      input_gradient(m_.qkv_size(), m_.hidden_size);
       qkv_adapters(layer, 1);
       tally_.take(hidden);
       tally_.pass(norm_sums());
@@ -216,7 +222,9 @@ class Step {
       const int64_t again = begin < num_waiting ? 0 : count * m_.vocab_size * logit;
       const int64_t gradient = in_.is_cuda && narrow_type() ? count * m_.vocab_size * 2 : 0;
       tally_.take(count * m_.hidden_size * element() + again + gradient);
-      tally_.pass(count * m_.hidden_size * element());
+      tally_.take(count * m_.hidden_size * element());
+      input_gradient(m_.vocab_size, m_.hidden_size);
+      tally_.drop(count * m_.hidden_size * element());
       weight_gradient(m_.vocab_size, m_.hidden_size);
       tally_.drop(count * m_.hidden_size * element() + again + gradient);
     }
