@@ -81,7 +81,7 @@ SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config
 
 SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
     : parts_(std::move(parts)),
-      optimizer_(parts_.optim, parts_.model.trained()),
+      optimizer_(parts_.optim, parts_.model.trained(), parts_.group),
       updater_(parts_.config, optimizer_, parts_.model.trained(), parts_.group),
       schedule_(parts_.optim.sched, parts_.optim.lr, parts_.plan.steps.max_steps),
       sampler_({.num_rows = parts_.task.train.size,
