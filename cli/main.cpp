@@ -28,6 +28,10 @@ constexpr std::array kCommands = {
             "           'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "           exp_manager.explicit_log_dir=runs/judge",
             kedge::cli::run_rm, kedge::cli::rm_flags},
+    Command{"plan", "Training", "what a training run will take: memory by phase, steps, tokens; runs nothing",
+            "kedge plan [sft | rm] [CONFIG.yaml] [key=value ...] [--json]\n\n"
+            "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl",
+            kedge::cli::run_plan, kedge::cli::plan_flags},
     Command{"tokenize", "Text and data", "text to token ids and back, one JSON line each way",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"
             "  echo '{\"text\": \"hello\"}' | kedge tokenize --model DIR        {\"ids\": [...]}\n"

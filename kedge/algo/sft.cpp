@@ -76,7 +76,14 @@ SupervisedData data_of(std::string name, std::shared_ptr<const Dataset> rows, bo
     for (const int64_t index : indices) batch.add(rows->get(index));
     return compute(*model, batch, pass);
   };
-  return {std::move(name), rows->size(), drop_last, run};
+  const auto size_of = [rows](int64_t index) {
+    SftRows one;
+    one.add(rows->get(index));
+    RowSize size{one.num_tokens, static_cast<int64_t>(one.inputs.size()), 0};
+    for (const TokenIds& input : one.inputs) size.longest = std::max(size.longest, static_cast<int64_t>(input.size()));
+    return size;
+  };
+  return {std::move(name), rows->size(), drop_last, run, size_of};
 }
 
 // What the data sets need besides their files.

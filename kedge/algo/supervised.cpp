@@ -7,6 +7,7 @@
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
+#include "kedge/data/rows.h"
 
 namespace kedge {
 namespace {
@@ -48,6 +49,25 @@ struct SupervisedTrainer::Sums {
     return all;
   }
 };
+
+DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most) {
+  const int64_t count = std::min(data.size, at_most);
+  std::vector<RowSize> sizes(static_cast<size_t>(count));
+  for_each_example(count, [&](int64_t i) { sizes[static_cast<size_t>(i)] = data.size_of(i * data.size / count); });
+  DataSize all;
+  all.num_looked_at = count;
+  for (const RowSize& size : sizes) all.tokens_per_epoch += static_cast<double>(size.tokens);
+  all.tokens_per_epoch *= static_cast<double>(data.size) / static_cast<double>(std::max<int64_t>(count, 1));
+  std::sort(sizes.begin(), sizes.end(), [](const RowSize& a, const RowSize& b) { return a.tokens > b.tokens; });
+  all.largest_micro.rows = 0;
+  for (int64_t i = 0; i < std::min(count, micro_size); ++i) {
+    const RowSize& size = sizes[static_cast<size_t>(i)];
+    all.largest_micro.tokens += size.tokens;
+    all.largest_micro.rows += size.rows;
+    all.largest_micro.longest = std::max(all.largest_micro.longest, size.longest);
+  }
+  return all;
+}
 
 SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedTask& task, const SupervisedBatches& batches, int num_ranks,
                                const std::string& section) {

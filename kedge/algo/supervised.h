@@ -26,12 +26,27 @@ struct RowsResult {
   int64_t num_tokens = 0;  // that went through the network
 };
 
+// How large an example is.
+struct RowSize {
+  int64_t tokens = 0, rows = 1, longest = 0;  // tokens in all, rows of a forward pass, tokens of the longest of these
+};
+
 struct SupervisedData {
   std::string name;  // "validation": the first part of its numbers' names
   int64_t size = 0;
   bool drop_last = true;  // of validation: leave out an incomplete last batch
   std::function<RowsResult(std::span<const int64_t> rows, const PassOptions& pass)> compute;
+  std::function<RowSize(int64_t row)> size_of;  // safe to call from several threads
 };
+
+// What the training data asks of a forward pass: the largest micro-batch there may be, and the tokens of an epoch. Of more than `at_most`
+// rows so many are looked at, evenly spread, and the tokens of all are estimated from them.
+struct DataSize {
+  RowSize largest_micro;
+  double tokens_per_epoch = 0;
+  int64_t num_looked_at = 0;
+};
+[[nodiscard]] DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most = 20000);
 
 struct SupervisedTask {
   SupervisedData train;

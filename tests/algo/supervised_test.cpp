@@ -73,6 +73,25 @@ TEST(Supervised, PlansWholeBatches) {
   EXPECT_FALSE(limited.intervals.has_validation);
 }
 
+// Rows of 1 to 5 question bytes, ": " or " ", "answer" and a number, of which the last token is not put in.
+TEST(Supervised, TheLargestMicroBatchIsMadeOfTheLongestRows) {
+  Toy toy;
+  const SupervisedTask task = toy.task();
+  std::vector<int64_t> tokens;
+  double all = 0;
+  for (int64_t row = 0; row < 22; ++row) {
+    tokens.push_back(task.train.compute(std::vector<int64_t>{row}, {}).num_tokens);
+    all += static_cast<double>(tokens.back());
+  }
+  std::sort(tokens.begin(), tokens.end(), std::greater<>());
+  const DataSize size = measure_data(task.train, 3);
+  EXPECT_EQ(size.largest_micro.tokens, tokens[0] + tokens[1] + tokens[2]);
+  EXPECT_EQ(size.largest_micro.rows, 3);
+  EXPECT_EQ(size.largest_micro.longest, tokens[0]);
+  EXPECT_EQ(size.tokens_per_epoch, all);
+  EXPECT_EQ(measure_data(task.train, 3, 5).num_looked_at, 5);
+}
+
 TEST(Supervised, PlansThatCannotBe) {
   Toy toy;
   const SupervisedTask task = toy.task();

@@ -93,6 +93,14 @@ expect 0 '"merged": true' "$kedge" export lm merged --adapter lora/model --merge
 expect 0 'done: step 60 of 60' "${rm[@]}" exp_manager.explicit_log_dir=lora_judge "${lora[@]}"
 grep -q '"score"' lora_judge/model/adapter_config.json || fail 'the head was not trained with the adapters'
 
+# Plans
+expect 0 'fits: .* needed, .* free' "$kedge" plan "${sft[@]:1}"
+expect 0 '15 an epoch; validation every 2, saving every 2' "$kedge" plan "${sft[@]:1}"
+expect 0 '"fits": true' "$kedge" plan whole/config.yaml --json
+expect 0 '60 training rows' "$kedge" plan "${rm[@]:1}"
+expect 2 'wants sft or rm first' "$kedge" plan model.seed=3
+expect 0 'done: step 1 of 1' "$kedge" train_gpt_sft "${sft[@]:2}" exp_manager.explicit_log_dir=alias trainer.sft.max_steps=1
+
 # Mistakes are told before weights are read
 expect 2 'model.restore_from_path' "$kedge" sft model.data.train_ds.file_path=train.jsonl
 expect 2 'trainer.sft.save_interval: 3 is no multiple' "${sft[@]}" trainer.sft.save_interval=3 exp_manager.explicit_log_dir=no
