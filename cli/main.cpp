@@ -39,7 +39,8 @@ constexpr std::array kCommands = {
             kedge::cli::run_tokenize, kedge::cli::tokenize_flags},
     Command{"data", "Text and data", "look at a data file as the model will see it; prepare raw data",
             "kedge data check FILE [SECOND] --model DIR [--as prompts|sft|chat|preference|kto|regression] [flags]\n"
-            "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE",
+            "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE\n"
+            "       kedge data pack ROWS.jsonl PACKS.jsonl --model DIR --pack-size 4096 [flags]",
             kedge::cli::run_data, kedge::cli::data_flags},
     Command{"init", "Models", "a new model folder with random weights",
             "kedge init OUT --shape NAME [--tokenizer DIR] [flags]\n\n"

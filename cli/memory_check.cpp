@@ -21,7 +21,8 @@ std::vector<Remedy> remedies_for(const MemoryInput& input, int64_t micro_size) {
                           other.tokens = std::max(other.longest, other.tokens * size / micro_size);
                           other.rows = std::max<int64_t>(1, other.rows * size / micro_size);
                         }});
-  if (!input.checkpoint) remedies.push_back({"model.activations_checkpoint_granularity=full", [](MemoryInput& other) { other.checkpoint = true; }});
+  if (!input.checkpoint)
+    remedies.push_back({"model.activations_checkpoint_granularity=full", [](MemoryInput& other) { other.checkpoint = true; }});
   if (input.optimizer.moments == MomentType::fp32)
     remedies.push_back({"model.optim.moments=bf16", [](MemoryInput& other) { other.optimizer.moments = MomentType::bf16; }});
   if (input.is_cuda && !input.optimizer.offload_adam_states)

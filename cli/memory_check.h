@@ -16,7 +16,7 @@ struct MemoryLimits {
 
 struct MemoryVerdict {
   MemoryPlan plan;
-  int64_t needed = 0;                 // at most, where the run computes
+  int64_t needed = 0;  // at most, where the run computes
   bool fits = true;
   bool blocks = false;                // only where a checkpoint is written from the very tensors, while training waits
   std::vector<std::string> remedies;  // settings that would fit, where it does not

@@ -52,14 +52,15 @@ struct Report {
     const auto& steps = setup.plan.steps;
     std::string out = str("kedge ", job.name, " from ", setup.folder.string(), ", ", name_of(setup.storage().dtype), " on ",
                           name_of(setup.mesh.device), ", ", setup.mesh.world.size(), setup.mesh.world.size() == 1 ? " rank\n" : " ranks\n");
-    out += str("\nSteps\n  ", steps.max_steps, " in all, ", steps.steps_per_epoch, " an epoch; validation every ", setup.plan.intervals.validate,
-               ", saving every ", setup.plan.intervals.save, "\n");
+    out += str("\nSteps\n  ", steps.max_steps, " in all, ", steps.steps_per_epoch, " an epoch; validation every ",
+               setup.plan.intervals.validate, ", saving every ", setup.plan.intervals.save, "\n");
     out += str("  ", setup.task.train.size, " training rows, about ", format_number(tokens), " tokens an epoch, ",
                format_number(tokens / static_cast<double>(setup.task.train.size) * static_cast<double>(batches.global_size)), " a step\n");
     out += str("  a step is ", batches.global_size / batches.micro_size / setup.mesh.world.size(), " micro-batches of ", batches.micro_size,
                " a rank; the largest may have ", micro.tokens, " tokens, its longest row ", micro.longest, "\n");
     out += str("\nMemory\n", verdict.plan.table());
-    out += str("\n", verdict.fits ? "fits: " : "does not fit: ", format_bytes(verdict.needed), " needed, ", format_bytes(free_bytes), " free\n");
+    out += str("\n", verdict.fits ? "fits: " : "does not fit: ", format_bytes(verdict.needed), " needed, ", format_bytes(free_bytes),
+               " free\n");
     if (verdict.blocks) out += "training will wait while a checkpoint is written: there is no memory for a copy of its state\n";
     for (const std::string& remedy : verdict.remedies) out += "  would fit: " + remedy + "\n";
     return out;

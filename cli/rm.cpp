@@ -58,9 +58,12 @@ void with_rm_job(const std::function<void(const TrainingJob& job)>& use) {
       .batches =
           [&] {
             return SupervisedBatches{model.global_batch_size, model.micro_batch_size, config.trainer.rm.train_random_sampler,
-                                     static_cast<uint64_t>(model.seed)};
+                                     static_cast<uint64_t>(model.seed), false};
           },
-      .head = [&] { return HeadOptions{HeadKind::score, model.regression.num_attributes, false}; },
+      .head =
+          [&] {
+            return HeadOptions{HeadKind::score, model.regression.num_attributes, false};
+          },
       .data_files = [&] { return files_of(model.data); },
       .load_model = [&](const Path& folder, const StorageOptions& storage) { return load_reward_model(folder, storage, model); },
       .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,

@@ -43,7 +43,8 @@ void with_sft_job(const std::function<void(const TrainingJob& job)>& use) {
       .batches =
           [&] {
             const SftFilesConfig& files = model.data.train_ds;
-            return SupervisedBatches{files.global_batch_size, files.micro_batch_size, files.shuffle, static_cast<uint64_t>(model.seed)};
+            return SupervisedBatches{files.global_batch_size, files.micro_batch_size, files.shuffle, static_cast<uint64_t>(model.seed),
+                                     model.data.sample};
           },
       .head = [] { return HeadOptions{}; },
       .data_files = [&] { return files_of(model.data); },

@@ -71,7 +71,8 @@ class TrainingRun {
     std::optional<BackgroundSaver> saver;
     if (store_) saver.emplace(*store_);
     if (setup_.mesh.device.is_cuda()) reset_peak_cuda_bytes();
-    LoopOptions options{.steps = setup_.plan.steps, .intervals = setup_.plan.intervals, .time_limit = {}, .saves_block = memory_.blocks, .record = record_};
+    LoopOptions options{
+        .steps = setup_.plan.steps, .intervals = setup_.plan.intervals, .time_limit = {}, .saves_block = memory_.blocks, .record = record_};
     if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
     if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
     const LoopParts parts{trainer, world_, log, saver ? &*saver : nullptr, signals, begin_};
@@ -177,8 +178,8 @@ class TrainingRun {
                    .parent = is_fork_ ? checkpoint_->folder.string() : ""};
     add_run_record(run_folder_, run_record(facts));
     log_info(job_.name, " of ", format_number(static_cast<double>(setup_.model->trained().num_elements())), " parameters, ",
-             name_of(setup_.model->parameters().options().dtype), " on ", name_of(setup_.mesh.device), ": steps ", step, " to ", setup_.plan.steps.max_steps,
-             ", ", setup_.plan.steps.steps_per_epoch, " an epoch; folder ", run_folder_.string());
+             name_of(setup_.model->parameters().options().dtype), " on ", name_of(setup_.mesh.device), ": steps ", step, " to ",
+             setup_.plan.steps.max_steps, ", ", setup_.plan.steps.steps_per_epoch, " an epoch; folder ", run_folder_.string());
     if (step >= setup_.plan.steps.max_steps)
       log_info("the run is complete; a larger trainer.", job_.name,
                ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
@@ -237,7 +238,7 @@ class TrainingRun {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   MemoryVerdict memory_;
   Path run_folder_;
-  std::optional<RunLock> lock_;           // rank 0's, as the next
+  std::optional<RunLock> lock_;  // rank 0's, as the next
   std::optional<CheckpointStore> store_;
   std::optional<Checkpoint> checkpoint_;
   bool is_fork_ = false;

@@ -82,9 +82,10 @@ SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedT
       limited_batches(config.limit_train_batches, task.train.size / batches.global_size, section + ".limit_train_batches");
   check(per_epoch > 0, section, ".limit_train_batches: ", config.limit_train_batches.dump(), " leaves no batch");
   plan.steps = plan_steps(per_epoch, 1, config.max_epochs, config.max_steps);
+  if (batches.goes_on && config.max_steps >= 0) plan.steps.max_steps = config.max_steps;
   plan.intervals.max_steps = plan.steps.max_steps;
   plan.intervals.validate = interval_steps(config.val_check_interval, per_epoch, section + ".val_check_interval");
-  plan.intervals.save = config.save_interval;
+  plan.intervals.save = interval_steps(config.save_interval, per_epoch, section + ".save_interval");
   plan.intervals.has_validation =
       !task.validation.empty() && !(config.limit_val_batches == Json(0) || config.limit_val_batches == Json(0.0));
   check_intervals(plan.intervals, section);
@@ -153,7 +154,8 @@ Metrics SupervisedTrainer::validate() {
   const NoGrad no_grad;
   Metrics metrics;
   for (const SupervisedData& data : parts_.task.validation) {
-    const int64_t batch_size = parts_.batches.global_size;
+    const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;
+    const int64_t micro_size = data.micro_size > 0 ? data.micro_size : parts_.batches.micro_size;
     // A set smaller than a batch is one incomplete batch rather than none.
     const bool drop_last = data.drop_last && data.size >= batch_size;
     auto batches = validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
@@ -161,7 +163,7 @@ Metrics SupervisedTrainer::validate() {
         static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
     Sums sums;
     for (const std::vector<int64_t>& batch : batches)
-      for (const auto& rows : micro_batches(batch, parts_.batches.micro_size, parts_.group)) sums.add(data.compute(rows, {}));
+      for (const auto& rows : micro_batches(batch, micro_size, parts_.group)) sums.add(data.compute(rows, {}));
     const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
     metrics.merge(parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix(data.name + "/"));
   }
