@@ -14,7 +14,6 @@
 #include "kedge/core/machine.h"
 #include "kedge/data/fingerprint.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/model_snapshot.h"
 #include "kedge/model/peft_files.h"
 #include "kedge/train/resume_rules.h"
 #include "kedge/train/run_record.h"
@@ -147,12 +146,8 @@ class TrainingRun {
   [[nodiscard]] SupervisedTrainer make_trainer() {
     SaveOptions save;
     save.companions = setup_.folder;
-    const auto writer = [save, base = job_.model_path, blocks = memory_.blocks](const Model& model) -> FolderWriter {
-      if (blocks && model.adapters() == nullptr) return [save, &model](const Path& to) { save_model(model, to, save); };
-      return [snapshot = std::make_shared<const ModelSnapshot>(model), save, base](const Path& to) { snapshot->save(to, save, base); };
-    };
     return SupervisedTrainer({*setup_.model, world_, setup_.task, job_.loop, job_.network.optim, job_.batches(), setup_.plan,
-                              job_.network.activations_checkpoint_granularity == Recompute::full, writer});
+                              job_.network.activations_checkpoint_granularity == Recompute::full, save, job_.model_path});
   }
 
   // From the checkpoint, or from the beginning; says so, and leaves the run's own papers in its folder.
@@ -225,7 +220,7 @@ class TrainingRun {
     if (best) {
       fs::copy(best->folder / "model", unfinished, fs::copy_options::recursive);
     } else {
-      trainer.model_writer()(unfinished);
+      trainer.write_model(unfinished);
     }
     fs::remove_all(run_folder_ / "model");
     fs::rename(unfinished, run_folder_ / "model");

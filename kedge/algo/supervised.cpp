@@ -8,6 +8,9 @@
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
 #include "kedge/data/rows.h"
+#include "kedge/model/model_folder.h"
+#include "kedge/model/model_snapshot.h"
+#include "kedge/model/peft_files.h"
 
 namespace kedge {
 namespace {
@@ -179,13 +182,27 @@ Counters SupervisedTrainer::counters() const {
   return {{"consumed_samples", sampler_.consumed_samples()}, {"consumed_tokens", num_tokens_}};
 }
 
-void SupervisedTrainer::save(StateSnapshot& state) const {
-  state.add("parameters", parts_.model.trained().flat_master());
+FolderWriter SupervisedTrainer::save(StateSnapshot& state) const {
   optimizer_.save(state);
   updater_.save(state);
   state.set("sampler", sampler_.state());
   state.set("trainer.step", step_);
   state.set("trainer.tokens", num_tokens_);
+  if (parts_.group.rank() != 0) return {};
+  if (!state.copies()) {
+    state.add("parameters", parts_.model.trained().flat_master());
+    return [this](const Path& folder) { write_model(folder); };
+  }
+  // One copy of the weights serves the state and the model's folder.
+  const auto snapshot = std::make_shared<const ModelSnapshot>(parts_.model);
+  state.take("parameters", snapshot->masters());
+  return [snapshot, save = parts_.save, base = parts_.base](const Path& folder) { snapshot->save(folder, save, base); };
+}
+
+void SupervisedTrainer::write_model(const Path& folder) const {
+  if (parts_.model.adapters() == nullptr) return save_model(parts_.model, folder, parts_.save);
+  if (parts_.save.companions) copy_companions(*parts_.save.companions, folder);
+  save_adapter(parts_.model, folder, parts_.base);
 }
 
 void SupervisedTrainer::load(const StateFiles& state) {

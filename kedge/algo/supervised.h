@@ -12,6 +12,7 @@
 #include "kedge/data/sampler.h"
 #include "kedge/dist/group.h"
 #include "kedge/model/model.h"
+#include "kedge/model/model_files.h"
 #include "kedge/train/loop.h"
 #include "kedge/train/optimizer.h"
 #include "kedge/train/schedule.h"
@@ -114,7 +115,8 @@ struct SupervisedParts {
   SupervisedBatches batches;
   SupervisedPlan plan;
   bool checkpoint_activations = false;
-  std::function<FolderWriter(const Model& model)> model_writer;
+  SaveOptions save;
+  std::string base;  // of adapters: the name of the model they stand on
 };
 
 // Not thread-safe. The model must outlive it.
@@ -126,9 +128,10 @@ class SupervisedTrainer final : public Trainer {
   [[nodiscard]] Metrics validate() override;
   [[nodiscard]] std::vector<SampleTable> samples() override;
   [[nodiscard]] Counters counters() const override;
-  void save(StateSnapshot& state) const override;
+  [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
   void load(const StateFiles& state) override;
-  [[nodiscard]] FolderWriter model_writer() const override { return parts_.model_writer(parts_.model); }
+  // The model's folder as a checkpoint has it, at once.
+  void write_model(const Path& folder) const;
 
  private:
   struct Sums;

@@ -15,6 +15,9 @@ class ModelSnapshot {
  public:
   explicit ModelSnapshot(const Model& model);
 
+  // The copied weights: flat_master() of what is trained, in host memory.
+  [[nodiscard]] const Tensor& masters() const { return model_ ? model_->parameters().flat() : adapters_->parameters().flat(); }
+
   // What save_model would have written, or save_adapter and the companions. `base` is the adapters' base_model_name_or_path.
   void save(const Path& folder, const SaveOptions& options, const std::string& base) const;
 

@@ -93,7 +93,7 @@ class Loop {
 
   void save() {
     StateSnapshot state(!options_.saves_block);
-    parts_.trainer.save(state);
+    const FolderWriter write_model = parts_.trainer.save(state);
     if (parts_.group.rank() != 0 || parts_.saver == nullptr) return;
     CheckpointMeta meta;
     meta.counters = parts_.trainer.counters();
@@ -102,8 +102,7 @@ class Loop {
     meta.metrics = monitors_of(result_.last);
     meta.record = options_.record;
     meta.record.set("log", positions_json(parts_.log.positions()));
-    parts_.saver->start(std::move(meta), [state = std::make_shared<StateSnapshot>(std::move(state)),
-                                          write_model = parts_.trainer.model_writer()](const Path& folder) {
+    parts_.saver->start(std::move(meta), [state = std::make_shared<StateSnapshot>(std::move(state)), write_model](const Path& folder) {
       write_model(folder / "model");
       state->write(folder / "state");
     });

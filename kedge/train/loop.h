@@ -34,11 +34,10 @@ class Trainer {
   // What it has counted besides the steps: consumed_samples, ...
   [[nodiscard]] virtual Counters counters() const = 0;
 
-  // Everything the next step depends on. What load() reads, on any number of ranks, goes on as if nothing had happened.
-  virtual void save(StateSnapshot& state) const = 0;
+  // Everything the next step depends on goes into `state`: what load() reads, on any number of ranks, goes on as if nothing had happened.
+  // The result, which only rank 0 needs, writes the model's folder, on another thread, as the model was.
+  [[nodiscard]] virtual FolderWriter save(StateSnapshot& state) const = 0;
   virtual void load(const StateFiles& state) = 0;
-  // A copy of the model as it is now; the result writes its folder, on another thread.
-  [[nodiscard]] virtual FolderWriter model_writer() const = 0;
 };
 
 struct LoopOptions {

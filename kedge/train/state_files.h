@@ -17,10 +17,11 @@ namespace kedge {
 class StateSnapshot {
  public:
   explicit StateSnapshot(bool copies = true) : copies_(copies) {}
+  [[nodiscard]] bool copies() const { return copies_; }
 
   // fp32 or bf16; a name stands once.
   void add(const std::string& name, const Tensor& tensor);
-  void take(const std::string& name, Tensor tensor);  // not copied: in host memory, and nobody else's any more
+  void take(const std::string& name, Tensor tensor);  // not copied: in host memory, and not changed any more
   void set(std::string_view key, Json value) { numbers_.set(key, std::move(value)); }
 
   // state.safetensors and state.json.

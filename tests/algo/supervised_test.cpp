@@ -43,7 +43,7 @@ struct Toy {
   SupervisedTrainer trainer() {
     SupervisedTask made = task();
     const SupervisedPlan plan = plan_supervised(config, made, batches, 1, "trainer.sft");
-    return SupervisedTrainer({*model, Group::single(), std::move(made), config, optim, batches, plan, false, {}});
+    return SupervisedTrainer({*model, Group::single(), std::move(made), config, optim, batches, plan, false, {}, "base"});
   }
 };
 
@@ -164,7 +164,7 @@ TEST(Supervised, ValidationKeepsAnIncompleteBatchWhereAsked) {
   const double whole_batches = *toy.trainer().validate().find("validation/tokens");
   task.validation[0].drop_last = false;
   const SupervisedPlan plan = plan_supervised(toy.config, task, toy.batches, 1, "trainer.sft");
-  SupervisedTrainer trainer({*toy.model, Group::single(), task, toy.config, toy.optim, toy.batches, plan, false, {}});
+  SupervisedTrainer trainer({*toy.model, Group::single(), task, toy.config, toy.optim, toy.batches, plan, false, {}, ""});
   const auto tokens = [&](int64_t rows) {
     double sum = 0;
     for (int64_t row = 0; row < rows; ++row) sum += task.validation[0].compute(std::vector<int64_t>{row}, {}).sums[2].item<double>();
@@ -181,7 +181,7 @@ TEST(Supervised, ValidationHasBatchesOfItsOwn) {
   task.validation[0].global_size = 7;
   task.validation[0].micro_size = 7;
   const SupervisedPlan plan = plan_supervised(toy.config, task, toy.batches, 1, "trainer.sft");
-  SupervisedTrainer trainer({*toy.model, Group::single(), task, toy.config, toy.optim, toy.batches, plan, false, {}});
+  SupervisedTrainer trainer({*toy.model, Group::single(), task, toy.config, toy.optim, toy.batches, plan, false, {}, ""});
   const RowsResult all = task.validation[0].compute(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}, {});
   EXPECT_EQ(*trainer.validate().find("validation/loss"), all.sums[0].item<double>());
 }
@@ -198,7 +198,9 @@ void expect_exact_resume(const std::function<std::unique_ptr<Model>()>& network)
   for (int i = 0; i < 7; ++i) static_cast<void>(unbroken.train_step());
   for (int i = 0; i < 4; ++i) static_cast<void>(before.train_step());
   StateSnapshot state;
-  before.save(state);
+  const FolderWriter write = before.save(state);
+  static_cast<void>(before.train_step());  // what is written is as it was
+  write(first.temp / "model");
   state.write(first.temp / "state");
   after.load(StateFiles(first.temp / "state"));
   for (int i = 4; i < 7; ++i) static_cast<void>(after.train_step());
@@ -211,6 +213,20 @@ void expect_exact_resume(const std::function<std::unique_ptr<Model>()>& network)
 TEST(Supervised, AResumedRunIsTheUnbrokenOneBitForBit) {
   expect_exact_resume([] { return testing::byte_model(); });
   expect_exact_resume([] { return testing::byte_model({}, {.dtype = at::kBFloat16, .trainable = true}); });
+}
+
+// Where there is no memory for a copy, what is written is the very same.
+TEST(Supervised, SavesWithoutACopyHoldTheSame) {
+  Toy toy;
+  SupervisedTrainer trainer = toy.trainer();
+  static_cast<void>(trainer.train_step());
+  StateSnapshot copied, shared(false);
+  trainer.save(copied)(toy.temp / "copied/model");
+  trainer.save(shared)(toy.temp / "shared/model");
+  copied.write(toy.temp / "copied/state");
+  shared.write(toy.temp / "shared/state");
+  for (const char* file : {"model/model.safetensors", "model/config.json", "state/state.safetensors", "state/state.json"})
+    EXPECT_EQ(read_text(toy.temp / "copied" / file), read_text(toy.temp / "shared" / file)) << file;
 }
 
 // Dropout's draws are a function of the place in the run.

@@ -37,19 +37,17 @@ class ToyTrainer final : public Trainer {
   }
   std::vector<SampleTable> samples() override { return {{"validation", {{.prompt = "p", .response = "r", .reward = 1}}}}; }
   Counters counters() const override { return {{"consumed_samples", steps_ * 8}}; }
-  void save(StateSnapshot& state) const override {
+  FolderWriter save(StateSnapshot& state) const override {
     state.set("weight", weight_);
     state.set("steps", steps_);
-  }
-  void load(const StateFiles& state) override {
-    weight_ = state.at("weight").as_number("weight");
-    steps_ = state.at("steps").as_integer("steps");
-  }
-  FolderWriter model_writer() const override {
     return [weight = weight_](const Path& folder) {
       make_folder(folder);
       write_atomic(folder / "weight", std::to_string(weight));
     };
+  }
+  void load(const StateFiles& state) override {
+    weight_ = state.at("weight").as_number("weight");
+    steps_ = state.at("steps").as_integer("steps");
   }
 
  private:
