@@ -3,6 +3,8 @@
     learning_data.py sft     OUT [--fold 0]     raschka-dpo's instruction data: train.jsonl, validation.jsonl with {"input", "output"}
     learning_data.py raschka OUT [--fold 0]     its preference pairs: train.jsonl, test.jsonl with {"prompt", "chosen", "rejected"}
     learning_data.py hh      OUT [--fold 0]     hh-rlhf harmless: the same
+    learning_data.py stories OUT                the stories sample cut into rows of 256 tokens: rows.jsonl with {"input_ids"} for TRL, and
+                                                packs.jsonl with eight such rows a line for `kedge sft`
 
 A fold is one of five disjoint fifths of a fixed permutation: it is held out, the others are trained on. --epochs N writes N passes over the
 training rows, each in its own order, so that whoever reads the file once from top to bottom sees the very batches that others see.
@@ -51,6 +53,20 @@ def hh_pairs(folder):
     return pairs
 
 
+def write_stories(assets, encoder, out):
+    """A row of kedge's has one token more: the first is only read, the last only predicted."""
+    length, rows_a_pack = 256, 8
+    paragraphs = (assets / "corpora/tinystories-sample/tinystories.txt").read_text("utf-8").split("\n")
+    ids = [id for text in paragraphs if text.strip() for id in [encoder.bos, *encoder.ids(text), encoder.eos]]
+    starts = range(0, len(ids) - length, length)
+    packs = []
+    for first in range(0, len(starts) - rows_a_pack + 1, rows_a_pack):
+        tokens = [id for start in starts[first : first + rows_a_pack] for id in ids[start : start + length + 1]]
+        packs.append(dict(input_ids=tokens, loss_mask=[1] * len(tokens), seq_start_id=list(range(0, len(tokens), length + 1))))
+    rows = [dict(input_ids=ids[start : start + length]) for start in starts[: len(packs) * rows_a_pack]]
+    return dict(rows=write(out / "rows.jsonl", rows), packs=write(out / "packs.jsonl", packs))
+
+
 def write(path, rows):
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return len(rows)
@@ -59,7 +75,7 @@ def write(path, rows):
 def main():
     assets = pathlib.Path(os.environ.get("KEDGE_ASSETS", ROOT.parent / "shared" / "assets"))
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=["sft", "raschka", "hh"])
+    parser.add_argument("kind", choices=["sft", "raschka", "hh", "stories"])
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--fold", type=int, default=0, choices=range(FOLDS))
     parser.add_argument("--epochs", type=int, default=1)
@@ -67,7 +83,11 @@ def main():
     parser.add_argument("--length", type=int, help="the longest row in tokens; the model's own limit where it is not given")
     args = parser.parse_args()
 
+    args.out.mkdir(parents=True, exist_ok=True)
     encoder = rival_data.Encoder(args.model)
+    if args.kind == "stories":
+        print(json.dumps(write_stories(assets, encoder, args.out)))
+        return
     longest = args.length or encoder.max_length
     rows = dict(sft=sft_rows, raschka=raschka_pairs, hh=hh_pairs)[args.kind](assets / "preference")
     texts_of = (lambda row: encoder.answer(row)[:1]) if args.kind == "sft" else encoder.pair
@@ -79,7 +99,6 @@ def main():
     train = [fitting[i] for place, i in enumerate(order) if place % FOLDS != args.fold]
     passes = [row for _ in range(args.epochs) for row in draw.sample(train, len(train))]
 
-    args.out.mkdir(parents=True, exist_ok=True)
     counts = dict(rows=len(rows), over_long=len(rows) - len(fitting), train=write(args.out / "train.jsonl", passes))
     if args.kind == "sft":
         counts["validation"] = write(args.out / "validation.jsonl", held_out)

@@ -72,12 +72,11 @@ def main():
     validate("after")
 
     # The first step warms things up, and is not counted. Tokens are those of the rows, without padding.
-    seconds = [end - begin for begin, end in zip(ends, ends[1:])]
-    tokens = [sum(len(row["input_ids"]) for row in train[step * args.batch : (step + 1) * args.batch]) for step in range(1, len(ends))]
+    batches = [sum(len(row["input_ids"]) for row in train[at : at + args.batch]) for at in range(0, len(train) - args.batch + 1, args.batch)]
+    tokens = sum(batches[step % len(batches)] for step in range(1, len(ends)))
     print(json.dumps(dict(rival="trl " + trl.__version__, model=args.model, batch=args.batch, lr=args.lr, steps=len(ends), threads=args.threads,
                           **result, train_loss_first=statistics.mean(losses[:10]), train_loss_last=statistics.mean(losses[-10:]),
-                          seconds=round(ends[-1] - ends[0], 2), first_step_done_s=round(ends[0], 2),
-                          tokens_per_s=dict(mean=sum(tokens) / sum(seconds), median=statistics.median(n / s for n, s in zip(tokens, seconds))))))
+                          first_step_s=ends[0], tokens=tokens, seconds=ends[-1] - ends[0], tokens_per_s=tokens / (ends[-1] - ends[0]))))
 
 
 if __name__ == "__main__":
