@@ -18,6 +18,10 @@ struct Command {
   std::string (*flags)();  // its flags, for the same help
 };
 
+int run_sft(const Arguments& arguments);
+std::string sft_flags();
+int run_rm(const Arguments& arguments);
+std::string rm_flags();
 int run_bench(const Arguments& arguments);
 std::string bench_flags();
 int run_init(const Arguments& arguments);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "kedge/algo/rm.h"
+#include "kedge/algo/sft.h"
 #include "kedge/core/error.h"
 #include "kedge/core/nearest.h"
 #include "kedge/metrics/metrics_config.h"
@@ -26,6 +28,8 @@ Section default_section() {
 }
 
 constexpr std::array kConfigs = {
+    NamedConfig{"sft", "kedge sft: supervised fine-tuning", default_section<SftConfig>},
+    NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
     NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
 };
 

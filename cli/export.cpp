@@ -33,14 +33,23 @@ struct ExportOptions {
 
 const std::vector<std::string> kPositionals = {"from", "out"};
 
-// The adapter alone, checked against the shape of its base; the base's weights are not needed.
+// The base to check the adapter against. Its weights are not needed, but for the score head where the adapter has none of its own.
+std::unique_ptr<Model> adapter_base(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
+  const HeadOptions stored = stored_head(config, WeightFiles(folder));
+  const auto own = load_adapter_head(*options.adapter);
+  if (stored.kind == HeadKind::score && !own)
+    return load_model(folder, {.storage = {.dtype = parse_dtype(config.dtype, "config.json: dtype")}, .head = HeadKind::score});
+  return std::make_unique<Model>(config, stored.kind == HeadKind::score ? stored : own.value_or(stored),
+                                 StorageOptions{.dtype = at::kBFloat16});
+}
+
+// The adapter alone.
 void export_adapter(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
-  const HeadOptions head = stored_head(config, WeightFiles(folder));
-  Model model(config, head, {.dtype = at::kBFloat16});
-  load_adapter(model, *options.adapter, true);  // trainable: with master weights, which keep every bit
+  const auto model = adapter_base(options, folder, config);
+  load_adapter(*model, *options.adapter, true);  // trainable: with master weights, which keep every bit
   if (options.overwrite) remove_model_files(options.out);
   copy_companions(folder, options.out);
-  save_adapter(model, options.out, options.from);
+  save_adapter(*model, options.out, options.from);
 }
 
 void export_model(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
@@ -49,6 +58,7 @@ void export_model(const ExportOptions& options, const Path& folder, const ModelC
   LoadOptions load;
   load.storage.dtype = wanted == stored ? stored : at::kFloat;  // so that nothing is rounded twice
   load.head = config.num_labels > 0 ? HeadKind::score : HeadKind::language;
+  if (options.adapter) start_head_of_adapter(load, *options.adapter);
   log_info("reading ", folder.string());
   const auto model = load_model(folder, load);
   if (options.adapter) {

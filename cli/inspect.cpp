@@ -234,6 +234,7 @@ void inspect_adapter(const Path& folder, bool as_json) {
     int64_t size = 1;
     for (const int64_t extent : files.find(name)->shape) size *= extent;
     num_parameters += size;
+    if (name.find(".lora_") == std::string::npos) continue;  // of the score head
     const std::string module = name.substr(0, name.find(".lora_"));
     modules.insert(module);
     kinds.insert(module.substr(module.rfind('.') + 1));
@@ -249,6 +250,8 @@ void inspect_adapter(const Path& folder, bool as_json) {
   const Json* base = json.find("base_model_name_or_path");
   const std::string base_name = base != nullptr && base->is_text() ? base->as_text("") : "";
   const auto num_modules = static_cast<int64_t>(modules.size());
+  const auto head = load_adapter_head(folder);
+  const int64_t num_labels = head ? head->num_labels : 0;
   print_facts(
       folder,
       {{"adapter", "LoRA", "LORA"},
@@ -258,6 +261,8 @@ void inspect_adapter(const Path& folder, bool as_json) {
        {"scale", format_number(config.scale()), config.scale()},
        {"dropout", format_number(config.adapter_dropout), config.adapter_dropout},
        {"targets", str(target_text, " (", num_modules, " linear layers)"), Json::Object{{"kinds", targets}, {"modules", num_modules}}},
+       {"score head", head ? str(num_labels, num_labels == 1 ? " label" : " labels", head->score_bias ? " and a bias" : "") : "none",
+        num_labels},
        {"trainable parameters", with_commas(num_parameters), num_parameters},
        weight_fact(files, folder)},
       as_json);

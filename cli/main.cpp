@@ -15,6 +15,18 @@ namespace {
 using kedge::cli::Command;
 
 constexpr std::array kCommands = {
+    Command{"sft", "Training", "supervised fine-tuning on prompt-response rows, conversations or packs",
+            "kedge sft [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl model.data.validation_ds.file_path=val.jsonl \\\n"
+            "            exp_manager.explicit_log_dir=runs/first\n\n"
+            "Started again with the same folder it goes on from the newest checkpoint. SIGTERM and SIGUSR1 save and exit with 143 and 138.",
+            kedge::cli::run_sft, kedge::cli::sft_flags},
+    Command{"rm", "Training", "a reward model from pairs of a better and a worse answer, or from attribute values",
+            "kedge rm [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge rm pretrained_checkpoint.restore_from_path=DIR \\\n"
+            "           'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+            "           exp_manager.explicit_log_dir=runs/judge",
+            kedge::cli::run_rm, kedge::cli::rm_flags},
     Command{"tokenize", "Text and data", "text to token ids and back, one JSON line each way",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"
             "  echo '{\"text\": \"hello\"}' | kedge tokenize --model DIR        {\"ids\": [...]}\n"

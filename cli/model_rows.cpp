@@ -10,8 +10,11 @@
 #include "kedge/model/peft_files.h"
 
 namespace kedge::cli {
+
 std::unique_ptr<Model> load_for_reading(const ModelRowFlags& flags, const Path& folder, HeadKind head) {
-  auto model = load_model(folder, {.storage = flags.device.storage(), .head = head});
+  LoadOptions load{.storage = flags.device.storage(), .head = head};
+  if (flags.adapter && head == HeadKind::score) start_head_of_adapter(load, *flags.adapter);
+  auto model = load_model(folder, load);
   if (flags.adapter) load_adapter(*model, *flags.adapter, false);
   return model;
 }

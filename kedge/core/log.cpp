@@ -1,5 +1,6 @@
 #include "kedge/core/log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +15,7 @@ struct State {
   std::mutex mutex;
   LogSetup setup;
   std::string status;  // the line that stands below the log now
+  int file = -1;
 };
 
 State& state() {
@@ -36,20 +38,20 @@ constexpr std::array<LevelLook, 4> kLooks = {{
 
 const LevelLook& look_of(LogLevel level) { return kLooks.at(static_cast<size_t>(level)); }
 
-void write_all(std::string_view text) {
+void write_all(std::string_view text, int file = STDERR_FILENO) {
   while (!text.empty()) {
-    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
+    const ssize_t count = ::write(file, text.data(), text.size());
     if (count <= 0) return;  // nobody is left to tell
     text.remove_prefix(static_cast<size_t>(count));
   }
 }
 
-std::string clock_now() {
+std::string now_as(const char* format) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
-  std::array<char, 16> text{};
-  const size_t length = std::strftime(text.data(), text.size(), "%H:%M:%S", &local);
+  std::array<char, 32> text{};
+  const size_t length = std::strftime(text.data(), text.size(), format, &local);
   return {text.data(), length};
 }
 
@@ -92,13 +94,22 @@ void log_line(LogLevel level, std::string_view text) {
   const LogSetup& setup = state().setup;
   if (level < setup.level) return;
   if (level < LogLevel::warn && setup.rank != 0) return;
-  const std::string line = format_log_line(level, text, clock_now(), setup);
+  if (state().file >= 0) write_all(format_log_line(level, text, now_as("%F %T"), setup) + "\n", state().file);
+  const std::string line = format_log_line(level, text, now_as("%T"), setup);
   if (!log_to_terminal()) {
     write_all(str(line, "\n"));
     return;
   }
   const std::string_view colour = look_of(level).colour;
   write_all(str("\r\x1b[K", colour, line, colour.empty() ? "" : "\x1b[0m", "\n", state().status));
+}
+
+void set_log_file(const std::string& path) {
+  const int file = path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (!path.empty() && file < 0) throw Error(str(path, ": cannot be opened for the log"));
+  const std::lock_guard lock(state().mutex);
+  if (state().file >= 0) ::close(state().file);
+  state().file = file;
 }
 
 }  // namespace kedge

@@ -27,6 +27,9 @@ void set_status_line(std::string_view text);
 
 void log_line(LogLevel level, std::string_view text);
 
+// From now on lines are also added to a file, with the date, to the last one of the process: the error that ends it. Empty: no more.
+void set_log_file(const std::string& path);
+
 // What `log_line` writes, without colour: "12:03:59 warning [rank 2] text".
 [[nodiscard]] std::string format_log_line(LogLevel level, std::string_view text, std::string_view clock, const LogSetup& setup);
 

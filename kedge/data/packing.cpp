@@ -125,8 +125,8 @@ PackingReport write_packs(int64_t num_rows, const std::function<MaskedTokens(int
   return {num_rows, static_cast<int64_t>(packs.size())};
 }
 
-PackedBatch collate_packed(const PackedRow& packed) {
-  PackedBatch batch;
+PackInput collate_packed(const PackedRow& packed) {
+  PackInput batch;
   batch.cumulative_lengths.push_back(0);
   const auto& ids = packed.input_ids;
   for (size_t i = 0; i < packed.seq_start_id.size(); ++i) {
@@ -151,7 +151,7 @@ PackedDataset::PackedDataset(Rows rows, int64_t max_seq_length) : rows_(std::mov
   });
 }
 
-PackedBatch PackedDataset::get(int64_t index) const {
+PackInput PackedDataset::get(int64_t index) const {
   ensure(index >= 0 && index < size(), rows_.name(), ": pack ", index, " of ", size());
   return collate_packed(read_packed_row(rows_.row(index)));
 }

@@ -54,13 +54,13 @@ struct PackingReport {
                                         const Path& path);
 
 // As fed: each sequence without its last token, its labels without the first.
-struct PackedBatch {
+struct PackInput {
   TokenIds tokens, labels;
   std::vector<uint8_t> loss_mask;
   std::vector<int64_t> positions;
   std::vector<int64_t> cumulative_lengths;  // 0, end of the first sequence, ..., number of tokens
 };
-[[nodiscard]] PackedBatch collate_packed(const PackedRow& packed);
+[[nodiscard]] PackInput collate_packed(const PackedRow& packed);
 
 // Safe to use from several threads.
 class PackedDataset {
@@ -68,7 +68,7 @@ class PackedDataset {
   // Reads every row once, so that a broken one is refused at load.
   PackedDataset(Rows rows, int64_t max_seq_length);
   [[nodiscard]] int64_t size() const { return rows_.size(); }
-  [[nodiscard]] PackedBatch get(int64_t index) const;
+  [[nodiscard]] PackInput get(int64_t index) const;
 
  private:
   Rows rows_;

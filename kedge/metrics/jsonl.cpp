@@ -67,7 +67,7 @@ void JsonlSink::write_samples(int64_t step, const SampleTable& table) {
     line.append("table", table.name);
     line.append("prompt", sample.prompt);
     line.append("response", sample.response);
-    line.append("reward", to_json(sample.reward));
+    if (sample.reward) line.append("reward", to_json(*sample.reward));
     for (const auto& [name, value] : sample.extra) {
       ensure(line.find(name) == nullptr, "a further column of a sample may not be called \"", name, "\"");
       line.append(name, value);

@@ -43,7 +43,7 @@ class Metrics {
 struct Sample {
   std::string prompt;
   std::string response;
-  double reward = 0;
+  std::optional<double> reward = 0;  // none: nobody judged it
   Json::Object extra{};
 };
 

@@ -119,7 +119,8 @@ std::string samples_as_markdown(int64_t step, const SampleTable& table) {
   std::string text = row(head) + row(std::vector<std::string>(head.size(), "---"));
   for (const Sample& sample : table.rows) {
     const Json extra(sample.extra);
-    std::vector<std::string> cells = {std::to_string(step), cell(sample.prompt), cell(sample.response), shortest(sample.reward)};
+    std::vector<std::string> cells = {std::to_string(step), cell(sample.prompt), cell(sample.response),
+                                      sample.reward ? shortest(*sample.reward) : ""};
     for (const std::string& name : columns) {
       const Json* value = extra.find(name);
       cells.push_back(value == nullptr ? "" : cell_of(*value));

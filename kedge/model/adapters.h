@@ -1,6 +1,6 @@
 #pragma once
 // Low-rank adapters on linear layers: y = W x + scale * B A x. They are added unmerged, so switching them off gives the base network
-// bit for bit.
+// bit for bit. On a score model they bring a score head of their own, because that of the base may be fresh and has to learn too.
 #include <map>
 #include <optional>
 #include <vector>
@@ -19,11 +19,19 @@ struct AdapterView {
   uint64_t place = 0;  // among the adapters, for dropout's draws
 };
 
+struct AdapterHead {
+  std::vector<int64_t> shape;  // empty: none
+  bool bias = false;
+};
+// What adapters on these slices are made of: two matrices a slice, then a score head.
+[[nodiscard]] std::vector<ParameterSpec> adapter_specs(const std::vector<LinearSlice>& slices, int64_t rank, const AdapterHead& head);
+
 class Adapters {
  public:
-  Adapters(const LoraConfig& config, std::vector<LinearSlice> slices, const StorageOptions& options);
+  // `head`: the base's score head, whose values the own one starts with; none for a language model.
+  Adapters(const LoraConfig& config, std::vector<LinearSlice> slices, const StorageOptions& options, const ScoreView& head = {});
 
-  // A Xavier-normal, B zero: nothing changes at first.
+  // A Xavier-normal, B zero: nothing changes at first. The head stays as it is.
   void initialise(uint64_t seed);
 
   [[nodiscard]] const LoraConfig& config() const { return config_; }
@@ -34,6 +42,10 @@ class Adapters {
   [[nodiscard]] static int a_of(size_t i) { return static_cast<int>(2 * i); }
   [[nodiscard]] static int b_of(size_t i) { return static_cast<int>(2 * i + 1); }
 
+  // Places of the score head among them; -1 where there is none.
+  [[nodiscard]] int score() const { return score_; }
+  [[nodiscard]] int score_bias() const { return score_bias_; }
+
   // Those on a parameter of the base; none while switched off.
   [[nodiscard]] const std::vector<AdapterView>& on(int base_parameter) const;
 
@@ -43,6 +55,7 @@ class Adapters {
  private:
   LoraConfig config_;
   std::vector<LinearSlice> slices_;
+  int score_, score_bias_;
   Parameters parameters_;
   std::map<int, std::vector<AdapterView>> views_;
   bool enabled_ = true;

@@ -11,18 +11,6 @@
 namespace kedge {
 namespace {
 
-int64_t chunk_of(const LogprobOptions& options, const Tensor& hidden, int64_t vocab_size) {
-  if (options.chunk > 0) return options.chunk;
-  const int64_t budget = hidden.is_cuda() ? int64_t{512} << 20U : int64_t{8} << 20U;  // bytes of fp32 logits
-  return std::clamp<int64_t>(budget / (vocab_size * 4) / 64 * 64, 64, 4096);
-}
-
-// Bytes of logits that may wait for the backward pass, which computes the others again.
-int64_t waiting_budget(const Tensor& hidden) {
-  if (!at::GradMode::is_enabled()) return 0;
-  return hidden.is_cuda() ? int64_t{1536} << 20U : int64_t{128} << 20U;
-}
-
 class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
  public:
   static torch::autograd::variable_list forward(AutogradContext* context, const Tensor& hidden, const HeadView& head,
@@ -84,6 +72,11 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
 
 }  // namespace
 
+LogitMemory logit_memory(bool is_cuda, int64_t vocab_size) {
+  const int64_t budget = is_cuda ? int64_t{512} << 20U : int64_t{8} << 20U;  // bytes of fp32 logits
+  return {std::clamp<int64_t>(budget / (vocab_size * 4) / 64 * 64, 64, 4096), is_cuda ? int64_t{1536} << 20U : int64_t{128} << 20U};
+}
+
 Tensor logits_of(const Tensor& hidden, const Tensor& weight) {
   // The products of bf16 numbers are summed in fp32 anyway.
   if (hidden.is_cuda() && hidden.scalar_type() == at::kBFloat16) return at::mm(hidden, weight.t(), at::kFloat);
@@ -91,8 +84,10 @@ Tensor logits_of(const Tensor& hidden, const Tensor& weight) {
 }
 
 TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted, const LogprobOptions& options) {
-  const int64_t chunk = chunk_of(options, hidden, head.weight.size(0));
-  const auto results = LogprobFunction::apply(hidden, head, predicted, options.entropy, chunk, waiting_budget(hidden));
+  const LogitMemory memory = logit_memory(hidden.is_cuda(), head.weight.size(0));
+  const int64_t chunk = options.chunk > 0 ? options.chunk : memory.chunk;
+  const int64_t waiting = at::GradMode::is_enabled() ? memory.waiting_bytes : 0;
+  const auto results = LogprobFunction::apply(hidden, head, predicted, options.entropy, chunk, waiting);
   return {results[0], options.entropy ? results[1] : Tensor()};
 }
 

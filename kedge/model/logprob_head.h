@@ -14,6 +14,12 @@ struct HeadView {
 // Logits of hidden states [rows, hidden]: fp32 where the device can give them so, else in the weight's type.
 [[nodiscard]] Tensor logits_of(const Tensor& hidden, const Tensor& weight);
 
+// What the head holds of the logits: so many places at a time, and between forward and backward at most so many bytes of them.
+struct LogitMemory {
+  int64_t chunk = 0, waiting_bytes = 0;
+};
+[[nodiscard]] LogitMemory logit_memory(bool is_cuda, int64_t vocab_size);
+
 struct LogprobOptions {
   bool entropy = false;
   int64_t chunk = 0;  // places at a time; 0 = what suits the device

@@ -31,7 +31,8 @@ void Model::add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices
   ensure(!adapters_ && !parameters_.options().trainable, "adapters go on a frozen network, once");
   StorageOptions storage = parameters_.options();
   storage.trainable = trainable;
-  adapters_ = std::make_unique<Adapters>(lora, std::move(slices), storage);
+  const ScoreView head = places_.score < 0 ? ScoreView{} : ScoreView::of(parameters_, places_.score, places_.score_bias);
+  adapters_ = std::make_unique<Adapters>(lora, std::move(slices), storage, head);
   decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, adapters_.get());
 }
 
@@ -45,6 +46,8 @@ void Model::merge_adapters() {
     const Tensor delta = at::mm(b.to(at::kFloat), a.to(at::kFloat)) * adapters_->config().scale();
     weight.copy_(weight.to(at::kFloat) + delta);  // one rounding, where weights are not fp32
   }
+  if (places_.score >= 0) parameters_.master(places_.score).copy_(adapters_->parameters().master(adapters_->score()));
+  if (places_.score_bias >= 0) parameters_.master(places_.score_bias).copy_(adapters_->parameters().master(adapters_->score_bias()));
   adapters_.reset();
   parameters_.publish();
   decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, nullptr);
@@ -53,6 +56,12 @@ void Model::merge_adapters() {
 HeadView Model::language_head() const {
   ensure(places_.head >= 0, "a score model has no language head");
   return {parameters_.value(places_.head), parameters_.gradient(places_.head)};
+}
+
+ScoreView Model::score_head() const {
+  ensure(places_.score >= 0, "a language model has no score head");
+  if (adapters_ == nullptr || !adapters_->enabled()) return ScoreView::of(parameters_, places_.score, places_.score_bias);
+  return ScoreView::of(adapters_->parameters(), adapters_->score(), adapters_->score_bias());
 }
 
 TokenLogprobs model_logprobs(const Model& model, const PackedBatch& batch, const PredictedTokens& predicted, const LogprobOptions& logprobs,

@@ -26,7 +26,7 @@ class Model {
   // Adapters on a base that does not train: those the configuration chooses, or on given slices. Once, before the first pass.
   void add_adapters(const LoraConfig& lora, bool trainable, const std::string& where = "peft");
   void add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices, bool trainable);
-  // Adds the adapters to the weights they stand on and removes them.
+  // Adds the adapters to the weights they stand on, puts their score head in the place of the base's, and removes them.
   void merge_adapters();
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -38,11 +38,13 @@ class Model {
   [[nodiscard]] const Adapters* adapters() const { return adapters_.get(); }
   // What an optimizer updates: the adapters where there are any, else everything.
   [[nodiscard]] Parameters& trained() { return adapters_ ? adapters_->parameters() : parameters_; }
+  [[nodiscard]] const Parameters& trained() const { return adapters_ ? adapters_->parameters() : parameters_; }
   [[nodiscard]] at::Device device() const { return parameters_.options().device; }
 
   [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const { return decoder_->hidden(batch, options); }
   [[nodiscard]] const Decoder& decoder() const { return *decoder_; }  // another one after adapters come or go
   [[nodiscard]] HeadView language_head() const;
+  [[nodiscard]] ScoreView score_head() const;  // the adapters' own while they are on
 
  private:
   ModelConfig config_;

@@ -9,6 +9,8 @@ namespace {
 
 constexpr int64_t kAlignment = 128;  // elements: 256 bytes of bf16, what matrix kernels like best
 
+int64_t padded(const ParameterSpec& spec) { return (spec.size() + kAlignment - 1) / kAlignment * kAlignment; }
+
 constexpr uint64_t kInitStream = 0x1417;
 
 Tensor draw_normals(int64_t size, uint64_t seed, uint64_t place, double range) {
@@ -23,6 +25,12 @@ Tensor draw_normals(int64_t size, uint64_t seed, uint64_t place, double range) {
 
 }  // namespace
 
+int64_t flat_size(const std::vector<ParameterSpec>& specs) {
+  int64_t size = 0;
+  for (const ParameterSpec& spec : specs) size += padded(spec);
+  return size;
+}
+
 Parameters::Parameters(const std::vector<ParameterSpec>& specs, const StorageOptions& options) : specs_(specs), options_(options) {
   std::vector<int64_t> begins(specs_.size());
   int64_t end = 0;
@@ -31,7 +39,7 @@ Parameters::Parameters(const std::vector<ParameterSpec>& specs, const StorageOpt
       if (specs_[i].decays != decays) continue;
       begins[i] = end;
       num_elements_ += specs_[i].size();
-      end += (specs_[i].size() + kAlignment - 1) / kAlignment * kAlignment;
+      end += padded(specs_[i]);
     }
     if (decays) num_decaying_ = end;
   }
@@ -47,6 +55,11 @@ Parameters::Parameters(const std::vector<ParameterSpec>& specs, const StorageOpt
     masters_.push_back(slice(flat_master_, i));
     gradients_.push_back(slice(flat_gradient_, i));
   }
+}
+
+ScoreView ScoreView::of(const Parameters& parameters, int weight, int bias) {
+  if (bias < 0) return {parameters.value(weight), {}, parameters.gradient(weight), {}};
+  return {parameters.value(weight), parameters.value(bias), parameters.gradient(weight), parameters.gradient(bias)};
 }
 
 void Parameters::publish() {

@@ -15,6 +15,9 @@ struct StorageOptions {
   bool trainable = false;  // with gradients, and fp32 master weights where dtype is another
 };
 
+// How many elements a flat buffer of such parameters has, with what lies between the slices.
+[[nodiscard]] int64_t flat_size(const std::vector<ParameterSpec>& specs);
+
 class Parameters {
  public:
   Parameters(const std::vector<ParameterSpec>& specs, const StorageOptions& options);
@@ -48,6 +51,14 @@ class Parameters {
   int64_t num_elements_ = 0, num_decaying_ = 0;
   Tensor flat_, flat_master_, flat_gradient_;
   std::vector<Tensor> values_, masters_, gradients_;
+};
+
+// A score head ready to use: weight [labels, hidden], bias [labels] or undefined, and fp32 gradients where they are trained. The weight is
+// undefined where there is no such head.
+struct ScoreView {
+  Tensor weight, bias, weight_gradient, bias_gradient;
+
+  static ScoreView of(const Parameters& parameters, int weight, int bias);  // by their places
 };
 
 }  // namespace kedge

@@ -1,7 +1,6 @@
 #include "kedge/model/peft_files.h"
 
 #include <cmath>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -28,18 +27,43 @@ struct AdapterName {
   bool is_a;
 };
 
+std::string_view without_prefix(std::string_view name) {
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  return name;
+}
+
 std::optional<AdapterName> parse_name(const std::string& name) {
-  std::string_view rest = name;
-  if (rest.starts_with(kPrefix)) rest.remove_prefix(kPrefix.size());
+  const std::string_view rest = without_prefix(name);
   for (const auto& [ending, is_a] : {std::pair<std::string_view, bool>(".lora_A.weight", true), {".lora_B.weight", false}})
     if (rest.ends_with(ending)) return AdapterName{std::string(rest.substr(0, rest.size() - ending.size())), is_a};
   return std::nullopt;
 }
 
+Json read_config(const Path& folder) { return Json::parse(read_text(folder / kConfigFile), (folder / kConfigFile).string()); }
+
+// Does modules_to_save name the score head? For every sequence classifier PEFT lists "classifier" beside it, after the heads of other
+// families.
+bool saves_head(const Json& config, const std::string& origin) {
+  const Json* modules = config.find("modules_to_save");
+  if (modules == nullptr || is_empty(*modules)) return false;
+  const std::string where = origin + ": modules_to_save";
+  for (const Json& module : modules->as_array(where)) {
+    const std::string& name = module.as_text(where);
+    check(name == "score" || name == "classifier", where, ": \"", name, "\" is not supported, only \"score\" is");
+  }
+  return true;
+}
+
+bool is_head(std::string_view name) {
+  const std::string_view rest = without_prefix(name);
+  return rest == "score.weight" || rest == "score.bias";
+}
+
 // The modules of the file, as slices of the model, in the model's order.
-std::vector<LinearSlice> match_slices(const Model& model, const WeightFiles& files, const Path& file) {
+std::vector<LinearSlice> match_slices(const Model& model, const WeightFiles& files, const Path& file, bool with_head) {
   std::set<std::string> modules;
   for (const std::string& name : files.names()) {
+    if (with_head && is_head(name)) continue;
     const auto parsed = parse_name(name);
     check(parsed.has_value(), files.where(name), ": wants names that end in .lora_A.weight or .lora_B.weight");
     modules.insert(parsed->module);
@@ -53,19 +77,37 @@ std::vector<LinearSlice> match_slices(const Model& model, const WeightFiles& fil
   return slices;
 }
 
-void read_matrix(const WeightFiles& files, const std::string& module, bool is_a, const Tensor& to) {
-  const std::string ending = is_a ? ".lora_A.weight" : ".lora_B.weight";
-  std::string name = str(kPrefix, module, ending);
-  if (files.find(name) == nullptr) name = module + ending;
-  const TensorEntry* entry = files.find(name);
-  check(entry != nullptr, files.where(str(kPrefix, module, ending)), " is missing");
-  check(entry->shape == to.sizes().vec(), files.where(name), ": found [", entry->shape.empty() ? 0 : entry->shape[0], ", ",
-        entry->shape.size() < 2 ? 0 : entry->shape[1], "], wanted [", to.size(0), ", ", to.size(1), "]");
-  read_tensor({files.bytes(name), weight_type(*entry, files.where(name)), entry->shape}, to);
+// The tensor with PEFT's prefix or without; null where there is none.
+const TensorEntry* find_entry(const WeightFiles& files, std::string_view name) {
+  const TensorEntry* entry = files.find(str(kPrefix, name));
+  return entry != nullptr ? entry : files.find(name);
 }
 
-Json config_of(const Model& model, const std::string& base) {
+std::string text_of(at::IntArrayRef shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += str(text.empty() ? "" : ", ", extent);
+  return "[" + text + "]";
+}
+
+void read_weight(const WeightFiles& files, const std::string& name, const Tensor& to) {
+  const TensorEntry* entry = find_entry(files, name);
+  check(entry != nullptr, files.where(str(kPrefix, name)), " is missing");
+  const std::string where = files.where(entry->name);
+  check(entry->shape == to.sizes().vec(), where, ": found ", text_of(entry->shape), ", wanted ", text_of(to.sizes()));
+  read_tensor({files.bytes(entry->name), weight_type(*entry, where), entry->shape}, to);
+}
+
+// A head that PEFT trained has no bias, as transformers' has none; then that of the base stays.
+void read_head(const WeightFiles& files, const Model& model) {
   const Adapters& adapters = *model.adapters();
+  read_weight(files, "score.weight", adapters.parameters().master(adapters.score()));
+  if (const TensorEntry* bias = find_entry(files, "score.bias")) {
+    check(adapters.score_bias() >= 0, files.where(bias->name), ": the model's score head has no bias");
+    read_weight(files, "score.bias", adapters.parameters().master(adapters.score_bias()));
+  }
+}
+
+Json config_of(const Adapters& adapters, const ModelConfig& config, const std::string& base) {
   std::set<std::string> kinds;
   std::set<int64_t> layers;
   for (const LinearSlice& slice : adapters.slices()) {
@@ -82,18 +124,19 @@ Json config_of(const Model& model, const std::string& base) {
   for (const LinearSlice& slice : adapters.slices())
     if (!regular) targets.emplace_back(slice.module);
   for (const int64_t layer : layers) numbers.emplace_back(layer);
-  const bool everywhere = !regular || static_cast<int64_t>(layers.size()) == model.config().num_layers;
+  const bool everywhere = !regular || static_cast<int64_t>(layers.size()) == config.num_layers;
   Json json;
   json.set("peft_type", "LORA");
-  json.set("task_type", model.head().kind == HeadKind::score ? "SEQ_CLS" : "CAUSAL_LM");
+  json.set("task_type", adapters.score() >= 0 ? "SEQ_CLS" : "CAUSAL_LM");
   json.set("base_model_name_or_path", base);
   json.set("r", adapters.config().adapter_dim);
   json.set("lora_alpha", adapters.config().alpha.value_or(static_cast<double>(adapters.config().adapter_dim)));
   json.set("lora_dropout", adapters.config().adapter_dropout);
   json.set("target_modules", targets);
   json.set("layers_to_transform", everywhere ? Json() : Json(numbers));
-  json.set("fan_in_fan_out", model.config().family == Family::gpt2);
+  json.set("fan_in_fan_out", config.family == Family::gpt2);
   json.set("bias", "none");
+  json.set("modules_to_save", adapters.score() >= 0 ? Json(Json::Array{"score"}) : Json());
   json.set("use_rslora", false);
   json.set("inference_mode", true);
   return json;
@@ -103,13 +146,14 @@ Json config_of(const Model& model, const std::string& base) {
 
 LoraConfig load_adapter_config(const Path& folder) {
   const std::string origin = (folder / kConfigFile).string();
-  const Json json = Json::parse(read_text(origin), origin);
+  const Json json = read_config(folder);
   const auto where = [&](const char* key) { return str(origin, ": ", key); };
   const std::string& type = json.at("peft_type", origin).as_text(where("peft_type"));
   check(type == "LORA", where("peft_type"), ": \"", type, "\" is not supported, only LORA is");
-  for (const char* key : {"rank_pattern", "alpha_pattern", "use_dora", "modules_to_save", "use_qalora", "lora_bias",
-                          "trainable_token_indices", "layer_replication", "target_parameters", "alora_invocation_tokens"})
+  for (const char* key : {"rank_pattern", "alpha_pattern", "use_dora", "use_qalora", "lora_bias", "trainable_token_indices",
+                          "layer_replication", "target_parameters", "alora_invocation_tokens"})
     if (const Json* value = json.find(key)) check(is_empty(*value), where(key), ": ", value->dump(), " is not supported");
+  static_cast<void>(saves_head(json, origin));
   if (const Json* bias = json.find("bias"))
     check(*bias == Json("none"), where("bias"), ": ", bias->dump(), " is not supported, only \"none\" is");
 
@@ -126,24 +170,48 @@ LoraConfig load_adapter_config(const Path& folder) {
   return config;
 }
 
+std::optional<HeadOptions> load_adapter_head(const Path& folder) {
+  if (!saves_head(read_config(folder), (folder / kConfigFile).string())) return std::nullopt;
+  const WeightFiles files = WeightFiles::single(folder / kWeightsFile);
+  const TensorEntry* weight = find_entry(files, "score.weight");
+  check(weight != nullptr, files.where(str(kPrefix, "score.weight")), " is missing");
+  check(weight->shape.size() == 2, files.where(weight->name), ": found ", text_of(weight->shape), ", wanted [labels, hidden]");
+  return HeadOptions{HeadKind::score, weight->shape[0], find_entry(files, "score.bias") != nullptr};
+}
+
+void start_head_of_adapter(LoadOptions& options, const Path& adapter) {
+  if (const auto head = load_adapter_head(adapter)) {
+    options.head = HeadKind::score;
+    options.new_labels = head->num_labels;
+    options.new_bias = head->score_bias;
+  }
+}
+
 void load_adapter(Model& model, const Path& folder, bool trainable) {
   const NoGrad no_grad;
   const LoraConfig config = load_adapter_config(folder);
+  const bool with_head = saves_head(read_config(folder), (folder / kConfigFile).string());
+  check(!with_head || model.head().kind == HeadKind::score, folder.string(),
+        ": an adapter with a score head (modules_to_save) on a language model");
   const Path file = folder / kWeightsFile;
   const WeightFiles files = WeightFiles::single(file);
-  model.add_adapters(config, match_slices(model, files, file), trainable);
+  model.add_adapters(config, match_slices(model, files, file, with_head), trainable);
   Adapters& adapters = *model.adapters();
-  for (size_t i = 0; i < adapters.slices().size(); ++i) {
-    read_matrix(files, adapters.slices()[i].module, true, adapters.parameters().master(Adapters::a_of(i)));
-    read_matrix(files, adapters.slices()[i].module, false, adapters.parameters().master(Adapters::b_of(i)));
-  }
+  for (size_t i = 0; i < adapters.slices().size(); ++i)
+    for (const int place : {Adapters::a_of(i), Adapters::b_of(i)})
+      read_weight(files, adapters.parameters().specs()[static_cast<size_t>(place)].name, adapters.parameters().master(place));
+  if (with_head) read_head(files, model);
   adapters.parameters().publish();
 }
 
 void save_adapter(const Model& model, const Path& folder, const std::string& base) {
-  const NoGrad no_grad;
   ensure(model.adapters() != nullptr, "no adapters to save");
-  const Parameters& parameters = model.adapters()->parameters();
+  save_adapter(*model.adapters(), model.config(), folder, base);
+}
+
+void save_adapter(const Adapters& adapters, const ModelConfig& config, const Path& folder, const std::string& base) {
+  const NoGrad no_grad;
+  const Parameters& parameters = adapters.parameters();
   make_folder(folder);
   std::vector<TensorEntry> entries;
   for (const ParameterSpec& spec : parameters.specs()) entries.push_back({str(kPrefix, spec.name), WeightType::f32, spec.shape});
@@ -151,7 +219,7 @@ void save_adapter(const Model& model, const Path& folder, const std::string& bas
   for (size_t i = 0; i < parameters.specs().size(); ++i)
     write_tensor(parameters.master(static_cast<int>(i)), WeightType::f32, [&](std::string_view bytes) { writer.write(bytes); });
   writer.finish();
-  write_atomic(folder / kConfigFile, config_of(model, base).dump(2) + "\n");
+  write_atomic(folder / kConfigFile, config_of(adapters, config, base).dump(2) + "\n");
 }
 
 }  // namespace kedge

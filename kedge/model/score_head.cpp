@@ -9,10 +9,6 @@
 namespace kedge {
 namespace {
 
-struct ScoreView {
-  Tensor weight, bias, weight_gradient, bias_gradient;
-};
-
 // x weight^T + bias whose backward adds to the parameters' own buffers.
 class ScoreFunction : public torch::autograd::Function<ScoreFunction> {
  public:
@@ -45,15 +41,7 @@ Tensor pooled(const Tensor& hidden, const PackedBatch& batch, Pooling pooling) {
 
 }  // namespace
 
-Tensor score_states(const Model& model, const Tensor& states) {
-  const ModelParameters& places = model.places();
-  ensure(places.score >= 0, "a language model has no score head");
-  const Parameters& parameters = model.parameters();
-  const auto of_bias = [&](auto&& of) { return places.score_bias < 0 ? Tensor() : of(places.score_bias); };
-  const ScoreView view{parameters.value(places.score), of_bias([&](int place) { return parameters.value(place); }),
-                       parameters.gradient(places.score), of_bias([&](int place) { return parameters.gradient(place); })};
-  return ScoreFunction::apply(states, view);
-}
+Tensor score_states(const Model& model, const Tensor& states) { return ScoreFunction::apply(states, model.score_head()); }
 
 Tensor row_scores(const Model& model, const PackedBatch& batch, Pooling pooling, const PassOptions& pass) {
   return score_states(model, pooled(model.hidden(batch, pass), batch, pooling));

@@ -42,7 +42,6 @@ std::string record_of(const CheckpointMeta& meta, const std::map<std::string, in
   return json.dump(2) + "\n";
 }
 
-// UsageError where the checkpoint is not whole.
 CheckpointMeta read_whole(const Path& folder) {
   const std::string where = (folder / kMeta).string();
   check(is_file(folder / kMeta), folder.string(), " has no ", kMeta);
@@ -103,6 +102,8 @@ int64_t Checkpoint::step() const {
   return found == meta.counters.end() ? 0 : found->second;
 }
 
+Checkpoint read_checkpoint(const Path& folder) { return {folder, read_whole(folder)}; }
+
 CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_(std::move(folder)), config_(std::move(config)) {
   static_cast<void>(checkpoint_name(config_.filename, {}, "filename"));
   make_folder(folder_);
@@ -122,7 +123,7 @@ std::vector<Checkpoint> CheckpointStore::list() const {
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (!entry.is_directory() || entry.path().filename().string().starts_with('.')) continue;
     try {
-      found.push_back({entry.path(), read_whole(entry.path())});
+      found.push_back(read_checkpoint(entry.path()));
     } catch (const UsageError& error) {
       log_warn("not a whole checkpoint: ", error.what());
     }
@@ -138,6 +139,15 @@ std::optional<Checkpoint> CheckpointStore::newest() const {
   std::vector<Checkpoint> all = list();
   if (all.empty()) return std::nullopt;
   return std::move(all.back());
+}
+
+std::optional<Checkpoint> CheckpointStore::best() const {
+  std::optional<Checkpoint> best;
+  for (Checkpoint& one : list()) {
+    const std::optional<double> number = number_of(one.meta, config_.monitor);
+    if (number && (!best || is_better(*number, *number_of(best->meta, config_.monitor)))) best = std::move(one);
+  }
+  return best;
 }
 
 bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const {

@@ -25,6 +25,8 @@ struct CheckpointConfig {
   int64_t save_top_k = 3;
   bool save_last = true;
   std::string filename = "kedge-{step}-{consumed_samples}-{epoch}-{val_loss:.3f}";
+  bool save_nemo_on_train_end = true;
+  bool save_best_model = false;
 
   void fields(auto&& field) {
     field("monitor", monitor, "the number by which checkpoints are ranked");
@@ -32,6 +34,12 @@ struct CheckpointConfig {
     field("save_top_k", save_top_k, "how many of the best are kept; -1: all, 0: none", at_least(-1));
     field("save_last", save_last, "keep the newest too, as NAME-last");
     field("filename", filename, "their names: {key} becomes key=value, {key:.3f} with three digits");
+    field("save_nemo_on_train_end", save_nemo_on_train_end, "a complete run leaves its model as a Hugging Face folder, FOLDER/model");
+    field("save_best_model", save_best_model, "that folder holds the best model; false: the last");
+    field.ignored("always_save_nemo", "every checkpoint holds a Hugging Face folder");
+    field.ignored("model_parallel_size", "a model is not cut over ranks");
+    field.ignored("async_save", "saves never hold training up");
+    field.refused("save_weights_only", "a checkpoint without its state could not be resumed", {"false", "False"});
   }
 };
 
@@ -49,16 +57,21 @@ struct Checkpoint {
   [[nodiscard]] int64_t step() const;
 };
 
+// UsageError where the folder is not whole: a file is missing or has another size, or the record cannot be read.
+[[nodiscard]] Checkpoint read_checkpoint(const Path& folder);
+
 // Not thread-safe; one for a folder.
 class CheckpointStore {
  public:
   // Removes what a killed run left half written or half removed. `folder` is made where it is not there.
   CheckpointStore(Path folder, CheckpointConfig config);
 
-  // All that are whole, by step. One that is not (a file is missing or has another size, the record cannot be read) is warned of by name.
+  // All that are whole, by step. One that is not is warned of by name.
   [[nodiscard]] std::vector<Checkpoint> list() const;
   // The one to resume from: that with the most steps.
   [[nodiscard]] std::optional<Checkpoint> newest() const;
+  // The best by the monitored number; none where nothing is ranked.
+  [[nodiscard]] std::optional<Checkpoint> best() const;
 
   // `write` fills an empty folder. When it returns, the checkpoint appears under its name, and those that are not kept any more disappear.
   // After an error everything is as before. Without the monitored number it is not ranked, which is warned of, and kept as the last.

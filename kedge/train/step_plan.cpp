@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kedge/core/error.h"
+
 namespace kedge {
 
 StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs, int64_t cap) {
@@ -17,6 +19,34 @@ std::vector<int64_t> StepPlan::epochs_from(int64_t step) const {
     step = end;
   }
   return epochs;
+}
+
+int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view key) {
+  if (limit.is_null()) return num_batches;
+  const double value = limit.as_number(key);
+  check(value >= 0, key, ": wants a number of batches, a share of them or null, found ", limit.dump());
+  if (limit.is_integer()) return std::min(num_batches, limit.as_integer(key));
+  return value > 1 ? num_batches : static_cast<int64_t>(value * static_cast<double>(num_batches));
+}
+
+int64_t interval_steps(const Json& interval, int64_t steps_per_epoch, std::string_view key) {
+  const double value = interval.as_number(key);
+  if (interval.is_integer()) return std::max<int64_t>(0, interval.as_integer(key));
+  check(value >= 0 && value <= 1, key, ": wants a number of steps or a share of an epoch, found ", interval.dump());
+  return static_cast<int64_t>(value * static_cast<double>(steps_per_epoch));
+}
+
+Due due_after(int64_t step, const Intervals& intervals, bool late) {
+  const auto divides = [&](int64_t interval) { return interval > 0 && step % interval == 0; };
+  const bool end = step == intervals.max_steps;
+  const bool validates = intervals.has_validation && intervals.validate > 0;
+  return {validates && (divides(intervals.validate) || end || late), intervals.save > 0 && (divides(intervals.save) || end || late), end};
+}
+
+void check_intervals(const Intervals& intervals, std::string_view section) {
+  if (!intervals.has_validation || intervals.validate <= 0 || intervals.save <= 0) return;
+  check(intervals.save % intervals.validate == 0, section, ".save_interval: ", intervals.save, " is no multiple of val_check_interval, ",
+        intervals.validate);
 }
 
 }  // namespace kedge

@@ -1,7 +1,10 @@
 #pragma once
-// How many steps a run has and how they fall into epochs. Knows no data and no training.
+// How many steps a run has, how they fall into epochs, and what is due after each of them. Knows no data and no training.
 #include <cstdint>
+#include <string_view>
 #include <vector>
+
+#include "kedge/core/json.h"
 
 namespace kedge {
 
@@ -16,5 +19,27 @@ struct StepPlan {
 
 // `cap` below 0: none. A set smaller than a batch has no steps.
 [[nodiscard]] StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs, int64_t cap);
+
+// How many of `num_batches` a limit lets through: null all of them, a whole number so many, another number that share of them (above 1:
+// all). `key` opens errors.
+[[nodiscard]] int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view key);
+
+// What an interval written as a whole number, or as a share of an epoch, is in steps.
+[[nodiscard]] int64_t interval_steps(const Json& interval, int64_t steps_per_epoch, std::string_view key);
+
+// When validation and saving are due; an interval of 0: never.
+struct Intervals {
+  int64_t max_steps = 0, validate = 0, save = 0;
+  bool has_validation = true;
+};
+struct Due {
+  bool validate = false, save = false, end = false;
+  friend bool operator==(const Due&, const Due&) = default;
+};
+// After so many steps; `late`: the run's time is over.
+[[nodiscard]] Due due_after(int64_t step, const Intervals& intervals, bool late);
+
+// With validation, saves must fall on validated steps, because checkpoints are ranked by what it finds. `section` opens the error.
+void check_intervals(const Intervals& intervals, std::string_view section);
 
 }  // namespace kedge

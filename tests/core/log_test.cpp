@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "kedge/core/files.h"
+
 #include "tests/support/expect_error.h"
+#include "tests/support/temp_folder.h"
 
 namespace kedge {
 namespace {
@@ -36,6 +39,22 @@ TEST(Log, OtherRanksOnlyWarn) {
 }
 
 TEST(Log, NoColourOutsideATerminal) { EXPECT_EQ(lines_written({}).find('\x1b'), std::string::npos); }
+
+TEST(Log, LinesAreAddedToAFileWithTheirDate) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("log.txt", "before\n").string();
+  ::testing::internal::CaptureStderr();
+  set_log_file(path);
+  log_info("inside");
+  set_log_file("");
+  log_info("outside");
+  static_cast<void>(::testing::internal::GetCapturedStderr());
+  const std::string text = read_text(path);
+  EXPECT_TRUE(text.starts_with("before\n2")) << text;
+  EXPECT_TRUE(text.ends_with(" inside\n")) << text;
+  EXPECT_EQ(testing::error_of<Error>([&] { set_log_file((folder / "no/such/folder.txt").string()); }),
+            (folder / "no/such/folder.txt").string() + ": cannot be opened for the log");
+}
 
 TEST(Log, ParsesLevelNames) {
   EXPECT_EQ(parse_log_level("error"), LogLevel::error);

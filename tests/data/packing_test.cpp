@@ -64,7 +64,7 @@ TEST(Packing, APackHoldsWholeRowsAndShiftedMasks) {
 }
 
 TEST(Packing, EachSequenceIsFedWithoutItsLastToken) {
-  const PackedBatch batch = collate_packed(pack_rows(kRows));
+  const PackInput batch = collate_packed(pack_rows(kRows));
   EXPECT_EQ(shown(batch.tokens), "abcxy");
   EXPECT_EQ(shown(batch.labels), "bcdyz");
   EXPECT_EQ(digits(batch.loss_mask), "01111");

@@ -142,6 +142,31 @@ TEST(Adapters, GradientsFollowFromThoseOfTheMergedWeights) {
   }
 }
 
+TEST(Adapters, AScoreModelsHeadIsCopiedAndItsWeightDecays) {
+  for (const bool bias : {false, true}) {
+    const auto model = tiny_model(testing::kTinyLlama, {.dtype = at::kBFloat16}, {HeadKind::score, 2, bias});
+    model->add_adapters(lora_of(), true);
+    model->adapters()->initialise(3);
+    const Adapters& adapters = *model->adapters();
+    const Parameters &own = adapters.parameters(), &base = model->parameters();
+    const size_t place = 2 * adapters.slices().size();
+    ASSERT_EQ(adapters.score(), static_cast<int>(place));
+    EXPECT_TRUE(same_bits(own.value(adapters.score()), base.value(model->places().score)));
+    EXPECT_EQ(own.master(adapters.score()).scalar_type(), at::kFloat);
+    EXPECT_EQ(own.specs()[place].name, "score.weight");
+    EXPECT_TRUE(own.specs()[place].decays);
+    EXPECT_EQ(own.specs().size(), place + (bias ? 2 : 1));
+    if (!bias) {
+      EXPECT_EQ(adapters.score_bias(), -1);
+      continue;
+    }
+    EXPECT_TRUE(same_bits(own.value(adapters.score_bias()), base.value(model->places().score_bias)));
+    EXPECT_EQ(own.specs()[place + 1].name, "score.bias");
+    EXPECT_FALSE(own.specs()[place + 1].decays);
+  }
+  EXPECT_EQ(adapted_model(testing::kTinyLlama, false)->adapters()->score(), -1);
+}
+
 TEST(Adapters, OnAFrozenBaseCheckpointingGivesTheSameGradients) {
   for (const char* family : kFamilies)
     for (const double dropout : {0.0, 0.3}) {

@@ -110,6 +110,22 @@ TEST(Model, MergedAdaptersGiveTheAdaptedLogits) {
   }
 }
 
+TEST(Model, MergingPutsTheAdaptersScoreHeadInTheBasesPlace) {
+  for (const bool bias : {false, true}) {
+    const auto model = tiny_model(testing::kTinyLlama, {}, {HeadKind::score, 2, bias});
+    model->add_adapters(LoraConfig{}, false);
+    testing::scatter_weights(model->adapters()->parameters(), 50, 0.2);
+    const Tensor weight = model->score_head().weight.clone();
+    const Tensor own_bias = bias ? model->score_head().bias.clone() : Tensor();
+    EXPECT_FALSE(same_bits(model->parameters().value(model->places().score), weight));
+    model->merge_adapters();
+    EXPECT_TRUE(same_bits(model->parameters().value(model->places().score), weight));
+    if (bias) {
+      EXPECT_TRUE(same_bits(model->score_head().bias, own_bias));
+    }
+  }
+}
+
 TEST(Model, WhatIsTrainedIsTheAdaptersWhereThereAreAny) {
   const auto whole = tiny_model(testing::kTinyLlama);
   EXPECT_EQ(&whole->trained(), &whole->parameters());
@@ -131,6 +147,7 @@ TEST(Model, HeadsAreWhatTheyAreMadeAs) {
   const auto score = tiny_model(testing::kTinyLlama, {}, {HeadKind::score, 2, true});
   EXPECT_THROW(static_cast<void>(score->language_head()), Bug);
   EXPECT_THROW(language->initialise_head(1), Bug);
+  EXPECT_THROW(static_cast<void>(language->score_head()), Bug);
   EXPECT_EQ(language->language_head().weight.sizes(), at::IntArrayRef({31, 24}));
   score->initialise_head(1);
   const Tensor first = score->parameters().value(score->places().score).clone();

@@ -135,7 +135,6 @@ TEST(PeftFiles, WhatIsNotSupportedIsNamed) {
        std::vector<std::tuple<const char*, Json, std::string>>{{"use_dora", true, "true"},
                                                                {"rank_pattern", Json::parse(R"({"q_proj": 8})"), R"({"q_proj": 8})"},
                                                                {"alpha_pattern", Json::parse(R"({"q_proj": 8})"), R"({"q_proj": 8})"},
-                                                               {"modules_to_save", Json::parse(R"(["lm_head"])"), R"(["lm_head"])"},
                                                                {"trainable_token_indices", Json::parse("[3]"), "[3]"},
                                                                {"layer_replication", Json::parse("[[0, 1]]"), "[[0, 1]]"},
                                                                {"lora_bias", true, "true"}}) {
@@ -143,6 +142,9 @@ TEST(PeftFiles, WhatIsNotSupportedIsNamed) {
     folder.set(key, value);
     EXPECT_EQ(folder.fault(), str(folder.config(), ": ", key, ": ", text, " is not supported"));
   }
+  const Folder module;
+  module.set("modules_to_save", Json::parse(R"(["score", "lm_head"])"));
+  EXPECT_EQ(module.fault(), module.config() + ": modules_to_save: \"lm_head\" is not supported, only \"score\" is");
   const Folder bias;
   bias.set("bias", "all");
   EXPECT_EQ(bias.fault(), bias.config() + ": bias: \"all\" is not supported, only \"none\" is");
@@ -202,6 +204,106 @@ TEST(PeftFiles, TensorsThatDoNotFitAreNamed) {
             file(missing) + ": tensor " + prefix + "lora_B.weight is missing");
   rank.set("r", 8);
   EXPECT_EQ(rank.fault(), file(rank) + ": tensor " + prefix + "lora_A.weight: found [4, 24], wanted [8, 24]");
+}
+
+// Adapters with a score head of two labels, saved beside them.
+class ScoreFolder {
+ public:
+  explicit ScoreFolder(bool bias) : model(base(bias, 2)) {
+    model->add_adapters(LoraConfig{}, true);
+    testing::scatter_weights(model->adapters()->parameters(), 50, 0.2);
+    save_adapter(*model, folder_.path(), "base");
+  }
+
+  static std::unique_ptr<Model> base(bool bias, int64_t num_labels) {
+    return tiny_model(testing::kTinyLlama, {}, {HeadKind::score, num_labels, bias});
+  }
+  [[nodiscard]] const Path& path() const { return folder_.path(); }
+  [[nodiscard]] std::string fault(Model& on) const {
+    return error_of([&] {
+      load_adapter(on, path(), false);
+      return 0;
+    });
+  }
+  void change_weights(auto&& change) const {
+    WeightFolder weights(path() / kWeights);
+    change(weights);
+    weights.write();
+  }
+  void set_modules(const Json& modules) const {
+    Json json = Json::parse(read_text(path() / kConfig));
+    json.set("modules_to_save", modules);
+    write_atomic(path() / kConfig, json.dump());
+  }
+
+  std::unique_ptr<Model> model;
+
+ private:
+  TempFolder folder_;
+};
+
+TEST(PeftFiles, ATrainedScoreHeadComesBackBitForBit) {
+  for (const bool bias : {false, true}) {
+    const ScoreFolder folder(bias);
+    const Json json = Json::parse(read_text(folder.path() / kConfig));
+    EXPECT_EQ(json.find("modules_to_save")->dump(), R"(["score"])");
+    EXPECT_EQ(json.find("task_type")->dump(), R"("SEQ_CLS")");
+    const WeightFolder weights(folder.path() / kWeights);
+    EXPECT_TRUE(same_bits(weights.at("base_model.model.score.weight"), folder.model->score_head().weight));
+    const auto head = load_adapter_head(folder.path());
+    ASSERT_TRUE(head.has_value());
+    EXPECT_EQ(head->num_labels, 2);
+    EXPECT_EQ(head->score_bias, bias);
+    const auto back = ScoreFolder::base(bias, 2);
+    load_adapter(*back, folder.path(), true);
+    EXPECT_TRUE(same_bits(back->adapters()->parameters().flat(), folder.model->adapters()->parameters().flat()));
+  }
+}
+
+TEST(PeftFiles, AnAdapterWithoutAHeadLeavesTheBasesOnAScoreModel) {
+  const Folder folder;
+  EXPECT_FALSE(load_adapter_head(folder.path()).has_value());
+  const auto base = ScoreFolder::base(true, 2);
+  load_adapter(*base, folder.path(), true);
+  const ScoreView head = base->score_head();
+  EXPECT_TRUE(same_bits(head.weight, base->parameters().value(base->places().score)));
+  EXPECT_TRUE(same_bits(head.bias, base->parameters().value(base->places().score_bias)));
+}
+
+// As PEFT writes it: "classifier" beside "score", and no bias because transformers' head has none.
+TEST(PeftFiles, AHeadWithoutItsBiasKeepsTheBasesBias) {
+  const ScoreFolder folder(false);
+  folder.set_modules(Json::parse(R"(["classifier", "score"])"));
+  const auto base = ScoreFolder::base(true, 2);
+  load_adapter(*base, folder.path(), false);
+  EXPECT_TRUE(same_bits(base->score_head().weight, folder.model->score_head().weight));
+  EXPECT_TRUE(same_bits(base->score_head().bias, base->parameters().value(base->places().score_bias)));
+}
+
+TEST(PeftFiles, ABaseWithoutAScoreHeadStartsWithTheAdaptersShape) {
+  LoadOptions options;
+  start_head_of_adapter(options, Folder().path());
+  EXPECT_EQ(options.head, HeadKind::language);
+  start_head_of_adapter(options, ScoreFolder(true).path());
+  EXPECT_EQ(options.head, HeadKind::score);
+  EXPECT_EQ(options.new_labels, 2);
+  EXPECT_TRUE(options.new_bias);
+}
+
+TEST(PeftFiles, HeadsThatDoNotFitAreNamed) {
+  const std::string tensor = ": tensor base_model.model.score.";
+  const ScoreFolder plain(false), with_bias(true), missing(false), unlisted(false);
+  const auto file = [](const ScoreFolder& folder) { return (folder.path() / kWeights).string(); };
+  EXPECT_EQ(plain.fault(*ScoreFolder::base(false, 3)), file(plain) + tensor + "weight: found [2, 24], wanted [3, 24]");
+  EXPECT_EQ(plain.fault(*tiny_model(testing::kTinyLlama, {})),
+            plain.path().string() + ": an adapter with a score head (modules_to_save) on a language model");
+  EXPECT_EQ(with_bias.fault(*ScoreFolder::base(false, 2)), file(with_bias) + tensor + "bias: the model's score head has no bias");
+  missing.change_weights([](WeightFolder& weights) { weights.remove("base_model.model.score.weight"); });
+  EXPECT_EQ(missing.fault(*ScoreFolder::base(false, 2)), file(missing) + tensor + "weight is missing");
+  EXPECT_EQ(error_of([&] { return load_adapter_head(missing.path()); }), file(missing) + tensor + "weight is missing");
+  unlisted.set_modules({});
+  EXPECT_EQ(unlisted.fault(*ScoreFolder::base(false, 2)),
+            file(unlisted) + tensor + "weight: wants names that end in .lora_A.weight or .lora_B.weight");
 }
 
 TEST(PeftFiles, AnAdapterThatDoesNotLoadLeavesTheModelAsItWas) {

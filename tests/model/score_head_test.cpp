@@ -115,12 +115,44 @@ TEST(ScoreHead, StandardizationShiftsAndScales) {
   EXPECT_NEAR(standard[1].item<double>(), 1, 1e-6);
 }
 
-TEST(ScoreHead, AdaptersBelowAFrozenHeadGetGradients) {
-  const auto model = tiny_model(testing::kTinyLlama, {}, {HeadKind::score, 1, true});
+std::unique_ptr<Model> adapted_score_model() {
+  auto model = tiny_model(testing::kTinyLlama, {}, {HeadKind::score, 1, true});
   LoraConfig lora;
   lora.adapter_dim = 4;
   model->add_adapters(lora, true);
   testing::scatter_weights(model->adapters()->parameters(), 50, 0.2);
+  return model;
+}
+
+TEST(ScoreHead, AdaptersScoreWithTheirOwnHeadWhileTheyAreOn) {
+  const auto model = adapted_score_model();
+  const Tensor states = normals({7, 24}, 1);
+  const auto scores_of = [&](const Parameters& parameters, int weight, int bias) {
+    return at::mm(states, parameters.value(weight).t()) + parameters.value(bias);
+  };
+  const Adapters& adapters = *model->adapters();
+  const Tensor own = scores_of(adapters.parameters(), adapters.score(), adapters.score_bias());
+  const Tensor base = scores_of(model->parameters(), model->places().score, model->places().score_bias);
+  EXPECT_GT(testing::largest_difference(own, base), 0.1);
+  EXPECT_LT(relative_error(score_states(*model, states), own), 1e-5);
+  const AdaptersOff off(model->adapters());
+  EXPECT_LT(relative_error(score_states(*model, states), base), 1e-5);
+}
+
+TEST(ScoreHead, GradientsOfTheAdaptersHeadEqualAutograd) {
+  const auto model = adapted_score_model();
+  const Adapters& adapters = *model->adapters();
+  const Tensor states = normals({7, 24}, 1), dscores = normals({7, 1}, 2);
+  backward((score_states(*model, states.clone().requires_grad_(true)) * dscores).sum());
+  const Tensor weight = leaf(adapters.parameters().value(adapters.score())),
+               bias = leaf(adapters.parameters().value(adapters.score_bias()));
+  backward(((at::mm(states.to(at::kDouble), weight.t()) + bias) * dscores.to(at::kDouble)).sum());
+  EXPECT_LT(relative_error(adapters.parameters().gradient(adapters.score()), weight.grad()), 1e-5);
+  EXPECT_LT(relative_error(adapters.parameters().gradient(adapters.score_bias()), bias.grad()), 1e-5);
+}
+
+TEST(ScoreHead, AdaptersAndTheirHeadGetGradientsOnAFrozenBase) {
+  const auto model = adapted_score_model();
   backward(row_scores(*model, batch_of(kLengths), Pooling::mean).sum());
   const Parameters& parameters = model->adapters()->parameters();
   for (size_t i = 0; i < parameters.specs().size(); ++i)

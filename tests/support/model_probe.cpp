@@ -93,9 +93,9 @@ Tensor loss_of_scores(const Model& model, const PackedBatch& batch, const PassOp
 
 void add_gradients(Model& model, Results& results) {
   if (const Adapters* adapters = model.adapters()) {
-    for (size_t i = 0; i < adapters->slices().size(); ++i)
-      for (const int place : {Adapters::a_of(i), Adapters::b_of(i)})
-        results.add("grad." + adapters->parameters().specs()[static_cast<size_t>(place)].name, adapters->parameters().gradient(place));
+    const Parameters& parameters = adapters->parameters();
+    for (size_t i = 0; i < parameters.specs().size(); ++i)
+      results.add("grad." + parameters.specs()[i].name, parameters.gradient(static_cast<int>(i)));
     return;
   }
   for (const WeightSlice& slice : weight_table(model.config(), model.places())) {
@@ -118,6 +118,7 @@ void run(const Options& options) {
   LoadOptions load;
   load.storage = {parse_dtype(options.dtype, "--dtype"), parse_device(options.device, "--device"), options.adapter.empty()};
   load.head = options.score ? HeadKind::score : HeadKind::language;
+  if (!options.adapter.empty() && options.score) start_head_of_adapter(load, options.adapter);
   const auto model = load_model(options.folder, load);
   if (!options.adapter.empty()) load_adapter(*model, options.adapter, true);
   const auto rows = read_rows(options.rows);

@@ -1,9 +1,15 @@
 #include "kedge/train/step_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
 
 namespace kedge {
 namespace {
+
+using ::testing::HasSubstr;
+using testing::error_of;
 
 using Epochs = std::vector<int64_t>;
 
@@ -32,6 +38,47 @@ TEST(StepPlan, ASetSmallerThanABatchHasNoSteps) {
   EXPECT_EQ(plan.max_steps, 0);
   EXPECT_EQ(plan.epochs_from(0), Epochs{});
   EXPECT_EQ(plan.epoch_of(0), 0);
+}
+
+// spec/trainers.md 5.3: step, last step, intervals of validation and saving, is there validation -> validate, save, end.
+TEST(Due, AsTheSpecsTableSays) {
+  struct Case {
+    int64_t step, max_steps, validate, save;
+    bool has_validation;
+    Due due;
+  };
+  for (const Case& c : {Case{10, 10, 3, 9, true, {true, true, true}}, Case{10, 10, 3, 9, false, {false, true, true}},
+                        Case{3, 10, 3, 9, true, {true, false, false}}, Case{6, 10, 3, 9, true, {true, false, false}},
+                        Case{9, 10, 3, 9, true, {true, true, false}}, Case{9, 10, 3, 9, false, {false, true, false}},
+                        Case{6, 10, 1, 2, false, {false, true, false}}, Case{10, 10, 3, 0, true, {true, false, true}},
+                        Case{10, 10, 0, 9, true, {false, true, true}}, Case{10, 10, 0, 0, true, {false, false, true}}})
+    EXPECT_EQ(due_after(c.step, {c.max_steps, c.validate, c.save, c.has_validation}, false), c.due)
+        << "step " << c.step << " validate " << c.validate << " save " << c.save;
+}
+
+TEST(Due, WhenTimeIsOverWhateverTheInterval) {
+  EXPECT_EQ(due_after(4, {10, 3, 9, true}, true), (Due{true, true, false}));
+  EXPECT_EQ(due_after(4, {10, 0, 0, true}, true), (Due{false, false, false}));
+}
+
+TEST(Intervals, OfSavingAreMultiplesOfValidation) {
+  EXPECT_THAT(error_of([&] { check_intervals({100, 3, 10, true}, "trainer.sft"); }), HasSubstr("trainer.sft.save_interval: 10 is no multiple of val_check_interval, 3"));
+  for (const Intervals& fine : {Intervals{100, 3, 9, true}, Intervals{100, 3, 10, false}, Intervals{100, 0, 10, true}, Intervals{100, 3, 0, true}})
+    EXPECT_NO_THROW(check_intervals(fine, "trainer.sft"));
+}
+
+TEST(Limits, AreCountsSharesOrNone) {
+  EXPECT_EQ(limited_batches(Json(), 40, "k"), 40);
+  EXPECT_EQ(limited_batches(Json(7), 40, "k"), 7);
+  EXPECT_EQ(limited_batches(Json(70), 40, "k"), 40);
+  EXPECT_EQ(limited_batches(Json(0.25), 40, "k"), 10);
+  EXPECT_EQ(limited_batches(Json(1.0), 40, "k"), 40);
+  EXPECT_EQ(limited_batches(Json(2.5), 40, "k"), 40);
+  EXPECT_THAT(error_of([&] { return limited_batches(Json(-1), 40, "limit_val_batches"); }), HasSubstr("limit_val_batches"));
+  EXPECT_EQ(interval_steps(Json(100), 7, "k"), 100);
+  EXPECT_EQ(interval_steps(Json(-1), 7, "k"), 0);
+  EXPECT_EQ(interval_steps(Json(0.5), 7, "k"), 3);
+  EXPECT_THAT(error_of([&] { return interval_steps(Json(1.5), 7, "val_check_interval"); }), HasSubstr("val_check_interval"));
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+#include "kedge/algo/sft.h"
+
+#include "kedge/data/data_prefix.h"
+#include "kedge/model/model_files.h"
+
+#include "cli/commands.h"
+#include "cli/training_job.h"
+
+namespace kedge::cli {
+namespace {
+
+std::vector<Path> files_of(const SftDataConfig& data) {
+  std::vector<Path> files;
+  for (const Json& value : {data.train_ds.file_path, data.validation_ds.file_path})
+    if (!value.is_null())
+      for (const WeightedFile& file : parse_files(value, "model.data")) files.push_back(file.path);
+  return files;
+}
+
+}  // namespace
+
+std::string sft_flags() { return training_flags("sft"); }
+
+int run_sft(const Arguments& arguments) {
+  SftConfig config;
+  SftModelConfig& model = config.model;
+  const TrainingJob job{
+      .name = "sft",
+      .section = describe(config),
+      .model_key = "model.restore_from_path",
+      .model_path = model.restore_from_path,
+      .compute = config.trainer,
+      .loop = config.trainer.sft,
+      .run = config.exp_manager,
+      .network = model,
+      .head = HeadKind::language,
+      .check_config = {},
+      .limit_length =
+          [&](int64_t longest) {
+            for (SftFilesConfig* files : {&model.data.train_ds, &model.data.validation_ds})
+              files->max_seq_length = std::min(files->max_seq_length, longest);
+          },
+      .batches =
+          [&] {
+            const SftFilesConfig& files = model.data.train_ds;
+            return SupervisedBatches{files.global_batch_size, files.micro_batch_size, files.shuffle, static_cast<uint64_t>(model.seed)};
+          },
+      .data_files = [&] { return files_of(model.data); },
+      .load_model =
+          [](const Path& folder, const StorageOptions& storage) {
+            return load_model(folder, {.storage = storage, .head = HeadKind::language});
+          },
+      .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,
+                       const Path& folder) { return make_sft_task(model, network, tokenizer, folder); },
+      .add_summary = {}};
+  return run_training(job, arguments);
+}
+
+}  // namespace kedge::cli

@@ -1,0 +1,46 @@
+#pragma once
+// A training command from its configuration to its last checkpoint: what kedge sft and kedge rm have in common.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/supervised.h"
+#include "kedge/algo/training_config.h"
+#include "kedge/core/config.h"
+#include "kedge/data/tokenizer.h"
+#include "kedge/train/resume_rules.h"
+#include "kedge/train/run_folder.h"
+
+#include "cli/arguments.h"
+
+namespace kedge::cli {
+
+// An algorithm's own part. Everything refers to its configuration, which must outlive it.
+struct TrainingJob {
+  std::string name;     // "sft": the command, and its section below `trainer`
+  Section section;      // of the whole configuration
+  std::string model_key;  // "model.restore_from_path"
+  const std::string& model_path;
+  const ComputeConfig& compute;
+  const SupervisedConfig& loop;
+  const RunConfig& run;
+  const NetworkConfig& network;
+  HeadKind head = HeadKind::language;
+
+  std::function<void()> check_config;                               // what contradicts itself; may be empty
+  std::function<void(int64_t max_positions)> limit_length;          // rows are at most so long
+  std::function<SupervisedBatches()> batches;
+  std::function<std::vector<Path>()> data_files;
+  std::function<std::unique_ptr<Model>(const Path& folder, const StorageOptions& storage)> load_model;
+  std::function<SupervisedTask(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder)> make_task;
+  std::function<void(Json& summary, const Metrics& last)> add_summary;  // what its summary says besides; may be empty
+};
+
+// Loads the configuration the arguments name and runs the job. Returns the exit code.
+int run_training(const TrainingJob& job, const Arguments& arguments);
+
+// The help of such a command.
+[[nodiscard]] std::string training_flags(const std::string& name);
+
+}  // namespace kedge::cli

@@ -1,0 +1,127 @@
+#pragma once
+// Reward models: a number for a text. Trained on pairs of a better and a worse answer, on attribute values, or on pairs with a strength.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/reward_losses.h"
+#include "kedge/algo/training_config.h"
+#include "kedge/data/preference_dataset.h"
+#include "kedge/data/tokenizer.h"
+#include "kedge/model/score_head.h"
+#include "kedge/train/run_folder.h"
+
+namespace kedge {
+
+enum class RewardModelType { binary_ranking, regression };
+constexpr auto enum_names(RewardModelType) {
+  return std::array<EnumName<RewardModelType>, 2>{
+      {{"binary_ranking", RewardModelType::binary_ranking}, {"regression", RewardModelType::regression}}};
+}
+
+// Keys of `model.regression`.
+struct RegressionConfig {
+  int64_t num_attributes = 1;
+  PreferenceLoss loss_func = PreferenceLoss::regression;
+  double loss_mask_val = -100;
+  bool load_rm_head_weights = false;
+
+  void fields(auto&& field) {
+    field("num_attributes", num_attributes, "numbers that a text gets", at_least(1));
+    field("loss_func", loss_func,
+          "regression: squared distance from the labels; the others: rows 2i and 2i+1 are answers A and B, the first label says from -3 (A is "
+          "better) to 3 (B is) which one wins");
+    field("loss_mask_val", loss_mask_val, "a label of this value is not trained on");
+    field("load_rm_head_weights", load_rm_head_weights, "start with the head of the folder; false: with a new one");
+    field.ignored("merge_attributes", "training looks at each attribute; kedge score merges them");
+    field.ignored("attribute_weights", "training looks at each attribute; kedge score merges them");
+  }
+};
+
+struct RmTrainerConfig : ComputeConfig {
+  struct Loop : SupervisedConfig {
+    bool train_random_sampler = true;
+
+    void fields(auto&& field) {
+      SupervisedConfig::fields(field);
+      field("train_random_sampler", train_random_sampler, "a new random order each epoch; false: the file's");
+      field.ignored("val_random_sampler", "validation goes in the order of the file");
+    }
+  };
+  Loop rm;
+
+  void fields(auto&& field) {
+    ComputeConfig::fields(field);
+    field("rm", rm, "the loop");
+  }
+};
+
+struct RmModelConfig : NetworkConfig {
+  int64_t micro_batch_size = 2, global_batch_size = 64;
+  RewardModelType reward_model_type = RewardModelType::binary_ranking;
+  RegressionConfig regression;
+  bool use_avg_pool = false;
+  PreferenceConfig data;
+  int64_t num_samples = 2;
+
+  RmModelConfig() {
+    optim.lr = 9e-6;
+    optim.sched.min_lr = 9e-7;
+    optim.sched.constant_steps = 0;
+  }
+  void fields(auto&& field) {
+    NetworkConfig::fields(field);
+    field("micro_batch_size", micro_batch_size, "rows (pairs) of one forward pass", at_least(1));
+    field("global_batch_size", global_batch_size, "rows (pairs) of one step", at_least(1));
+    field("reward_model_type", reward_model_type, "binary_ranking: pairs of a better and a worse answer; regression: texts with numbers");
+    field("regression", regression, "of regression models");
+    field("use_avg_pool", use_avg_pool, "the mean of all hidden states stands for a text; false: that of its last token");
+    field("data", data, "what it learns from");
+    field("num_samples", num_samples, "validation texts whose rewards are written down, to look at; 0: none", at_least(0));
+    field.alias("loss_func", "regression.loss_func");
+    field.alias("loss_mask_val", "regression.loss_mask_val");
+    field.ignored("force_head_dtype", "the head computes in fp32");
+    field.ignored("share_embeddings_and_output_weights", "a reward model has no output embedding");
+    field.refused("reward_standardization", "training sees raw rewards; give the measured mean and std to kedge score or a server");
+  }
+};
+
+struct RmConfig {
+  struct Pretrained {
+    std::string restore_from_path;
+    void fields(auto&& field) {
+      field("restore_from_path", restore_from_path, "the model folder to start from, or Org/Name in the Hugging Face cache", required());
+    }
+  };
+  RmTrainerConfig trainer;
+  RunConfig exp_manager;
+  Pretrained pretrained_checkpoint;
+  RmModelConfig model;
+
+  RmConfig() {
+    exp_manager.name = "rm";
+    exp_manager.checkpoint_callback_params.filename = "kedge_rm--{val_loss:.3f}-{step}-{consumed_samples}-{epoch}";
+  }
+  void fields(auto&& field) {
+    field("trainer", trainer, "where to compute and how long");
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs");
+    field("pretrained_checkpoint", pretrained_checkpoint, "where it starts from");
+    field("model", model, "the network, its data and its optimizer");
+    field.alias("model.restore_from_path", "pretrained_checkpoint.restore_from_path");
+  }
+};
+
+// Settings that contradict each other are a UsageError.
+void check_rm_config(const RmConfig& config);
+
+// Opens and reads the data, before there are weights: `model` must hold one by the first pass. It and `tokenizer` must outlive the task;
+// `folder` is the model's, for its chat template.
+[[nodiscard]] SupervisedTask make_rm_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
+                                           const Path& folder);
+
+// Numbers of a ranking, from sums over pairs: of the losses weighted by pairs, of pairs in the right order, of pairs, of the chosen rewards,
+// of the rejected, and of all rewards' squares.
+[[nodiscard]] Metrics ranking_metrics(std::span<const double> sums);
+
+}  // namespace kedge

@@ -1,0 +1,129 @@
+#pragma once
+// The trainer of SFT and reward models: batches of rows from a data set, the loss of their task, one update a step. What a row is and what
+// its loss is, the task knows.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/core/config_schema.h"
+#include "kedge/data/sampler.h"
+#include "kedge/dist/group.h"
+#include "kedge/model/model.h"
+#include "kedge/train/loop.h"
+#include "kedge/train/optimizer.h"
+#include "kedge/train/schedule.h"
+#include "kedge/train/updater.h"
+
+namespace kedge {
+
+// What some rows gave.
+struct RowsResult {
+  Tensor loss;             // a scalar to go backward from; undefined where the rows have nothing to learn from
+  Tensor sums;             // fp64 [k]: what the task's numbers are made of; summed over micro-batches and ranks
+  int64_t num_tokens = 0;  // that went through the network
+};
+
+struct SupervisedData {
+  std::string name;  // "validation": the first part of its numbers' names
+  int64_t size = 0;
+  bool drop_last = true;  // of validation: leave out an incomplete last batch
+  std::function<RowsResult(std::span<const int64_t> rows, const PassOptions& pass)> compute;
+};
+
+struct SupervisedTask {
+  SupervisedData train;
+  std::vector<SupervisedData> validation;
+  size_t num_sums = 0;
+  std::function<Metrics(std::span<const double> sums)> metrics_of;  // "loss", ...
+  std::function<std::vector<SampleTable>()> samples;                // may be empty
+};
+
+// The optimizer's section: AdamW's keys with the schedule's beside them.
+struct OptimConfig : OptimizerConfig {
+  ScheduleConfig sched;
+
+  void fields(auto&& field) {
+    OptimizerConfig::fields(field);
+    field("sched", sched, "the learning rate over time");
+  }
+};
+
+// The keys of `trainer.sft` and `trainer.rm`.
+struct SupervisedConfig : UpdateConfig {
+  int64_t max_epochs = 1, max_steps = -1;
+  Json val_check_interval = 100;
+  int64_t save_interval = 100;
+  Json limit_train_batches = 1.0, limit_val_batches = 1.0;
+
+  void fields(auto&& field) {
+    field("max_epochs", max_epochs, "passes over the training data", at_least(1));
+    field("max_steps", max_steps, "cap on steps; negative: none", at_least(-1));
+    field("val_check_interval", val_check_interval, "validate every so many steps, or every such share of an epoch; 0: never");
+    field("save_interval", save_interval, "save every so many steps, a multiple of the former; 0: never", follows("${.val_check_interval}"),
+          at_least(0));
+    field("limit_train_batches", limit_train_batches, "batches of an epoch that are trained on: a count, a share, or null for all");
+    field("limit_val_batches", limit_val_batches, "batches of a validation: a count, a share, or null for all; 0: no validation");
+    UpdateConfig::fields(field);
+  }
+};
+
+struct SupervisedBatches {
+  int64_t global_size = 1, micro_size = 1;
+  bool shuffle = true;
+  uint64_t seed = 1234;
+};
+
+// Steps, and when something is due, of a task under its configuration. UsageError, opened by `section` ("trainer.sft"), for what cannot
+// be.
+struct SupervisedPlan {
+  StepPlan steps;
+  Intervals intervals;
+};
+[[nodiscard]] SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedTask& task, const SupervisedBatches& batches,
+                                             int num_ranks, const std::string& section);
+
+// The plan of a run that goes on from a checkpoint with another batch size: the rows that are left decide.
+[[nodiscard]] SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config, const Checkpoint& checkpoint,
+                                           int64_t global_size);
+
+struct SupervisedParts {
+  Model& model;
+  Group group;
+  SupervisedTask task;
+  SupervisedConfig config;
+  OptimConfig optim;
+  SupervisedBatches batches;
+  SupervisedPlan plan;
+  bool checkpoint_activations = false;
+  std::function<FolderWriter(const Model& model)> model_writer;
+};
+
+// Not thread-safe. The model must outlive it.
+class SupervisedTrainer final : public Trainer {
+ public:
+  explicit SupervisedTrainer(SupervisedParts parts);
+
+  [[nodiscard]] Metrics train_step() override;
+  [[nodiscard]] Metrics validate() override;
+  [[nodiscard]] std::vector<SampleTable> samples() override;
+  [[nodiscard]] Counters counters() const override;
+  void save(StateSnapshot& state) const override;
+  void load(const StateFiles& state) override;
+  [[nodiscard]] FolderWriter model_writer() const override { return parts_.model_writer(parts_.model); }
+
+ private:
+  struct Sums;
+  [[nodiscard]] DropoutSeed dropout_seed(size_t micro) const;
+
+  SupervisedParts parts_;
+  Optimizer optimizer_;
+  Updater updater_;
+  Schedule schedule_;
+  Sampler sampler_;
+  int64_t step_ = 0, num_tokens_ = 0;
+};
+
+}  // namespace kedge

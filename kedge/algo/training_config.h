@@ -1,0 +1,90 @@
+#pragma once
+// The sections that the configurations of all trainers share: where to compute, the network, its adapters.
+#include <array>
+#include <optional>
+#include <string>
+
+#include "kedge/algo/supervised.h"
+#include "kedge/core/config_schema.h"
+#include "kedge/model/lora_config.h"
+
+namespace kedge {
+
+// Keys of `trainer`.
+struct ComputeConfig {
+  std::optional<int64_t> devices, num_nodes;
+  std::string accelerator = "auto";
+  std::optional<std::string> precision;
+  int64_t threads = 0;
+
+  void fields(auto&& field) {
+    field("devices", devices, "ranks on a machine; null: as many as were started", at_least(1));
+    field("num_nodes", num_nodes, "machines; null: as many as were started", at_least(1));
+    field("accelerator", accelerator, "auto (a GPU where there is one), gpu, cpu, cuda or cuda:N");
+    field("precision", precision, "32, or bf16 with fp32 master weights; null: bf16 on a GPU, 32 on a CPU");
+    field("threads", threads, "of the CPU; 0: OMP_NUM_THREADS, or one a core", at_least(0));
+    field.ignored("max_epochs", "the key of the algorithm's own section counts");
+    field.ignored("max_steps", "the key of the algorithm's own section counts");
+    field.ignored("max_time", "exp_manager.max_time_per_run is the limit");
+    field.ignored("logger", "exp_manager decides what is logged");
+    field.ignored("enable_checkpointing", "exp_manager decides what is saved");
+    field.ignored("use_distributed_sampler", "the order of data does not depend on ranks");
+    field.ignored("replace_sampler_ddp", "the order of data does not depend on ranks");
+  }
+};
+
+enum class PeftScheme { none, lora };
+constexpr auto enum_names(PeftScheme) {
+  return std::array<EnumName<PeftScheme>, 2>{{{"none", PeftScheme::none}, {"lora", PeftScheme::lora}}};
+}
+
+// Keys of `model.peft`.
+struct PeftConfig {
+  PeftScheme peft_scheme = PeftScheme::none;
+  std::optional<std::string> restore_from_path;
+  LoraConfig lora_tuning;
+
+  void fields(auto&& field) {
+    field("peft_scheme", peft_scheme, "lora: train adapters on a frozen network; none: train all of it");
+    field("restore_from_path", restore_from_path, "a folder with an adapter to start from, in PEFT's layout");
+    field("lora_tuning", lora_tuning, "the adapters");
+  }
+};
+
+enum class Recompute { selective, full };
+constexpr auto enum_names(Recompute) {
+  return std::array<EnumName<Recompute>, 2>{{{"selective", Recompute::selective}, {"full", Recompute::full}}};
+}
+
+// Keys of `model` that every trainer has.
+struct NetworkConfig {
+  int64_t seed = 1234;
+  int64_t encoder_seq_length = 4096;
+  std::optional<Recompute> activations_checkpoint_granularity;
+  PeftConfig peft;
+  OptimConfig optim;
+
+  void fields(auto&& field) {
+    field("seed", seed, "of whatever is drawn at random: the order of data, new weights, dropout", at_least(0));
+    field("encoder_seq_length", encoder_seq_length, "longest row; the network's own limit counts too", at_least(2), unit("tokens"));
+    field("activations_checkpoint_granularity", activations_checkpoint_granularity,
+          "full: keep only every layer's input and compute the rest twice; selective and null: keep all");
+    field("peft", peft, "adapters");
+    field("optim", optim, "the optimizer");
+    field.ignored("mcore_gpt", "there is one network");
+    field.ignored("megatron_amp_O2", "bf16 weights always have fp32 masters");
+    field.ignored("precision", "trainer.precision counts");
+    field.ignored("max_position_embeddings", "the network's own limit counts");
+    field.ignored("activations_checkpoint_method", "every layer is its own unit");
+    field.ignored("activations_checkpoint_num_layers", "every layer is its own unit");
+    field.ignored("dist_ckpt_format", "checkpoints are Hugging Face folders");
+    field.ignored("dist_ckpt_load_strictness", "every tensor must be there");
+    field.ignored("overwrite_base_config", "a folder brings no settings of its own");
+    field.refused("tensor_model_parallel_size", "a model is not cut over ranks", {"1"});
+    field.refused("pipeline_model_parallel_size", "a model is not cut over ranks", {"1"});
+    field.refused("context_parallel_size", "a row is not cut over ranks", {"1"});
+    field.refused("sequence_parallel", "a row is not cut over ranks", {"false", "False"});
+  }
+};
+
+}  // namespace kedge

@@ -1,0 +1,27 @@
+#pragma once
+// A copy in host memory of what a checkpoint's model folder holds, so that training goes on while another thread writes it.
+#include <memory>
+#include <string>
+
+#include "kedge/core/files.h"
+#include "kedge/model/model.h"
+#include "kedge/model/model_files.h"
+
+namespace kedge {
+
+// The whole model, or the adapters alone where there are any. Weights are copied in the type they are trained in, so that they are rounded
+// once, when they are written. Any thread may save; the model may be gone by then.
+class ModelSnapshot {
+ public:
+  explicit ModelSnapshot(const Model& model);
+
+  // What save_model would have written, or save_adapter and the companions. `base` is the adapters' base_model_name_or_path.
+  void save(const Path& folder, const SaveOptions& options, const std::string& base) const;
+
+ private:
+  ModelConfig config_;
+  std::unique_ptr<Model> model_;  // null where there are adapters
+  std::unique_ptr<Adapters> adapters_;
+};
+
+}  // namespace kedge

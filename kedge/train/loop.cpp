@@ -1,0 +1,150 @@
+#include "kedge/train/loop.h"
+
+#include <array>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+
+namespace kedge {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) { return std::chrono::duration<double>(end - begin).count(); }
+
+// What must be remembered of the metric files, as JSON.
+Json positions_json(const SinkPositions& positions) {
+  Json json{Json::Object{}};
+  for (const auto& [name, position] : positions) json.append(name, Json(position));
+  return json;
+}
+
+SinkPositions read_positions(const Json& json, std::string_view where) {
+  SinkPositions positions;
+  for (const auto& [name, position] : json.as_object(where)) positions[name] = position.as_integer(where);
+  return positions;
+}
+
+// One run of the loop.
+class Loop {
+ public:
+  Loop(const LoopParts& parts, const LoopOptions& options, int64_t step) : parts_(parts), options_(options) {
+    result_.step = step;
+    timer_ = options.time_limit ? RunTimer(*options.time_limit, parts.begin) : RunTimer();
+  }
+
+  LoopResult run() {
+    report();
+    while (result_.step < options_.steps.max_steps && result_.reason.empty()) {
+      take_step();
+      finish_step();
+      report();
+    }
+    if (result_.reason.empty()) result_.reason = "complete";
+    if (parts_.saver != nullptr) parts_.saver->finish();
+    return std::move(result_);
+  }
+
+ private:
+  void take_step() {
+    const auto begin = Clock::now();
+    Metrics metrics = parts_.trainer.train_step();
+    const auto end = Clock::now();
+    if (result_.first_step_s == 0) result_.first_step_s = seconds_between(parts_.begin, end);
+    result_.seconds_training += seconds_between(begin, end);
+    metrics.set("train/epoch", static_cast<double>(options_.steps.epoch_of(result_.step) + 1));
+    metrics.set("train/step_time", seconds_between(begin, end));
+    write(result_.step, metrics);
+    ++result_.step;
+  }
+
+  // What is due after a step. Signals may reach any rank; of the clocks rank 0's counts.
+  void finish_step() {
+    std::array<double, 2> stop = {static_cast<double>(parts_.signals.received().value_or(0)),
+                                  parts_.group.rank() == 0 && timer_.is_over() ? 1.0 : 0.0};
+    parts_.group.all_reduce(std::span<double>(stop), Reduce::max);
+    const int signal = static_cast<int>(stop[0]);
+    const bool late = stop[1] != 0;
+    const Due due = due_after(result_.step, options_.intervals, late);
+    if (due.validate) validate();
+    // After a signal there may be little time: it saves and leaves.
+    if (due.save || (signal != 0 && options_.intervals.save > 0)) save();
+    if (due.end) return;
+    if (signal != 0) {
+      result_.reason = name_of_signal(signal);
+      result_.exit_code = exit_code_of(signal);
+      log_info(result_.reason, " came: the run ends after step ", result_.step);
+    } else if (late) {
+      result_.reason = "time limit";
+      log_info("the time limit is reached: the run ends after step ", result_.step);
+    }
+  }
+
+  void validate() {
+    const auto begin = Clock::now();
+    Metrics metrics = parts_.trainer.validate();
+    metrics.set("timers/validation_time", seconds_between(begin, Clock::now()));
+    write(result_.step, metrics);
+    for (const SampleTable& table : parts_.trainer.samples()) parts_.log.write_samples(result_.step, table);
+  }
+
+  void save() {
+    StateSnapshot state;
+    parts_.trainer.save(state);
+    if (parts_.group.rank() != 0 || parts_.saver == nullptr) return;
+    CheckpointMeta meta;
+    meta.counters = parts_.trainer.counters();
+    meta.counters["step"] = result_.step;
+    meta.counters["epoch"] = options_.steps.epoch_of(result_.step);
+    meta.metrics = monitors_of(result_.last);
+    meta.record = options_.record;
+    meta.record.set("log", positions_json(parts_.log.positions()));
+    parts_.saver->start(std::move(meta), [state = std::make_shared<StateSnapshot>(std::move(state)),
+                                          write_model = parts_.trainer.model_writer()](const Path& folder) {
+      write_model(folder / "model");
+      state->write(folder / "state");
+    });
+  }
+
+  void write(int64_t step, const Metrics& metrics) {
+    parts_.log.write(step, metrics);
+    result_.last.merge(metrics);
+  }
+
+  void report() { parts_.log.report({options_.title, result_.step, options_.steps.max_steps}); }
+
+  const LoopParts& parts_;
+  const LoopOptions& options_;
+  RunTimer timer_;
+  LoopResult result_;
+};
+
+}  // namespace
+
+LoopResult run_loop(const LoopParts& parts, const LoopOptions& options, int64_t step) { return Loop(parts, options, step).run(); }
+
+int64_t restore(Trainer& trainer, const Checkpoint& checkpoint) {
+  trainer.load(StateFiles(checkpoint.folder / "state"));
+  return checkpoint.step();
+}
+
+int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint) {
+  const int64_t step = restore(trainer, checkpoint);
+  const std::string where = (checkpoint.folder / "meta.json").string();
+  log.resume(step, read_positions(checkpoint.meta.record.at("log", where), where));
+  return step;
+}
+
+std::map<std::string, double> monitors_of(const Metrics& metrics) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kNames = {{{"validation/", "val_"}, {"train/", "train_"}}};
+  std::map<std::string, double> monitors;
+  for (const auto& [name, value] : metrics)
+    for (const auto& [prefix, start] : kNames)
+      if (name.starts_with(prefix)) monitors[std::string(start) + name.substr(prefix.size())] = value;
+  return monitors;
+}
+
+}  // namespace kedge

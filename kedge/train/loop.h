@@ -1,0 +1,81 @@
+#pragma once
+// The loop of every trainer: steps, validation, saving, the time limit, signals and progress. Knows no algorithm.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/core/stop.h"
+#include "kedge/dist/group.h"
+#include "kedge/metrics/metrics.h"
+#include "kedge/train/background_saver.h"
+#include "kedge/train/state_files.h"
+#include "kedge/train/step_plan.h"
+
+namespace kedge {
+
+using Counters = std::map<std::string, int64_t>;
+using FolderWriter = std::function<void(const Path& folder)>;
+
+// What an algorithm is to the loop. Every rank calls everything, in the same order.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+
+  // One step; its numbers under their full names, "train/loss".
+  [[nodiscard]] virtual Metrics train_step() = 0;
+  // "validation/loss", and examples to look at.
+  [[nodiscard]] virtual Metrics validate() = 0;
+  [[nodiscard]] virtual std::vector<SampleTable> samples() = 0;
+
+  // What it has counted besides the steps: consumed_samples, ...
+  [[nodiscard]] virtual Counters counters() const = 0;
+
+  // Everything the next step depends on. What load() reads, on any number of ranks, goes on as if nothing had happened.
+  virtual void save(StateSnapshot& state) const = 0;
+  virtual void load(const StateFiles& state) = 0;
+  // A copy of the model as it is now; the result writes its folder, on another thread.
+  [[nodiscard]] virtual FolderWriter model_writer() const = 0;
+};
+
+struct LoopOptions {
+  std::string title = "Training steps";  // of the progress bar
+  StepPlan steps;
+  Intervals intervals;
+  std::optional<std::chrono::seconds> time_limit;
+  Json record;  // kept in every checkpoint
+};
+
+struct LoopResult {
+  int64_t step = 0;
+  std::string reason;  // "complete", "time limit", "SIGTERM", ...
+  int exit_code = 0;
+  Metrics last;                // the newest of every number
+  double first_step_s = 0;     // until the first step was done, from `begin`
+  double seconds_training = 0;  // in steps
+};
+
+struct LoopParts {
+  Trainer& trainer;
+  Group group;
+  MetricsLog& log;
+  BackgroundSaver* saver;  // null: nothing is saved; only rank 0's is used
+  const StopSignals& signals;
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();  // of the run, for its time limit
+};
+
+// Runs from `step` on to the last step, the time limit or a signal. A checkpoint that could not be written is an Error, at the end.
+[[nodiscard]] LoopResult run_loop(const LoopParts& parts, const LoopOptions& options, int64_t step);
+
+// The trainer and the log as they were when the checkpoint was saved. Returns its step.
+int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint);
+// The trainer alone, for a run that begins there with a log of its own.
+int64_t restore(Trainer& trainer, const Checkpoint& checkpoint);
+
+// Numbers as checkpoints are ranked by: "validation/loss" is val_loss, "train/loss" is train_loss.
+[[nodiscard]] std::map<std::string, double> monitors_of(const Metrics& metrics);
+
+}  // namespace kedge

@@ -1,0 +1,63 @@
+#include "kedge/train/run_folder.h"
+
+#include <array>
+#include <ctime>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+std::string next_number(const Path& parent) {
+  for (int64_t number = 0;; ++number) {
+    const std::string name = str("version_", number);
+    if (!is_folder(parent / name)) return name;
+  }
+}
+
+}  // namespace
+
+std::string time_as_version() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%F_%H-%M-%S", &local)};
+}
+
+Path open_run_folder(const RunConfig& config, std::string_view now) {
+  Path folder;
+  if (config.explicit_log_dir) {
+    folder = *config.explicit_log_dir;
+  } else {
+    folder = Path(config.exp_dir) / config.name;
+    if (config.version) {
+      folder /= *config.version;
+    } else if (!config.resume_if_exists) {
+      folder /= config.use_datetime_version ? std::string(now) : next_number(folder);
+    }
+  }
+  make_folder(folder);
+  return folder;
+}
+
+std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store) {
+  std::optional<Checkpoint> newest = store.newest();
+  check(!newest || config.resume_if_exists, folder.string(),
+        ": holds checkpoints of an earlier run; exp_manager.resume_if_exists=true goes on with it, another explicit_log_dir starts anew");
+  if (newest) return newest;
+  if (config.resume_from_checkpoint) return open_checkpoint(*config.resume_from_checkpoint, "exp_manager.resume_from_checkpoint");
+  check(config.resume_ignore_no_checkpoint || !config.resume_if_exists, folder.string(), ": no checkpoint to resume from");
+  return std::nullopt;
+}
+
+Checkpoint open_checkpoint(const Path& folder, std::string_view key) {
+  check(is_folder(folder), key, ": no folder ", folder.string());
+  try {
+    return read_checkpoint(folder);
+  } catch (const UsageError& error) {
+    throw UsageError(str(key, ": not a whole checkpoint: ", error.what()));
+  }
+}
+
+}  // namespace kedge

@@ -1,0 +1,92 @@
+#include "kedge/train/run_record.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "kedge/core/machine.h"
+#include "kedge/core/version.h"
+#include "kedge/data/fingerprint.h"
+
+namespace kedge {
+namespace {
+
+constexpr size_t kPiece = size_t{1} << 20U, kNumPieces = 64;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%FT%TZ", &utc)};
+}
+
+Json hashes_of(const std::vector<Path>& files) {
+  Json json{Json::Array{}};
+  for (const Path& file : files) {
+    Json entry;
+    entry.set("file", file.string());
+    entry.set("bytes", static_cast<int64_t>(std::filesystem::file_size(file)));
+    entry.set("hash", file_hash(file));
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+}  // namespace
+
+std::string file_hash(const Path& file) {
+  const MappedFile mapped(file);
+  Fingerprint hash;
+  if (mapped.size() <= kPiece * kNumPieces) {
+    hash.add(mapped.text());
+    return hash.hex();
+  }
+  hash.add(static_cast<int64_t>(mapped.size()));
+  for (size_t piece = 0; piece < kNumPieces; ++piece) {
+    const size_t begin = (mapped.size() - kPiece) / (kNumPieces - 1) * piece;
+    hash.add(mapped.text().substr(begin, kPiece));
+    mapped.drop_pages(begin, begin + kPiece);
+  }
+  return hash.hex();
+}
+
+Json run_record(const RunFacts& facts) {
+  const Machine machine = this_machine();
+  Json json;
+  json.set("started", utc_now());
+  Json::Array words;
+  for (const std::string& word : facts.command_line) words.emplace_back(word);
+  json.set("command_line", std::move(words));
+  json.set("folder", std::filesystem::current_path().string());
+  json.set("kedge", Json::Object{{"version", version()}, {"commit", commit()}, {"build", build_type()}});
+  json.set("torch", facts.torch_version);
+  json.set("device", facts.device);
+  json.set("ranks", facts.num_ranks);
+  json.set("threads", facts.num_threads);
+  json.set("host", host_name());
+  json.set("machine", Json::Object{{"cpu", machine.cpu},
+                                   {"architecture", machine.architecture},
+                                   {"cores", int64_t{machine.num_cores}},
+                                   {"memory_bytes", machine.memory_bytes}});
+  json.set("model", hashes_of(facts.model_files));
+  json.set("data", hashes_of(facts.data_files));
+  json.set("parent", facts.parent.empty() ? Json() : Json(facts.parent));
+  return json;
+}
+
+void add_run_record(const Path& folder, const Json& record) {
+  const Path file = folder / "run.json";
+  Json list = is_file(file) ? Json::parse(read_text(file), file.string()) : Json(Json::Array{});
+  list.push_back(record);
+  write_atomic(file, list.dump(2) + "\n");
+}
+
+}  // namespace kedge

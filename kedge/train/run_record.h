@@ -1,0 +1,29 @@
+#pragma once
+// What made a run: program, machine, command line, and the files that went in, each with a hash. Knows no training.
+#include <string>
+#include <vector>
+
+#include "kedge/core/files.h"
+#include "kedge/core/json.h"
+
+namespace kedge {
+
+// 16 digits. Of a file above 64 MiB only 64 pieces of 1 MiB each, spread evenly, and its size are read: enough to tell files apart, and done
+// in a moment.
+[[nodiscard]] std::string file_hash(const Path& file);
+
+struct RunFacts {
+  std::vector<std::string> command_line = {};
+  std::string torch_version = {}, device = {};
+  int64_t num_threads = 1, num_ranks = 1;
+  std::vector<Path> model_files = {}, data_files = {};
+  std::string parent = {};  // the checkpoint it was forked from; empty: none
+};
+
+// One start of a run, with the time and this machine.
+[[nodiscard]] Json run_record(const RunFacts& facts);
+
+// Adds the record to FOLDER/run.json, a list with an entry for every start.
+void add_run_record(const Path& folder, const Json& record);
+
+}  // namespace kedge
