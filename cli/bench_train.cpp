@@ -1,9 +1,12 @@
 #include <algorithm>
 
+#include <ATen/Parallel.h>
+
 #include "kedge/core/autograd.h"
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
+#include "kedge/train/memory_plan.h"
 #include "kedge/train/optimizer.h"
 
 #include "cli/bench_support.h"
@@ -70,6 +73,20 @@ double step_flops(const ModelConfig& config, int64_t num_parameters, int64_t row
          6.0 * static_cast<double>(config.num_layers * config.q_size()) * tokens * static_cast<double>(length);
 }
 
+MemoryPlan plan_of(const TrainOptions& options, const Model& model) {
+  const int64_t rows = options.micro_rows == 0 ? options.rows : std::min(options.micro_rows, options.rows);
+  MemoryInput input;
+  input.model = model.config(), input.head = model.head();
+  input.dtype = model.parameters().options().dtype;
+  input.is_cuda = model.device().is_cuda();
+  if (model.adapters() != nullptr) input.lora = model.adapters()->config();
+  input.optimizer = options.optim;
+  input.tokens = rows * options.length, input.rows = rows, input.longest = options.length;
+  input.checkpoint = options.checkpoint;
+  input.threads = at::get_num_threads();
+  return plan_memory(input);
+}
+
 Json settings_of(const TrainOptions& options, const Model& model) {
   Json json = bench_settings(options.common, model);
   json.set("rows", options.rows);
@@ -92,6 +109,8 @@ Json bench_train_step(const Arguments& arguments) {
   const Stopwatch watch;
   const auto model = make_bench_model(options.common, true);
   log_info("model ready after ", watch.seconds(), " s");
+  const MemoryPlan plan = plan_of(options, *model);
+  log_info("memory as planned\n", plan.table());
   TrainStep step(options, *model);
   static_cast<void>(step.run());
   log_info("warm after ", watch.seconds(), " s");
@@ -114,6 +133,7 @@ Json bench_train_step(const Arguments& arguments) {
   json.set("tflops", spread_of(tflops));
   json.set("s_per_step", spread_of(seconds));
   json.set("peak_bytes", peak_bytes(*model));
+  json.set("planned_bytes", plan.peak_of_tensors());
   return json;
 }
 

@@ -16,6 +16,7 @@
 #include "kedge/metrics/progress.h"
 #include "kedge/model/model_folder.h"
 #include "kedge/model/model_snapshot.h"
+#include "kedge/model/peft_files.h"
 #include "kedge/train/run_record.h"
 
 #include "cli/commands.h"
@@ -108,6 +109,7 @@ class TrainingRun {
     std::string place, resumed;
     if (writes()) {
       run_folder_ = open_run_folder(job_.run, time_as_version());
+      lock_.emplace(run_folder_);
       store_.emplace(run_folder_ / "checkpoints", job_.run.checkpoint_callback_params);
       set_log_file((run_folder_ / "log.txt").string());
       if (fork) {
@@ -244,7 +246,8 @@ class TrainingRun {
   std::unique_ptr<Model> model_;
   SupervisedTask task_;
   SupervisedPlan plan_;
-  std::optional<CheckpointStore> store_;  // rank 0's
+  std::optional<RunLock> lock_;           // rank 0's, as the next
+  std::optional<CheckpointStore> store_;
   std::optional<Checkpoint> checkpoint_;
   bool is_fork_ = false;
   Json record_;

@@ -101,6 +101,7 @@ struct RmConfig {
 
   RmConfig() {
     exp_manager.name = "rm";
+    exp_manager.metrics.console_keys = {"train/loss", "train/acc", "validation/loss", "validation/acc"};
     exp_manager.checkpoint_callback_params.filename = "kedge_rm--{val_loss:.3f}-{step}-{consumed_samples}-{epoch}";
   }
   void fields(auto&& field) {

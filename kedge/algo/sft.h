@@ -47,6 +47,7 @@ struct SftConfig {
 
   SftConfig() {
     exp_manager.name = "sft";
+    exp_manager.metrics.console_keys = {"train/loss", "validation/loss", "train/lr", "timers/tokens_per_s"};
     exp_manager.checkpoint_callback_params.save_top_k = 5;
     exp_manager.checkpoint_callback_params.filename = "kedge_sft--{val_loss:.3f}-{step}-{consumed_samples}-{epoch}";
   }

@@ -1,5 +1,7 @@
 #include "kedge/model/parameters.h"
 
+#include <algorithm>
+
 #include <ATen/Parallel.h>
 
 #include "kedge/core/random.h"
@@ -13,14 +15,19 @@ int64_t padded(const ParameterSpec& spec) { return (spec.size() + kAlignment - 1
 
 constexpr uint64_t kInitStream = 0x1417;
 
-Tensor draw_normals(int64_t size, uint64_t seed, uint64_t place, double range) {
-  Tensor values = at::empty({size}, at::kFloat);
-  float* out = values.mutable_data_ptr<float>();
-  const Random random(seed, Random::stream_of({kInitStream, place}));
-  at::parallel_for(0, size, 1 << 14, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(random.normal(static_cast<uint64_t>(i)) * range);
-  });
-  return values;
+// Normal draws from the stream, in pieces: those of a whole embedding would take as much memory as the embedding.
+void fill_normal(const Tensor& values, const Random& random, double range) {
+  constexpr int64_t kPiece = int64_t{1} << 20U;
+  const Tensor flat = values.view({-1});
+  const Tensor draws = at::empty({std::min(kPiece, flat.numel())}, at::kFloat);
+  float* out = draws.mutable_data_ptr<float>();
+  for (int64_t first = 0; first < flat.numel(); first += kPiece) {
+    const int64_t count = std::min(kPiece, flat.numel() - first);
+    at::parallel_for(0, count, 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(random.normal(static_cast<uint64_t>(first + i)) * range);
+    });
+    flat.narrow(0, first, count).copy_(draws.narrow(0, 0, count));
+  }
 }
 
 }  // namespace
@@ -77,7 +84,7 @@ void Parameters::initialise(int parameter, uint64_t seed, double normal_range) {
       masters_[place].zero_();
       break;
     case ParameterSpec::Init::normal:
-      masters_[place].copy_(draw_normals(spec.size(), seed, place, normal_range).view(spec.shape));
+      fill_normal(masters_[place], Random(seed, Random::stream_of({kInitStream, place})), normal_range);
       break;
   }
 }

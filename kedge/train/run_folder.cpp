@@ -1,5 +1,9 @@
 #include "kedge/train/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <array>
 #include <ctime>
 
@@ -40,6 +44,15 @@ Path open_run_folder(const RunConfig& config, std::string_view now) {
   make_folder(folder);
   return folder;
 }
+
+RunLock::RunLock(const Path& folder) : file_(::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  if (file_ < 0) throw Error(str((folder / ".lock").string(), ": cannot be opened"));
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  ::close(file_);
+  throw UsageError(str(folder.string(), ": another run is at work in this folder"));
+}
+
+RunLock::~RunLock() { ::close(file_); }
 
 std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store) {
   std::optional<Checkpoint> newest = store.newest();

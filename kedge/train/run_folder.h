@@ -50,6 +50,19 @@ struct RunConfig {
 [[nodiscard]] Path open_run_folder(const RunConfig& config, std::string_view now);
 [[nodiscard]] std::string time_as_version();
 
+// Holds a run's folder for this process, so that no second run writes into it. A folder that is held is a UsageError; the system lets go of
+// it when the process ends, however that happens.
+class RunLock {
+ public:
+  explicit RunLock(const Path& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int file_;
+};
+
 // The checkpoint to go on from, or none. A folder that holds checkpoints of a run that is not to be resumed is a UsageError.
 [[nodiscard]] std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store);
 

@@ -1,6 +1,7 @@
 #include "kedge/train/state_files.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
@@ -17,6 +18,8 @@ void StateSnapshot::add(const std::string& name, const Tensor& tensor) {
   const NoGrad no_grad;
   tensors_.emplace_back(name, tensor.detach().to(tensor.options().device(at::kCPU), false, true));
 }
+
+void StateSnapshot::take(const std::string& name, Tensor tensor) { tensors_.emplace_back(name, std::move(tensor)); }
 
 void StateSnapshot::write(const Path& folder) const {
   make_folder(folder);
@@ -38,17 +41,24 @@ void StateSnapshot::write(const Path& folder) const {
 StateFiles::StateFiles(const Path& folder)
     : tensors_(folder / kTensors), where_((folder / kNumbers).string()), numbers_(Json::parse(read_text(folder / kNumbers), where_)) {}
 
-void StateFiles::read(const std::string& name, const Tensor& to) const {
+void StateFiles::read(const std::string& name, const Tensor& to) const { read_from(name, to.sizes(), 0, to); }
+
+void StateFiles::read_part(const std::string& name, const Part& part, const Tensor& to) const {
+  const std::array<int64_t, 1> shape = {part.size};
+  read_from(name, shape, part.begin, to);
+}
+
+void StateFiles::read_from(const std::string& name, at::IntArrayRef shape, int64_t begin, const Tensor& to) const {
   const NoGrad no_grad;
   const std::string file = tensors_.path().string();
   const auto& entries = tensors_.entries();
   const auto entry = std::find_if(entries.begin(), entries.end(), [&](const TensorEntry& one) { return one.name == name; });
   check(entry != entries.end(), file, ": no ", name);
-  check(at::IntArrayRef(entry->shape) == to.sizes(), file, ": ", name, " has the shape ", at::IntArrayRef(entry->shape), ", wanted ",
-        to.sizes());
+  check(at::IntArrayRef(entry->shape) == shape, file, ": ", name, " has the shape ", at::IntArrayRef(entry->shape), ", wanted ", shape);
   const WeightType type = weight_type(*entry, file), wanted = weight_type_of(to.scalar_type(), name);
   check(type == wanted, file, ": ", name, " is ", name_of(type), ", wanted ", name_of(wanted));
-  read_tensor({tensors_.bytes(*entry), type, entry->shape}, to);
+  const size_t from = static_cast<size_t>(begin) * bytes_of(type);
+  read_tensor({tensors_.bytes(*entry).substr(from, to.nbytes()), type, to.sizes().vec()}, to);
   tensors_.drop(*entry);
 }
 

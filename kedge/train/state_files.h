@@ -17,6 +17,7 @@ class StateSnapshot {
  public:
   // fp32 or bf16; a name stands once.
   void add(const std::string& name, const Tensor& tensor);
+  void take(const std::string& name, Tensor tensor);  // not copied: in host memory, and nobody else's any more
   void set(std::string_view key, Json value) { numbers_.set(key, std::move(value)); }
 
   // state.safetensors and state.json.
@@ -33,9 +34,17 @@ class StateFiles {
   explicit StateFiles(const Path& folder);
 
   void read(const std::string& name, const Tensor& to) const;
+  // `to` [rows] from row `begin` on, of a tensor of `size` rows.
+  struct Part {
+    int64_t begin = 0, size = 0;
+  };
+  void read_part(const std::string& name, const Part& part, const Tensor& to) const;
   [[nodiscard]] const Json& at(std::string_view key) const { return numbers_.at(key, where_); }
 
  private:
+  // Reads `to` from `begin` elements on of the tensor, which must have that shape.
+  void read_from(const std::string& name, at::IntArrayRef shape, int64_t begin, const Tensor& to) const;
+
   SafetensorsFile tensors_;
   std::string where_;  // of the numbers
   Json numbers_;

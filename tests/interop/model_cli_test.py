@@ -201,6 +201,53 @@ class Commands(unittest.TestCase):
         # Three layers: rank 4, q_proj 48 to 48 and v_proj 48 to 16.
         self.assertEqual(found["trainable_parameters"], 3 * 4 * (48 + 48 + 48 + 16))
 
+    def test_an_adapter_with_a_trained_head_scores_on_a_base_without_one(self):
+        config = type(peers.FAMILIES["llama"])(**peers.FAMILIES["llama"].to_diff_dict())
+        reward = peers.random_model(config, scores=1)
+        language = peers.random_model(peers.FAMILIES["llama"])
+        language.model.load_state_dict(reward.model.state_dict())
+        language.save_pretrained(self.folder / "base")
+        reward.save_pretrained(self.folder / "reward")
+        model = peft.get_peft_model(reward, peft.LoraConfig(r=4, lora_alpha=10, target_modules=["q_proj"], task_type="SEQ_CLS")).eval()
+        torch.manual_seed(3)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.requires_grad:
+                    parameter.normal_(0, 0.2)
+        adapter = self.folder / "adapter"
+        model.save_pretrained(adapter)
+        rows = peers.random_rows(97, [9, 17, 4])
+        lines = [{"ids": row} for row in rows]
+        with torch.no_grad():
+            wanted = [model(input_ids=torch.tensor([row])).logits.item() for row in rows]
+
+        def compare(*flags):
+            for line, score in zip(kedge("score", *flags, lines=lines), wanted, strict=True):
+                self.assertAlmostEqual(line["reward"], score, delta=1e-4)
+
+        for base in ("base", "reward"):
+            compare("--model", self.folder / base, "--adapter", adapter)
+            kept, out = self.folder / f"kept-{base}", self.folder / f"merged-{base}"
+            kedge("export", self.folder / base, kept, "--adapter", adapter)
+            compare("--model", self.folder / base, "--adapter", kept)
+            kedge("export", self.folder / base, out, "--adapter", adapter, "--merge")
+            compare("--model", out)
+            merged = transformers.AutoModelForSequenceClassification.from_pretrained(out)
+            self.assertAlmostEqual(merged(input_ids=torch.tensor([rows[0]])).logits.item(), wanted[0], delta=1e-4)
+        found = kedge("inspect", adapter, "--json")[0]
+        self.assertEqual((found["score_head"], found["trainable_parameters"]), (1, 3 * 4 * (48 + 48) + 48))
+        self.assertEqual(found["targets"], {"kinds": ["q_proj"], "modules": 3})
+
+    def test_an_adapter_without_a_head_is_exported_with_that_of_its_base(self):
+        self.save_adapter(peers.FAMILIES["llama"], ["q_proj"])
+        config = type(peers.FAMILIES["llama"])(**peers.FAMILIES["llama"].to_diff_dict())
+        peers.random_model(config, seed=4, scores=2).save_pretrained(self.folder / "reward")
+        kept = self.folder / "kept"
+        kedge("export", self.folder / "reward", kept, "--adapter", self.folder / "adapter")
+        head = load_file(kept / "adapter_model.safetensors")["base_model.model.score.weight"]
+        self.assertTrue(torch.equal(head, load_file(self.folder / "reward" / "model.safetensors")["score.weight"]))
+        self.assertEqual(kedge("inspect", self.folder / "adapter", "--json")[0]["score_head"], 0)
+
     def test_scores_are_those_of_transformers(self):
         for family in ("llama", "qwen2", "gpt2"):
             for labels in (1, 3):

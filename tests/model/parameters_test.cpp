@@ -84,5 +84,20 @@ TEST(Parameters, NormalValuesHaveTheRangeAskedFor) {
   EXPECT_NEAR(parameters.value(0).std().item<double>(), 0.02, 5 * 0.02 / 447);
 }
 
+// They are drawn a million at a time; what comes behind is new.
+TEST(Parameters, LargeParametersRepeatNoValues) {
+  Parameters parameters({{"w", {1200, 1000}, true, Init::normal}}, {});
+  parameters.initialise(1, 0.02);
+  const Tensor flat = parameters.value(0).view({-1});
+  const Tensor rest = flat.narrow(0, 1 << 20, 1'200'000 - (1 << 20));
+  EXPECT_FALSE(same_bits(rest, flat.narrow(0, 0, rest.numel())));
+  EXPECT_NEAR(rest.std().item<double>(), 0.02, 5 * 0.02 / std::sqrt(2.0 * 151'000));
+}
+
+TEST(Parameters, AFlatBufferCountsWhatLiesBetweenTheSlices) {
+  EXPECT_EQ(flat_size(specs()), Parameters(specs(), {}).flat().numel());
+  EXPECT_EQ(flat_size({}), 0);
+}
+
 }  // namespace
 }  // namespace kedge

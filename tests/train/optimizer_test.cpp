@@ -150,6 +150,63 @@ TEST(Optimizer, ItsStateIsAllOfIt) {
   EXPECT_TRUE(same_bits(unbroken.second_moment(), second.second_moment()));
 }
 
+// w = [1, -2], g = [0.5, 4], scaled by 0.5, rate 0.1, decay 0.2: w - 0.1 (0.5 g + 0.2 w); norms and biases without the decay.
+TEST(Optimizer, SgdDescendsAlongTheGradientWithDecayOfMatrices) {
+  Parameters parameters({{"w", {1, 2}, true, Init::normal}, {"b", {2}, false, Init::zeros}}, {.trainable = true});
+  for (const int place : {0, 1}) {
+    parameters.master(place).copy_(at::tensor({1.0, -2.0}).view(parameters.master(place).sizes()));
+    parameters.gradient(place).copy_(at::tensor({0.5, 4.0}).view(parameters.master(place).sizes()));
+  }
+  Optimizer optimizer({.name = OptimizerKind::sgd, .weight_decay = 0.2}, parameters);
+  optimizer.step(0.1, 0.5);
+  EXPECT_LT(relative_error(parameters.master(0), at::tensor({1 - 0.025 - 0.02, -2 - 0.2 + 0.04}).view({1, 2})), 1e-6);
+  EXPECT_LT(relative_error(parameters.master(1), at::tensor({1 - 0.025, -2 - 0.2})), 1e-6);
+}
+
+TEST(Optimizer, SgdHasNoMomentsAndPublishes) {
+  Parameters parameters(specs(), {.dtype = at::kBFloat16, .trainable = true});
+  parameters.initialise(1, 0.5);
+  parameters.flat_gradient().copy_(normals(parameters.flat_gradient().sizes(), 5));
+  const Tensor before = parameters.flat().clone();
+  Optimizer optimizer({.name = OptimizerKind::sgd}, parameters), next({.name = OptimizerKind::sgd}, parameters);
+  optimizer.step(0.1);
+  EXPECT_FALSE(optimizer.first_moment().defined());
+  EXPECT_FALSE(same_bits(parameters.flat(), before));
+  EXPECT_TRUE(same_bits(parameters.flat(), parameters.flat_master().to(at::kBFloat16)));
+  const testing::TempFolder temp;
+  StateSnapshot snapshot;
+  optimizer.save(snapshot);
+  snapshot.write(temp.path());
+  const StateFiles files(temp.path());
+  next.load(files);
+  EXPECT_EQ(next.num_steps(), 1);
+  Optimizer adam({}, parameters);
+  EXPECT_EQ(error_of([&] {
+              adam.load(files);
+              return 0;
+            }),
+            (temp / "state.safetensors").string() + ": no optimizer.first_moment");
+}
+
+TEST(Optimizer, KindsGoByTheReferencesNames) {
+  const auto kind_of = [](const std::vector<std::string>& given) {
+    OptimizerConfig config;
+    EXPECT_TRUE(load_section(describe(config), {"test", ""}, given).empty());
+    return config.name;
+  };
+  EXPECT_EQ(kind_of({}), OptimizerKind::distributed_fused_adam);
+  EXPECT_EQ(kind_of({"name=mcore_distributed_optim"}), OptimizerKind::distributed_fused_adam);
+  EXPECT_EQ(kind_of({"name=adamw"}), OptimizerKind::adamw);
+  EXPECT_EQ(kind_of({"name=sgd"}), OptimizerKind::sgd);
+  for (const std::string key :
+       {"bucket_cap_mb", "overlap_grad_sync", "overlap_param_sync", "contiguous_grad_buffer", "contiguous_param_buffer"}) {
+    OptimizerConfig config;
+    const auto warnings = load_section(describe(config), {"test", ""}, {"++" + key + "=1"});
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_TRUE(warnings[0].ends_with(key + " is ignored: there are no buckets here")) << warnings[0];
+  }
+}
+
 TEST(Optimizer, MomentsAreStoredAsAsked) {
   Parameters parameters(specs(), {.trainable = true});
   EXPECT_EQ((Optimizer({.moments = MomentType::bf16}, parameters).first_moment().scalar_type()), at::kBFloat16);

@@ -52,6 +52,15 @@ TEST(RunFolder, OneThatDoesNotHasThem) {
   EXPECT_EQ(time_as_version().size(), std::string("2026-01-31_12-00-00").size());
 }
 
+TEST(RunFolder, IsHeldByOneRunAtATime) {
+  const TempFolder temp;
+  {
+    const RunLock lock(temp.path());
+    EXPECT_EQ(error_of([&] { const RunLock second(temp.path()); }), temp.path().string() + ": another run is at work in this folder");
+  }
+  EXPECT_NO_THROW(RunLock(temp.path()));
+}
+
 TEST(RunFolder, ResumesTheNewest) {
   const TempFolder temp;
   CheckpointStore store(temp / "checkpoints", {.save_top_k = 0, .filename = "run-{step}"});

@@ -49,6 +49,29 @@ TEST(StateFiles, ASnapshotDoesNotSeeWhatHappensLater) {
   EXPECT_TRUE(same_bits(found, at::ones({4})));
 }
 
+TEST(StateFiles, APartIsReadAloneAndATakenTensorIsNotCopied) {
+  const TempFolder temp;
+  StateSnapshot snapshot;
+  const Tensor all = normals({300}, 1), narrow = normals({300}, 2, 1, at::kBFloat16);
+  snapshot.take("x", all);
+  snapshot.add("y", narrow);
+  all[7].fill_(5);
+  snapshot.write(temp / "state");
+  const StateFiles files(temp / "state");
+  const Tensor part = at::zeros({128}), short_part = at::zeros({44}, at::kBFloat16), none = at::zeros({0});
+  files.read_part("x", {.begin = 5, .size = 300}, part);
+  files.read_part("y", {.begin = 256, .size = 300}, short_part);
+  files.read_part("x", {.begin = 300, .size = 300}, none);
+  EXPECT_TRUE(same_bits(part, all.narrow(0, 5, 128)));
+  EXPECT_EQ(part[2].item<float>(), 5);
+  EXPECT_TRUE(same_bits(short_part, narrow.narrow(0, 256, 44)));
+  EXPECT_EQ(error_of([&] {
+              files.read_part("x", {.begin = 0, .size = 256}, part);
+              return 0;
+            }),
+            (temp / "state" / "state.safetensors").string() + ": x has the shape [300], wanted [256]");
+}
+
 TEST(StateFiles, WhatDoesNotFitIsNamed) {
   const TempFolder temp;
   StateSnapshot snapshot;

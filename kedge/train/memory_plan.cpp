@@ -1,0 +1,323 @@
+#include "kedge/train/memory_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/machine.h"
+#include "kedge/model/adapters.h"
+#include "kedge/model/logprob_head.h"
+#include "kedge/model/parameters.h"
+
+namespace kedge {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20U;
+// Measured: what a process holds beside its tensors (140 MB with a model of kilobytes, 160 to 200 MB with larger ones, whose products
+// want more room in the libraries), and the memory of a GPU that is gone when one has started.
+constexpr int64_t kProgram = 170 * kMiB, kCudaContext = 600 * kMiB;
+constexpr int64_t kCublasWorkspace = 32 * kMiB;  // torch's choice, one a process
+
+// Tensors come and go; the most that is held at a time is what counts.
+class Tally {
+ public:
+  void take(int64_t bytes) {
+    live_ += bytes;
+    most_ = std::max(most_, live_);
+  }
+  void drop(int64_t bytes) { live_ -= bytes; }
+  void pass(int64_t bytes) { take(bytes), drop(bytes); }  // held for a moment
+
+  [[nodiscard]] int64_t live() const { return live_; }
+  [[nodiscard]] int64_t most() const { return most_; }
+
+ private:
+  int64_t live_ = 0, most_ = 0;
+};
+
+// One micro-batch through decoder.cpp, decoder_layer.cpp, attention.cpp and logprob_head.cpp, in their order.
+class Step {
+ public:
+  // Both must outlive it.
+  Step(const MemoryInput& input, const std::vector<LinearSlice>& adapted)
+      : in_(input), m_(input.model), trains_all_(!input.lora), adapters_(adapted) {}
+
+  // What the passes keep between them, and the most that was held.
+  struct Peak {
+    int64_t kept = 0, most = 0;
+  };
+  Peak play() {
+    Peak peak;
+    tally_.take(thread_scratch() + rotation() + batch());
+    tally_.take(wide(m_.hidden_size));  // the embedding's output
+    for (int64_t layer = 0; layer < m_.num_layers; ++layer) forward(layer, !in_.checkpoint);
+    tally_.take(wide(m_.hidden_size) + norm_stats(1));  // the last norm: the hidden states
+    peak.kept = tally_.live() - thread_scratch();
+    in_.head.kind == HeadKind::language ? language_head() : score_head();
+    tally_.take(wide(m_.hidden_size));  // the gradient of the last layer's output
+    tally_.pass(norm_sums());
+    tally_.drop(wide(m_.hidden_size) + norm_stats(1));  // the output itself
+    for (int64_t layer = m_.num_layers; layer-- > 0;) {
+      if (in_.checkpoint) {
+        forward(layer, true);
+        tally_.drop(wide(m_.hidden_size));  // its output, computed before
+      }
+      backward(layer, layer > 0 || trains_all_);
+    }
+    if (trains_all_ && in_.is_cuda && narrow_type()) tally_.pass(in_.tokens * m_.hidden_size * 4);
+    peak.most = tally_.most();
+    return peak;
+  }
+
+ private:
+  [[nodiscard]] bool narrow_type() const { return in_.dtype != at::kFloat; }
+  [[nodiscard]] int64_t element() const { return narrow_type() ? 2 : 4; }
+  // A matrix of a row a token, and one fp32 number a token.
+  [[nodiscard]] int64_t wide(int64_t columns) const { return in_.tokens * columns * element(); }
+  [[nodiscard]] int64_t column(int64_t count) const { return in_.tokens * count * 4; }
+
+  [[nodiscard]] int64_t norm_stats(int64_t rows_a_token) const { return column(rows_a_token) * (m_.norm == NormKind::layer ? 2 : 1); }
+  [[nodiscard]] int64_t head_norm_stats() const { return m_.qk_norm ? column(m_.num_heads + m_.num_kv_heads) : 0; }
+  [[nodiscard]] bool is_flash() const { return in_.is_cuda && narrow_type() && m_.head_dim % 8 == 0 && m_.head_dim <= 256; }
+  [[nodiscard]] int64_t log_sums() const { return in_.is_cuda && !is_flash() ? 0 : column(m_.num_heads); }
+  [[nodiscard]] int64_t rotation() const { return m_.learned_positions ? 0 : column(m_.rope.dim); }
+  [[nodiscard]] int64_t batch() const { return in_.tokens * 4 * 8; }  // ids, positions, places, targets
+  // Norms' weight gradients are summed by blocks on CUDA.
+  [[nodiscard]] int64_t norm_sums() const { return in_.is_cuda ? std::min<int64_t>(in_.tokens, 264) * m_.hidden_size * 4 : 0; }
+  // Attention's copies of a head's keys, values and their gradients; a thread keeps them.
+  [[nodiscard]] int64_t thread_scratch() const { return in_.is_cuda ? 0 : in_.threads * 4 * in_.longest * m_.head_dim * 4; }
+  // On a CPU the library's bf16 products make a copy of the weight in an order of their own, and a weight's gradient is computed apart,
+  // widened and then added.
+  void input_gradient(int64_t rows, int64_t columns) {
+    if (!in_.is_cuda && narrow_type()) tally_.pass(rows * columns * 2);
+  }
+  void weight_gradient(int64_t rows, int64_t columns) {
+    if (trains_all_ && !in_.is_cuda && narrow_type()) tally_.pass(rows * columns * (2 + 4));
+  }
+
+  // The products of adapters on the layer's parameter: the given number of columns of the rank, and of the slice's outputs.
+  void adapters(int64_t layer, std::initializer_list<std::string_view> kinds, int64_t ranks) {
+    for (const LinearSlice& slice : adapters_) {
+      if (slice.layer != layer) continue;
+      if (std::none_of(kinds.begin(), kinds.end(), [&](std::string_view kind) { return slice.module.ends_with(kind); })) continue;
+      tally_.pass(wide(ranks * in_.lora->adapter_dim + slice.rows));
+    }
+  }
+  void qkv_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"q_proj", "k_proj", "v_proj", "c_attn"}, ranks); }
+  void out_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"o_proj", "attn.c_proj"}, ranks); }
+  void gate_up_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"gate_proj", "up_proj", "c_fc"}, ranks); }
+  void down_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"down_proj", "mlp.c_proj"}, ranks); }
+
+  // What a layer keeps beside its input.
+  [[nodiscard]] int64_t layer_state() const {
+    return 2 * norm_stats(1) + head_norm_stats() + log_sums() +
+           wide((m_.qk_norm ? 2 : 1) * m_.qkv_size() + m_.q_size() + m_.hidden_size + m_.gate_up_size());
+  }
+
+  // Leaves the output beside the input, and the layer's state where it is kept.
+  void forward(int64_t layer, bool keep) {
+    const int64_t hidden = wide(m_.hidden_size);
+    tally_.take(hidden + norm_stats(1));
+    tally_.take(wide(m_.qkv_size()));
+    qkv_adapters(layer, 1);
+    if (m_.qk_norm) {
+      const int64_t normed = wide(m_.q_size() + m_.kv_size());
+      tally_.take(wide(m_.qkv_size()) + normed + head_norm_stats());
+      tally_.pass(wide(m_.kv_size()));
+      tally_.drop(normed);
+    }
+    tally_.take(wide(m_.q_size()) + log_sums());
+    if (in_.is_cuda && !is_flash()) tally_.pass(plain_scores());
+    tally_.take(hidden);
+    out_adapters(layer, 1);
+    tally_.take(hidden + norm_stats(1));
+    tally_.take(wide(m_.gate_up_size()));
+    gate_up_adapters(layer, 1);
+    tally_.take(wide(m_.mlp_size));
+    tally_.take(hidden);
+    down_adapters(layer, 1);
+    tally_.drop(wide(m_.mlp_size) + 2 * hidden);
+    if (!keep) tally_.drop(layer_state());
+  }
+
+  void backward(int64_t layer, bool wants_input) {
+    const int64_t hidden = wide(m_.hidden_size), gate_up = wide(m_.gate_up_size()), mlp = wide(m_.mlp_size);
+    tally_.take(mlp);
+    input_gradient(m_.hidden_size, m_.mlp_size);
+    down_adapters(layer, 1);
+    tally_.take(gate_up + mlp);
+    if (m_.gated && m_.activation != Activation::silu) tally_.pass(2 * mlp);
+    tally_.drop(mlp);
+    weight_gradient(m_.hidden_size, m_.mlp_size);
+    down_adapters(layer, 2);
+    tally_.drop(gate_up + mlp);  // those of the forward pass, and the gate's output once more
+    tally_.take(hidden);
+    weight_gradient(m_.gate_up_size(), m_.hidden_size);
+    gate_up_adapters(layer, 2);
+    input_gradient(m_.gate_up_size(), m_.hidden_size);
+    gate_up_adapters(layer, 1);
+    tally_.take(hidden);
+    tally_.pass(norm_sums());
+    tally_.drop(hidden + hidden + gate_up);  // the norm's output gradient, the state's h, the gate's gradient
+    weight_gradient(m_.hidden_size, m_.q_size());
+    out_adapters(layer, 2);
+    tally_.take(wide(m_.q_size()));
+    input_gradient(m_.hidden_size, m_.q_size());
+    out_adapters(layer, 1);
+    attention_backward();
+    tally_.drop(2 * wide(m_.q_size()) + wide(m_.qkv_size()) + log_sums());
+    if (m_.qk_norm) tally_.pass(3 * wide(m_.q_size()));
+    tally_.take(hidden);
+    weight_gradient(m_.qkv_size(), m_.hidden_size);
+    qkv_adapters(layer, 2);
+    tally_.drop(hidden);
+    if (wants_input) {
+      tally_.take(hidden);
+      input_gradient(m_.qkv_size(), m_.hidden_size);
+      qkv_adapters(layer, 1);
+      tally_.take(hidden);
+      tally_.pass(norm_sums());
+      tally_.drop(hidden);
+    }
+    // The state that is left with the layer's input, the gradients of qkv and h, and that of the output, whose place the new one takes.
+    tally_.drop(hidden + 2 * norm_stats(1) + head_norm_stats() + (m_.qk_norm ? wide(m_.qkv_size()) : 0));
+    tally_.drop(wide(m_.qkv_size()) + 2 * hidden);
+  }
+
+  // Leaves the gradient of qkv.
+  void attention_backward() {
+    if (is_flash()) {
+      // By head: the sums of the queries' gradients in fp32 (rows padded to 128), and keys' and values' before their group is summed.
+      const int64_t padded = in_.tokens + 128 * in_.rows;
+      const bool grouped = m_.num_heads != m_.num_kv_heads;
+      const int64_t sums = padded * (m_.q_size() + m_.num_heads) * 4 + (grouped ? 2 * wide(m_.q_size()) : 0);
+      tally_.take(wide(m_.qkv_size()));
+      tally_.pass(sums);
+      tally_.pass(wide(m_.qkv_size()));  // the three side by side
+      return;
+    }
+    tally_.take(wide(m_.qkv_size()));
+    if (in_.is_cuda) tally_.pass(2 * plain_scores());
+  }
+  // The scores of the longest row, before and after the softmax.
+  [[nodiscard]] int64_t plain_scores() const { return 2 * m_.num_heads * in_.longest * in_.longest * 4; }
+
+  // Takes the hidden states' place with their gradient.
+  void language_head() {
+    const int64_t predicted = std::max<int64_t>(in_.tokens - in_.rows, 0);
+    const LogitMemory memory = logit_memory(in_.is_cuda, m_.vocab_size);
+    const int64_t logit = in_.is_cuda ? 4 : element();
+    int64_t budget = memory.waiting_bytes, waiting = 0, num_waiting = 0;
+    for (int64_t begin = 0; begin < predicted; begin += memory.chunk) {
+      const int64_t count = std::min(memory.chunk, predicted - begin), logits = count * m_.vocab_size * logit;
+      tally_.take(count * m_.hidden_size * element() + logits);
+      budget -= logits;
+      if (budget >= 0) waiting += logits, num_waiting += count;
+      tally_.drop(count * m_.hidden_size * element() + (budget >= 0 ? 0 : logits));
+    }
+    const int64_t hidden = wide(m_.hidden_size), numbers = predicted * 4 * 4;
+    tally_.take(numbers + hidden);
+    for (int64_t begin = 0; begin < predicted; begin += memory.chunk) {
+      const int64_t count = std::min(memory.chunk, predicted - begin);
+      const int64_t again = begin < num_waiting ? 0 : count * m_.vocab_size * logit;
+      const int64_t gradient = in_.is_cuda && narrow_type() ? count * m_.vocab_size * 2 : 0;
+      tally_.take(count * m_.hidden_size * element() + again + gradient);
+      tally_.take(count * m_.hidden_size * element());
+      input_gradient(m_.vocab_size, m_.hidden_size);
+      tally_.drop(count * m_.hidden_size * element());
+      weight_gradient(m_.vocab_size, m_.hidden_size);
+      tally_.drop(count * m_.hidden_size * element() + again + gradient);
+    }
+    tally_.drop(waiting + numbers + hidden);
+  }
+  void score_head() {
+    tally_.take(wide(m_.hidden_size));
+    tally_.pass(2 * in_.rows * m_.hidden_size * 4);
+    tally_.drop(wide(m_.hidden_size));
+  }
+
+  const MemoryInput& in_;
+  const ModelConfig& m_;
+  bool trains_all_;
+  const std::vector<LinearSlice>& adapters_;
+  Tally tally_;
+};
+
+// What an update takes beside the buffers, when the passes' memory is free again: pieces of moments from the host.
+int64_t update_workspace(const MemoryInput& input, int64_t share, int64_t moment) {
+  const bool moves = input.optimizer.offload_adam_states && input.is_cuda;
+  return moves ? 2 * std::min(share, int64_t{1} << 27U) * moment : 0;
+}
+
+std::string line(const std::string& name, int64_t bytes, const std::string& note) {
+  const std::string size = format_bytes(bytes);
+  const auto padding = [](size_t width, const std::string& text) { return std::string(width - std::min(width, text.size()), ' '); };
+  return str("  ", name, padding(20, name), padding(10, size), size, note.empty() ? "" : "  ", note, "\n");
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const MemoryInput& input) {
+  const ModelParameters places = make_parameters(input.model, input.head);
+  std::vector<LinearSlice> adapted;
+  std::vector<ParameterSpec> trained = places.specs;
+  if (input.lora) {
+    adapted = select_slices(*input.lora, linear_slices(input.model, places), input.model.num_layers, "peft");
+    const bool score = input.head.kind == HeadKind::score;
+    trained = adapter_specs(adapted, input.lora->adapter_dim,
+                            {score ? std::vector<int64_t>{input.head.num_labels, input.model.hidden_size} : std::vector<int64_t>{},
+                             score && input.head.score_bias});
+  }
+  const int64_t element = input.dtype == at::kFloat ? 4 : 2;
+  const int64_t size = flat_size(trained), all = flat_size(places.specs) + (input.lora ? size : 0);
+  const bool is_shared = input.optimizer.name == OptimizerKind::distributed_fused_adam;
+  constexpr int64_t kBlock = 128;  // as the optimizer cuts shares
+  const int64_t share = is_shared ? (size / kBlock + input.num_ranks - 1) / input.num_ranks * kBlock : size;
+  const int64_t moment = input.optimizer.name == OptimizerKind::sgd ? 0 : input.optimizer.moments == MomentType::fp32 ? 4 : 2;
+
+  MemoryPlan plan;
+  plan.is_cuda = input.is_cuda;
+  plan.parameters = all * element;
+  plan.master_weights = input.dtype == at::kFloat ? 0 : size * 4;
+  plan.gradients = size * 4;
+  const bool offloads = input.optimizer.offload_adam_states && input.is_cuda;
+  (offloads ? plan.host_optimizer : plan.optimizer) = 2 * share * moment;
+  const Step::Peak peak = Step(input, adapted).play();
+  plan.activations = peak.kept;
+  plan.workspace = std::max(peak.most, update_workspace(input, share, moment)) - peak.kept + (input.is_cuda ? kCublasWorkspace : 0);
+  plan.fixed = input.is_cuda ? kCudaContext : kProgram;
+  plan.snapshot = size * 4 + 2 * size * moment;
+  return plan;
+}
+
+std::string MemoryPlan::table() const {
+  std::string text = line("parameters", parameters, "");
+  if (master_weights > 0) text += line("master weights", master_weights, "fp32");
+  text += line("gradients", gradients, "fp32");
+  text += line("optimizer", optimizer, host_optimizer > 0 ? "in host memory: " + format_bytes(host_optimizer) : "");
+  text += line("fixed", fixed, is_cuda ? "the GPU's context and libraries" : "the program and its libraries");
+  text += line("between steps", total(), "");
+  text += line("activations", activations, "kept by a forward pass");
+  text += line("workspace", workspace, "logits and other temporary tensors");
+  text += line("peak", peak(), "");
+  text += line("snapshot", snapshot, "in host memory while a checkpoint is written");
+  return text;
+}
+
+Json MemoryPlan::json() const {
+  Json json;
+  json.set("parameters", parameters);
+  json.set("master_weights", master_weights);
+  json.set("gradients", gradients);
+  json.set("optimizer", optimizer);
+  json.set("activations", activations);
+  json.set("workspace", workspace);
+  json.set("fixed", fixed);
+  json.set("total", total());
+  json.set("peak", peak());
+  json.set("host_optimizer", host_optimizer);
+  json.set("snapshot", snapshot);
+  return json;
+}
+
+}  // namespace kedge
