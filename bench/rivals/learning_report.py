@@ -34,12 +34,12 @@ def report_losses(folders):
 
 def report_accuracies(folders):
     kind = folders[0].name.rpartition("-")[0]
-    correct = {"kedge": [], "TRL": [], "token counts": []}
+    rivals = {name: file for name, file in {"TRL": "trl.json", "token counts": "tokens.json"}.items() if (folders[0] / file).exists()}
+    correct = {name: [] for name in ["kedge", *rivals]}
     for folder in folders:
         rewards = [line["reward"] for line in rival_data.read_rows(folder / "scores.jsonl")]
-        split = {"kedge": [int(better > worse) for better, worse in zip(rewards[0::2], rewards[1::2], strict=True)],
-                 "TRL": json.loads((folder / "trl.json").read_text())["correct"],
-                 "token counts": json.loads((folder / "tokens.json").read_text())["correct"]}
+        split = {"kedge": [int(better > worse) for better, worse in zip(rewards[0::2], rewards[1::2], strict=True)]}
+        split |= {name: json.loads((folder / file).read_text())["correct"] for name, file in rivals.items()}
         print(f"{folder.name}: " + ", ".join(f"{name} {100 * statistics.mean(values):.1f} %" for name, values in split.items()))
         for name, values in split.items():
             correct[name] += values

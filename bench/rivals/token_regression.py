@@ -3,7 +3,7 @@ tokenizer. One JSON line as trl_rm.py prints it.
 
     token_regression.py --model DIR --train FILE --test FILE
 
-Rows are {"prompt", "chosen", "rejected"}. The penalty is the one of nine that does best in five-fold cross-validation on the training rows.
+Rows are {"prompt", "chosen", "rejected"}; each counts once however often the training file repeats it. The penalty is the one of nine that does best in five-fold cross-validation on the training rows.
 """
 
 import argparse
@@ -28,16 +28,16 @@ def main():
     encoder = rival_data.Encoder(args.model)
     size = encoder.tokenizer.get_vocab_size()
 
-    def differences(path):
-        pairs = [encoder.pair(row) for row in rival_data.read_rows(path)]
+    def differences(rows):
+        pairs = [encoder.pair(row) for row in rows]
         return numpy.array([numpy.bincount(c, minlength=size) - numpy.bincount(r, minlength=size) for c, r in pairs], dtype=float)
 
     # Without an intercept the loss of a pair is the same when its sides change places; every second pair does, to make two classes.
-    train = differences(args.train)
+    train = differences({json.dumps(row): row for row in rival_data.read_rows(args.train)}.values())
     sides = numpy.where(numpy.arange(len(train)) % 2, -1, 1)
     search = GridSearchCV(LogisticRegression(fit_intercept=False, max_iter=5000), dict(C=numpy.logspace(-3, 1, 9)), cv=5)
     search.fit(train * sides[:, None], sides)
-    correct = [int(score > 0) for score in search.decision_function(differences(args.test))]
+    correct = [int(score > 0) for score in search.decision_function(differences(rival_data.read_rows(args.test)))]
     print(json.dumps(dict(rival="scikit-learn " + sklearn.__version__, model=args.model, C=search.best_params_["C"],
                           accuracy=statistics.mean(correct), correct=correct)))
 
