@@ -17,7 +17,8 @@ using kedge::cli::Command;
 constexpr std::array kCommands = {
     Command{"sft", "Training", "supervised fine-tuning on prompt-response rows, conversations or packs",
             "kedge sft [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
-            "  kedge sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl model.data.validation_ds.file_path=val.jsonl \\\n"
+            "  kedge sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl "
+            "model.data.validation_ds.file_path=val.jsonl \\\n"
             "            exp_manager.explicit_log_dir=runs/first\n\n"
             "Started again with the same folder it goes on from the newest checkpoint. SIGTERM and SIGUSR1 save and exit with 143 and 138.",
             kedge::cli::run_sft, kedge::cli::sft_flags},

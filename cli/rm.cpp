@@ -23,10 +23,8 @@ std::vector<Path> files_of(const DataConfig& data) {
 std::unique_ptr<Model> load_reward_model(const Path& folder, const StorageOptions& storage, const RmModelConfig& config) {
   const bool keeps_head = config.regression.load_rm_head_weights;
   const auto seed = static_cast<uint64_t>(config.seed);
-  auto model = load_model(folder, {.storage = storage,
-                                   .head = HeadKind::score,
-                                   .new_labels = keeps_head ? 0 : config.regression.num_attributes,
-                                   .seed = seed});
+  auto model = load_model(
+      folder, {.storage = storage, .head = HeadKind::score, .new_labels = keeps_head ? 0 : config.regression.num_attributes, .seed = seed});
   check(model->head().num_labels == config.regression.num_attributes, "model.regression.num_attributes: ", config.regression.num_attributes,
         " attributes, but the head of ", folder.string(), " has ", model->head().num_labels);
   if (!keeps_head) model->initialise_head(seed);

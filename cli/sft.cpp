@@ -46,10 +46,8 @@ int run_sft(const Arguments& arguments) {
             return SupervisedBatches{files.global_batch_size, files.micro_batch_size, files.shuffle, static_cast<uint64_t>(model.seed)};
           },
       .data_files = [&] { return files_of(model.data); },
-      .load_model =
-          [](const Path& folder, const StorageOptions& storage) {
-            return load_model(folder, {.storage = storage, .head = HeadKind::language});
-          },
+      .load_model = [](const Path& folder,
+                       const StorageOptions& storage) { return load_model(folder, {.storage = storage, .head = HeadKind::language}); },
       .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,
                        const Path& folder) { return make_sft_task(model, network, tokenizer, folder); },
       .add_summary = {}};

@@ -97,9 +97,11 @@ class TrainingRun {
   }
 
   [[nodiscard]] StorageOptions storage() const {
-    StorageOptions storage{mesh_.device.is_cuda() ? at::kBFloat16 : at::kFloat, mesh_.device, job_.network.peft.peft_scheme == PeftScheme::none};
+    StorageOptions storage{mesh_.device.is_cuda() ? at::kBFloat16 : at::kFloat, mesh_.device,
+                           job_.network.peft.peft_scheme == PeftScheme::none};
     if (job_.compute.precision) storage.dtype = parse_dtype(*job_.compute.precision, "trainer.precision");
-    check(storage.dtype != at::kHalf, "trainer.precision: ", *job_.compute.precision, " is not supported; bf16 has the range that training needs");
+    check(storage.dtype != at::kHalf, "trainer.precision: ", *job_.compute.precision,
+          " is not supported; bf16 has the range that training needs");
     return storage;
   }
 
@@ -186,10 +188,11 @@ class TrainingRun {
                    .parent = is_fork_ ? checkpoint_->folder.string() : ""};
     add_run_record(run_folder_, run_record(facts));
     log_info(job_.name, " of ", format_number(static_cast<double>(model_->trained().num_elements())), " parameters, ",
-             name_of(model_->parameters().options().dtype), " on ", name_of(mesh_.device), ": steps ", step, " to ", plan_.steps.max_steps, ", ",
-             plan_.steps.steps_per_epoch, " an epoch; folder ", run_folder_.string());
+             name_of(model_->parameters().options().dtype), " on ", name_of(mesh_.device), ": steps ", step, " to ", plan_.steps.max_steps,
+             ", ", plan_.steps.steps_per_epoch, " an epoch; folder ", run_folder_.string());
     if (step >= plan_.steps.max_steps)
-      log_info("the run is complete; a larger trainer.", job_.name, ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
+      log_info("the run is complete; a larger trainer.", job_.name,
+               ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
     return step;
   }
 
@@ -246,7 +249,7 @@ class TrainingRun {
   std::unique_ptr<Model> model_;
   SupervisedTask task_;
   SupervisedPlan plan_;
-  std::optional<RunLock> lock_;           // rank 0's, as the next
+  std::optional<RunLock> lock_;  // rank 0's, as the next
   std::optional<CheckpointStore> store_;
   std::optional<Checkpoint> checkpoint_;
   bool is_fork_ = false;
@@ -278,8 +281,8 @@ int run_training(const TrainingJob& job, const Arguments& arguments) {
 }
 
 std::string training_flags(const std::string& name) {
-  return str("  --fork CKPT    begin a new run, in a folder of its own, where a checkpoint of another stands\n\n",
-             "kedge config ", name, " lists every key; kedge config ", name, " --yaml prints a file to start from.\n");
+  return str("  --fork CKPT    begin a new run, in a folder of its own, where a checkpoint of another stands\n\n", "kedge config ", name,
+             " lists every key; kedge config ", name, " --yaml prints a file to start from.\n");
 }
 
 }  // namespace kedge::cli

@@ -18,8 +18,8 @@ namespace kedge::cli {
 
 // An algorithm's own part. Everything refers to its configuration, which must outlive it.
 struct TrainingJob {
-  std::string name;     // "sft": the command, and its section below `trainer`
-  Section section;      // of the whole configuration
+  std::string name;       // "sft": the command, and its section below `trainer`
+  Section section;        // of the whole configuration
   std::string model_key;  // "model.restore_from_path"
   const std::string& model_path;
   const ComputeConfig& compute;
@@ -28,8 +28,8 @@ struct TrainingJob {
   const NetworkConfig& network;
   HeadKind head = HeadKind::language;
 
-  std::function<void()> check_config;                               // what contradicts itself; may be empty
-  std::function<void(int64_t max_positions)> limit_length;          // rows are at most so long
+  std::function<void()> check_config;                       // what contradicts itself; may be empty
+  std::function<void(int64_t max_positions)> limit_length;  // rows are at most so long
   std::function<SupervisedBatches()> batches;
   std::function<std::vector<Path>()> data_files;
   std::function<std::unique_ptr<Model>(const Path& folder, const StorageOptions& storage)> load_model;

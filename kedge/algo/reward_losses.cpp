@@ -21,10 +21,14 @@ Tensor strength_loss(PreferenceLoss kind, const Tensor& score_a, const Tensor& s
   const Tensor distance = label < 0 ? score_a - score_b : score_b - score_a;
   const double strength = std::abs(label);
   switch (kind) {
-    case PreferenceLoss::regular_bt: return -at::log_sigmoid(distance);
-    case PreferenceLoss::margin_bt: return -at::log_sigmoid(distance - strength);
-    case PreferenceLoss::scaled_bt: return -strength * at::log_sigmoid(distance);
-    case PreferenceLoss::regression: break;
+    case PreferenceLoss::regular_bt:
+      return -at::log_sigmoid(distance);
+    case PreferenceLoss::margin_bt:
+      return -at::log_sigmoid(distance - strength);
+    case PreferenceLoss::scaled_bt:
+      return -strength * at::log_sigmoid(distance);
+    case PreferenceLoss::regression:
+      break;
   }
   throw Bug("a regression has no strengths");
 }

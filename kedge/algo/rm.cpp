@@ -75,7 +75,8 @@ struct LabelledRows {
   bool has_labels = false;
 };
 
-LabelledRows labelled_rows(const RegressionDataset& set, std::span<const int64_t> indices, const RegressionConfig& config, at::Device device) {
+LabelledRows labelled_rows(const RegressionDataset& set, std::span<const int64_t> indices, const RegressionConfig& config,
+                           at::Device device) {
   LabelledRows all;
   std::vector<float> labels;
   for (const int64_t index : indices) {
@@ -100,7 +101,7 @@ Tensor pair_loss(const RegressionConfig& config, const Tensor& scores, const Ten
 SupervisedData regression_data(const std::string& name, const std::shared_ptr<const RegressionDataset>& set, const RmModelConfig& config,
                                const std::unique_ptr<Model>& model) {
   const auto run = [set, &model, regression = config.regression, pooling = pooling_of(config)](std::span<const int64_t> indices,
-                                                                                             const PassOptions& pass) {
+                                                                                               const PassOptions& pass) {
     const LabelledRows rows = labelled_rows(*set, indices, regression, model->device());
     check(rows.has_labels, "a micro-batch has no label that counts; more rows in micro_batch_size may help");
     const PackedBatch batch = pack_rows(rows.rows, model->device());
@@ -136,7 +137,8 @@ std::vector<SampleTable> pair_samples(const Model& model, Pooling pooling, const
   return {std::move(table)};
 }
 
-SupervisedTask ranking_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const ChatRenderer& chat) {
+SupervisedTask ranking_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
+                            const ChatRenderer& chat) {
   SupervisedTask task;
   task.num_sums = kRankingSums;
   task.metrics_of = ranking_metrics;
@@ -153,7 +155,8 @@ SupervisedTask ranking_task(const RmModelConfig& config, const std::unique_ptr<M
   return task;
 }
 
-SupervisedTask regression_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const ChatRenderer& chat) {
+SupervisedTask regression_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
+                               const ChatRenderer& chat) {
   SupervisedTask task;
   task.num_sums = kRegressionSums;
   task.metrics_of = [](std::span<const double> sums) { return Metrics{{"loss", sums[0] / sums[1]}}; };
@@ -192,12 +195,14 @@ void check_rm_config(const RmConfig& config) {
   if (regression.loss_func == PreferenceLoss::regression) return;
   check(config.model.micro_batch_size == 2, "model.micro_batch_size: this loss_func wants 2, answers A and B of one prompt; found ",
         config.model.micro_batch_size);
-  check(regression.num_attributes > kScoredAttribute, "model.regression.num_attributes: this loss_func looks at attribute ", kScoredAttribute,
-        " (from 0), found ", regression.num_attributes, " attributes");
-  check(!config.trainer.rm.train_random_sampler, "trainer.rm.train_random_sampler: must be false for this loss_func, or A and B would part");
+  check(regression.num_attributes > kScoredAttribute, "model.regression.num_attributes: this loss_func looks at attribute ",
+        kScoredAttribute, " (from 0), found ", regression.num_attributes, " attributes");
+  check(!config.trainer.rm.train_random_sampler,
+        "trainer.rm.train_random_sampler: must be false for this loss_func, or A and B would part");
 }
 
-SupervisedTask make_rm_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) {
+SupervisedTask make_rm_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
+                            const Path& folder) {
   const ChatRenderer chat = chat_of_model(folder);
   return config.reward_model_type == RewardModelType::binary_ranking ? ranking_task(config, model, tokenizer, chat)
                                                                      : regression_task(config, model, tokenizer, chat);

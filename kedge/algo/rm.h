@@ -30,7 +30,8 @@ struct RegressionConfig {
   void fields(auto&& field) {
     field("num_attributes", num_attributes, "numbers that a text gets", at_least(1));
     field("loss_func", loss_func,
-          "regression: squared distance from the labels; the others: rows 2i and 2i+1 are answers A and B, the first label says from -3 (A is "
+          "regression: squared distance from the labels; the others: rows 2i and 2i+1 are answers A and B, the first label says from -3 (A "
+          "is "
           "better) to 3 (B is) which one wins");
     field("loss_mask_val", loss_mask_val, "a label of this value is not trained on");
     field("load_rm_head_weights", load_rm_head_weights, "start with the head of the folder; false: with a new one");
@@ -119,10 +120,10 @@ void check_rm_config(const RmConfig& config);
 // Opens and reads the data, before there are weights: `model` must hold one by the first pass. It and `tokenizer` must outlive the task;
 // `folder` is the model's, for its chat template.
 [[nodiscard]] SupervisedTask make_rm_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                                           const Path& folder);
+                                          const Path& folder);
 
-// Numbers of a ranking, from sums over pairs: of the losses weighted by pairs, of pairs in the right order, of pairs, of the chosen rewards,
-// of the rejected, and of all rewards' squares.
+// Numbers of a ranking, from sums over pairs: of the losses weighted by pairs, of pairs in the right order, of pairs, of the chosen
+// rewards, of the rejected, and of all rewards' squares.
 [[nodiscard]] Metrics ranking_metrics(std::span<const double> sums);
 
 }  // namespace kedge

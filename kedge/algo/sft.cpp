@@ -50,9 +50,7 @@ struct SftRows {
 // The sums of a step: of the micro-batches' losses, of how many there were, of tokens trained on.
 constexpr size_t kNumSums = 3;
 
-Metrics metrics_of(std::span<const double> sums) {
-  return {{"loss", sums[0] / sums[1]}, {"tokens", sums[2]}};
-}
+Metrics metrics_of(std::span<const double> sums) { return {{"loss", sums[0] / sums[1]}, {"tokens", sums[2]}}; }
 
 RowsResult compute(const Model& model, const SftRows& rows, const PassOptions& pass) {
   RowsResult result;
@@ -99,13 +97,15 @@ SftSplit open_split(const SftFilesConfig& files, const std::string& name, const 
   Rows rows = open_sft_data(files, key);
   if (files.packed_sequence) {
     check(!readers.config.data.chat, key, ".packed_sequence: packs hold tokens, not conversations; data.chat must be false");
-    return {data_of(name, std::make_shared<const PackedDataset>(std::move(rows), files.max_seq_length), files.drop_last, readers.model), {}};
+    return {data_of(name, std::make_shared<const PackedDataset>(std::move(rows), files.max_seq_length), files.drop_last, readers.model),
+            {}};
   }
   const auto of = [&]<typename Dataset>(std::shared_ptr<const Dataset> set) {
     return SftSplit{data_of(name, set, files.drop_last, readers.model), [set](int64_t index) { return set->get(index); }};
   };
   if (readers.config.data.chat)
-    return of(std::make_shared<const ChatDataset>(std::move(rows), readers.encoder, readers.config.data, files.max_seq_length, readers.chat));
+    return of(
+        std::make_shared<const ChatDataset>(std::move(rows), readers.encoder, readers.config.data, files.max_seq_length, readers.chat));
   return of(std::make_shared<const SftDataset>(std::move(rows), readers.encoder, files));
 }
 

@@ -58,13 +58,15 @@ SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedT
   check(config.max_epochs == 1 || batches.shuffle, section, ".max_epochs: ", config.max_epochs,
         " epochs in the order of the file would repeat it; shuffle the training data");
   SupervisedPlan plan;
-  const int64_t per_epoch = limited_batches(config.limit_train_batches, task.train.size / batches.global_size, section + ".limit_train_batches");
+  const int64_t per_epoch =
+      limited_batches(config.limit_train_batches, task.train.size / batches.global_size, section + ".limit_train_batches");
   check(per_epoch > 0, section, ".limit_train_batches: ", config.limit_train_batches.dump(), " leaves no batch");
   plan.steps = plan_steps(per_epoch, 1, config.max_epochs, config.max_steps);
   plan.intervals.max_steps = plan.steps.max_steps;
   plan.intervals.validate = interval_steps(config.val_check_interval, per_epoch, section + ".val_check_interval");
   plan.intervals.save = config.save_interval;
-  plan.intervals.has_validation = !task.validation.empty() && !(config.limit_val_batches == Json(0) || config.limit_val_batches == Json(0.0));
+  plan.intervals.has_validation =
+      !task.validation.empty() && !(config.limit_val_batches == Json(0) || config.limit_val_batches == Json(0.0));
   check_intervals(plan.intervals, section);
   return plan;
 }
@@ -81,7 +83,7 @@ SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config
 
 SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
     : parts_(std::move(parts)),
-      optimizer_(parts_.optim, parts_.model.trained()),
+      optimizer_(parts_.optim, parts_.model.trained(), parts_.group),
       updater_(parts_.config, optimizer_, parts_.model.trained(), parts_.group),
       schedule_(parts_.optim.sched, parts_.optim.lr, parts_.plan.steps.max_steps),
       sampler_({.num_rows = parts_.task.train.size,
@@ -135,8 +137,8 @@ Metrics SupervisedTrainer::validate() {
     // A set smaller than a batch is one incomplete batch rather than none.
     const bool drop_last = data.drop_last && data.size >= batch_size;
     auto batches = validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
-    batches.resize(static_cast<size_t>(
-        limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
+    batches.resize(
+        static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
     Sums sums;
     for (const std::vector<int64_t>& batch : batches)
       for (const auto& rows : micro_batches(batch, parts_.batches.micro_size, parts_.group)) sums.add(data.compute(rows, {}));

@@ -53,8 +53,8 @@ struct LoopResult {
   int64_t step = 0;
   std::string reason;  // "complete", "time limit", "SIGTERM", ...
   int exit_code = 0;
-  Metrics last;                // the newest of every number
-  double first_step_s = 0;     // until the first step was done, from `begin`
+  Metrics last;                 // the newest of every number
+  double first_step_s = 0;      // until the first step was done, from `begin`
   double seconds_training = 0;  // in steps
 };
 

@@ -8,8 +8,8 @@
 
 namespace kedge {
 
-// 16 digits. Of a file above 64 MiB only 64 pieces of 1 MiB each, spread evenly, and its size are read: enough to tell files apart, and done
-// in a moment.
+// 16 digits. Of a file above 64 MiB only 64 pieces of 1 MiB each, spread evenly, and its size are read: enough to tell files apart, and
+// done in a moment.
 [[nodiscard]] std::string file_hash(const Path& file);
 
 struct RunFacts {

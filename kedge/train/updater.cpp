@@ -24,7 +24,8 @@ UpdateResult Updater::apply(double lr) {
   ++num_in_a_row_;
   log_warn("an update is left out: its gradients are not finite; ", num_skipped_, " so far");
   if (num_in_a_row_ > config_.max_skipped_updates)
-    throw Error(str(num_in_a_row_, " updates in a row had gradients that are not finite; a smaller learning rate may help, or look at the data"));
+    throw Error(
+        str(num_in_a_row_, " updates in a row had gradients that are not finite; a smaller learning rate may help, or look at the data"));
   return result;
 }
 

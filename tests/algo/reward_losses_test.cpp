@@ -30,7 +30,8 @@ TEST(RewardLosses, TheSignSaysWhoIsBetter) {
   EXPECT_EQ(number(strength_loss(PreferenceLoss::margin_bt, high, low, -3)), right);
   EXPECT_GT(number(strength_loss(PreferenceLoss::margin_bt, high, low, 3)), right);
   // No preference at all counts as B's.
-  EXPECT_EQ(number(strength_loss(PreferenceLoss::regular_bt, low, high, 0)), number(strength_loss(PreferenceLoss::regular_bt, low, high, 1)));
+  EXPECT_EQ(number(strength_loss(PreferenceLoss::regular_bt, low, high, 0)),
+            number(strength_loss(PreferenceLoss::regular_bt, low, high, 1)));
   EXPECT_EQ(number(strength_loss(PreferenceLoss::scaled_bt, low, high, 0)), 0);
 }
 
@@ -49,7 +50,9 @@ TEST(RewardLosses, GradientsAreTheSlopes) {
   const Tensor labels = at::tensor({0.5, -100.0, 2.0, 1.0}).view({2, 2});
   const std::vector<Loss> losses = {
       [](const Tensor& x) { return ranking_losses(x.narrow(0, 0, 2), x.narrow(0, 2, 2)).mean(); },
-      [&](const Tensor& x) { return regression_loss(x.view({2, 2}), labels, -100); },
+      [&](const Tensor& x) {
+        return regression_loss(x.view({2, 2}), labels, -100);
+      },
       [](const Tensor& x) { return strength_loss(PreferenceLoss::margin_bt, x[0], x[1], -2); },
       [](const Tensor& x) { return strength_loss(PreferenceLoss::scaled_bt, x[0], x[1], 3); },
   };

@@ -11,9 +11,9 @@
 namespace kedge {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::byte_model;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::TempFolder;
 
 struct Toy {
@@ -45,7 +45,8 @@ std::vector<double> numbers_of(const Tensor& sums) { return {sums.data_ptr<doubl
 TEST(RewardModel, LearnsFromPairs) {
   const TempFolder temp;
   Toy toy;
-  const SupervisedTask task = toy.task(config_for(temp.file("train.jsonl", testing::pair_rows(8)), temp.file("val.jsonl", testing::pair_rows(5))));
+  const SupervisedTask task =
+      toy.task(config_for(temp.file("train.jsonl", testing::pair_rows(8)), temp.file("val.jsonl", testing::pair_rows(5))));
   EXPECT_EQ(task.train.size, 8);
   ASSERT_EQ(task.validation.size(), 1U);
   const RowsResult found = task.train.compute(std::vector<int64_t>{0, 2}, {});
@@ -77,7 +78,8 @@ TEST(RewardModel, NumbersOfARanking) {
 TEST(RewardModel, ValidationHasSamplesToLookAt) {
   const TempFolder temp;
   Toy toy;
-  const SupervisedTask task = toy.task(config_for(temp.file("train.jsonl", testing::pair_rows(8)), temp.file("val.jsonl", testing::pair_rows(5))));
+  const SupervisedTask task =
+      toy.task(config_for(temp.file("train.jsonl", testing::pair_rows(8)), temp.file("val.jsonl", testing::pair_rows(5))));
   const auto tables = task.samples();
   ASSERT_EQ(tables[0].rows.size(), 2U);
   const Sample& sample = tables[0].rows[1];
@@ -136,7 +138,8 @@ TEST(RewardModel, SettingsThatContradictThemselves) {
     return error_of([&] { check_rm_config(config); });
   };
   EXPECT_THAT(error([](RmConfig& c) { c.model.regression.num_attributes = 9; }), HasSubstr("model.regression.num_attributes"));
-  EXPECT_THAT(error([](RmConfig& c) { c.model.regression.loss_func = PreferenceLoss::scaled_bt; }), HasSubstr("model.regression.loss_func"));
+  EXPECT_THAT(error([](RmConfig& c) { c.model.regression.loss_func = PreferenceLoss::scaled_bt; }),
+              HasSubstr("model.regression.loss_func"));
   const auto scaled = [](RmConfig& c) {
     c.model.reward_model_type = RewardModelType::regression;
     c.model.regression.loss_func = PreferenceLoss::scaled_bt;

@@ -15,9 +15,9 @@
 namespace kedge {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::byte_model;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::TempFolder;
 
 SftModelConfig config_for(const Path& train) {
@@ -104,9 +104,8 @@ TEST(Sft, ConversationsAreTrainedOnWhatTheAssistantSays) {
   const TempFolder temp;
   Toy toy;
   SftModelConfig config = config_for(temp.file(
-      "chat.jsonl",
-      R"({"system": "", "mask": "User", "conversations": [{"from": "User", "value": "hi"}, {"from": "Bot", "value": "yo"}]})"
-      "\n"));
+      "chat.jsonl", R"({"system": "", "mask": "User", "conversations": [{"from": "User", "value": "hi"}, {"from": "Bot", "value": "yo"}]})"
+                    "\n"));
   config.data.chat = true;
   const RowsResult result = toy.task(config).train.compute(std::vector<int64_t>{0}, {});
   EXPECT_EQ(result.sums[2].item<double>(), 4);  // y, o, the end of the turn, the start of the next

@@ -13,8 +13,8 @@
 namespace kedge {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::same_bits;
 using testing::TempFolder;
 

@@ -6,20 +6,27 @@ here=$(realpath "$(dirname "$0")")
 . "$here/train_support.sh"
 kills=$2
 
+# Until the run has come some steps further than before, so that killing it costs something, and sometimes little.
+wait_for_steps() { # folder, process, lines
+  local goal
+  goal=$(($(cat "$1/metrics.jsonl" 2>/dev/null | wc -l) + $3))
+  while kill -0 "$2" 2>/dev/null && [ "$(cat "$1/metrics.jsonl" 2>/dev/null | wc -l)" -lt $goal ]; do sleep 0.002; done
+}
+
 killed() { # folder, command...
   local folder=$1 count=0 saves=0
   shift
   while [ $count -lt "$kills" ]; do
     "$@" exp_manager.explicit_log_dir="$folder" >>"$folder.log" 2>&1 &
     local pid=$!
-    # Every third one during a save, where one can be caught.
-    if [ $((count % 3)) = 0 ]; then
-      for _ in $(seq 300); do
+    wait_for_steps "$folder" $pid $((RANDOM % 10 + 1))
+    # Every other one during a save, where one can be caught.
+    if [ $((count % 2)) = 0 ]; then
+      while kill -0 $pid 2>/dev/null; do
         compgen -G "$folder/checkpoints/.unfinished-*" >/dev/null && saves=$((saves + 1)) && break
-        kill -0 $pid 2>/dev/null || break
       done
     else
-      sleep "0.$(printf '%03d' $((RANDOM % 500)))"
+      sleep "0.0$(printf '%02d' $((RANDOM % 100)))"
     fi
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null

@@ -165,5 +165,15 @@ TEST(LogprobHead, Bf16StatesGiveFp32LogprobsThatAreClose) {
   EXPECT_LT(relative_error(found.dweight, wanted.dweight), 0.03);
 }
 
+// 8 MB of fp32 logits on a CPU, 512 MB on CUDA, in steps of 64 places.
+TEST(LogprobHead, TheLogitsHeldAtATimeAreBounded) {
+  EXPECT_EQ(logit_memory(false, 8192).chunk, 256);
+  EXPECT_EQ(logit_memory(false, 151'936).chunk, 64);
+  EXPECT_EQ(logit_memory(false, 31).chunk, 4096);
+  EXPECT_EQ(logit_memory(true, 128'256).chunk, 1024);
+  EXPECT_EQ(logit_memory(false, 8192).waiting_bytes, int64_t{128} << 20U);
+  EXPECT_EQ(logit_memory(true, 8192).waiting_bytes, int64_t{1536} << 20U);
+}
+
 }  // namespace
 }  // namespace kedge

@@ -14,8 +14,8 @@ namespace kedge {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::TempFolder;
 
 // Its weight is a function of all steps before; what it is asked to do is written down.
@@ -173,7 +173,9 @@ TEST(Loop, ACheckpointThatCannotBeWrittenFailsAtTheEnd) {
   MetricsLog log(false);
   const StopSignals signals;
   const testing::FileSizeLimit nothing(0);
-  EXPECT_THAT(error_of<Error>([&] { return run_loop({toy.trainer, Group::single(), log, &saver, signals}, options_of(4, 0, 2), 0); }),
+  EXPECT_THAT(error_of<Error>([&] {
+                return run_loop({toy.trainer, Group::single(), log, &saver, signals}, options_of(4, 0, 2), 0);
+              }),
               HasSubstr("the checkpoint of step 4 could not be saved"));
   EXPECT_THAT(toy.trainer.calls, ElementsAre("step", "step", "step", "step"));
 }

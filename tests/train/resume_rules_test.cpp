@@ -8,8 +8,8 @@
 namespace kedge {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 
 const std::vector<ChangeRule> kRules = {{"model.peft", ChangeKind::refused, "the adapters have another shape"},
                                         {"model.peft.lora_tuning.adapter_dropout", ChangeKind::free, ""},
@@ -19,9 +19,7 @@ std::vector<ConfigChange> changes(const char* before, const char* after) {
   return config_changes(Json::parse(before), Json::parse(after), kRules);
 }
 
-TEST(ResumeRules, EqualConfigurationsHaveNoChanges) {
-  EXPECT_TRUE(changes(R"({"a": {"b": [1, 2]}})", R"({"a": {"b": [1, 2]}})").empty());
-}
+TEST(ResumeRules, EqualConfigurationsHaveNoChanges) { EXPECT_TRUE(changes(R"({"a": {"b": [1, 2]}})", R"({"a": {"b": [1, 2]}})").empty()); }
 
 TEST(ResumeRules, AKeyWithoutARuleIsFree) {
   const auto found = changes(R"({"model": {"lr": 1.0, "seed": 1}})", R"({"model": {"lr": 2.0, "seed": 1}})");
@@ -57,8 +55,9 @@ TEST(ResumeRules, KeysThatComeAndGoAreChanges) {
 
 TEST(ResumeRules, RefusedOnesAreNamedAllAtOnce) {
   const auto found = changes(R"({"model": {"peft": {"a": 1, "b": 1}}})", R"({"model": {"peft": {"a": 2, "b": 2}}})");
-  EXPECT_THAT(error_of([&] { accept_changes(found, "runs/x/checkpoints/y-last"); }), HasSubstr("runs/x/checkpoints/y-last: cannot go on from here with other settings:\n"
-               "  model.peft.a: 1 -> 2 (the adapters have another shape)\n  model.peft.b: 1 -> 2"));
+  EXPECT_THAT(error_of([&] { accept_changes(found, "runs/x/checkpoints/y-last"); }),
+              HasSubstr("runs/x/checkpoints/y-last: cannot go on from here with other settings:\n"
+                        "  model.peft.a: 1 -> 2 (the adapters have another shape)\n  model.peft.b: 1 -> 2"));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace kedge {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::TempFolder;
 
 RunConfig in(const TempFolder& temp) {

@@ -51,10 +51,7 @@ TEST(RunRecord, SaysWhatWentIn) {
                                   .num_threads = 2,
                                   .num_ranks = 3,
                                   .data_files = {data}});
-  EXPECT_EQ(record.at("command_line", "")
-                .as_array("")[2]
-                .as_text(""),
-            "a=b c");
+  EXPECT_EQ(record.at("command_line", "").as_array("")[2].as_text(""), "a=b c");
   EXPECT_EQ(record.at("ranks", ""), Json(3));
   const Json& file = record.at("data", "").as_array("")[0];
   EXPECT_EQ(file.at("file", ""), Json(data.string()));

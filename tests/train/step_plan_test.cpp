@@ -8,8 +8,8 @@
 namespace kedge {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 
 using Epochs = std::vector<int64_t>;
 
@@ -62,8 +62,12 @@ TEST(Due, WhenTimeIsOverWhateverTheInterval) {
 }
 
 TEST(Intervals, OfSavingAreMultiplesOfValidation) {
-  EXPECT_THAT(error_of([&] { check_intervals({100, 3, 10, true}, "trainer.sft"); }), HasSubstr("trainer.sft.save_interval: 10 is no multiple of val_check_interval, 3"));
-  for (const Intervals& fine : {Intervals{100, 3, 9, true}, Intervals{100, 3, 10, false}, Intervals{100, 0, 10, true}, Intervals{100, 3, 0, true}})
+  EXPECT_THAT(error_of([&] {
+                check_intervals({100, 3, 10, true}, "trainer.sft");
+              }),
+              HasSubstr("trainer.sft.save_interval: 10 is no multiple of val_check_interval, 3"));
+  for (const Intervals& fine :
+       {Intervals{100, 3, 9, true}, Intervals{100, 3, 10, false}, Intervals{100, 0, 10, true}, Intervals{100, 3, 0, true}})
     EXPECT_NO_THROW(check_intervals(fine, "trainer.sft"));
 }
 

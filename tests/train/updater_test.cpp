@@ -12,8 +12,8 @@
 namespace kedge {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::same_bits;
 
 // Two weights that decay as little as everything else here: not at all.
