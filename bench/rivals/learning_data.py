@@ -3,8 +3,8 @@
     learning_data.py sft     OUT [--fold 0]     raschka-dpo's instruction data: train.jsonl, validation.jsonl with {"input", "output"}
     learning_data.py raschka OUT [--fold 0]     its preference pairs: train.jsonl, test.jsonl with {"prompt", "chosen", "rejected"}
     learning_data.py hh      OUT [--fold 0]     hh-rlhf harmless: the same
-    learning_data.py stories OUT                the stories sample cut into rows of 256 tokens: rows.jsonl with {"input_ids"} for TRL, and
-                                                packs.jsonl with eight such rows a line for `kedge sft`
+    learning_data.py stories OUT                the stories sample in pieces of more than 256 tokens: texts.jsonl with {"output"}, and the
+                                                first 256 tokens of each in rows.jsonl with {"input_ids"}
 
 A fold is one of five disjoint fifths of a fixed permutation: it is held out, the others are trained on. --epochs N writes N passes over the
 training rows, each in its own order, so that whoever reads the file once from top to bottom sees the very batches that others see.
@@ -54,17 +54,12 @@ def hh_pairs(folder):
 
 
 def write_stories(assets, encoder, out):
-    """A row of kedge's has one token more: the first is only read, the last only predicted."""
-    length, rows_a_pack = 256, 8
-    paragraphs = (assets / "corpora/tinystories-sample/tinystories.txt").read_text("utf-8").split("\n")
-    ids = [id for text in paragraphs if text.strip() for id in [encoder.bos, *encoder.ids(text), encoder.eos]]
-    starts = range(0, len(ids) - length, length)
-    packs = []
-    for first in range(0, len(starts) - rows_a_pack + 1, rows_a_pack):
-        tokens = [id for start in starts[first : first + rows_a_pack] for id in ids[start : start + length + 1]]
-        packs.append(dict(input_ids=tokens, loss_mask=[1] * len(tokens), seq_start_id=list(range(0, len(tokens), length + 1))))
-    rows = [dict(input_ids=ids[start : start + length]) for start in starts[: len(packs) * rows_a_pack]]
-    return dict(rows=write(out / "rows.jsonl", rows), packs=write(out / "packs.jsonl", packs))
+    size, length = 1600, 256
+    text = (assets / "corpora/tinystories-sample/tinystories.txt").read_text("utf-8")
+    pieces = [text[start : start + size] for start in range(0, len(text) - size, size)]
+    rows = [dict(input_ids=encoder.ids(piece.strip(" "))[:length]) for piece in pieces]
+    assert all(len(row["input_ids"]) == length for row in rows)
+    return dict(texts=write(out / "texts.jsonl", [dict(output=piece) for piece in pieces]), rows=write(out / "rows.jsonl", rows))
 
 
 def write(path, rows):
