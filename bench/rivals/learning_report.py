@@ -46,8 +46,8 @@ def report_accuracies(folders):
     ours = correct.pop("kedge")
     for name, values in correct.items():
         differences = [100 * (a - b) for a, b in zip(ours, values, strict=True)]
-        print(f"{kind}, {len(ours)} held-out pairs: kedge {100 * statistics.mean(ours):.2f} %, {name} {100 * statistics.mean(values):.2f} %, difference "
-              f"{statistics.mean(differences):+.2f} (standard error {standard_error(differences):.2f})")
+        print(f"{kind}, {len(ours)} held-out pairs: kedge {100 * statistics.mean(ours):.2f} %, {name} {100 * statistics.mean(values):.2f} %, "
+              f"difference {statistics.mean(differences):+.2f} (standard error {standard_error(differences):.2f})")
 
 
 def report_speed(folders):

@@ -3,7 +3,8 @@ tokenizer. One JSON line as trl_rm.py prints it.
 
     token_regression.py --model DIR --train FILE --test FILE
 
-Rows are {"prompt", "chosen", "rejected"}; each counts once however often the training file repeats it. The penalty is the one of nine that does best in five-fold cross-validation on the training rows.
+Rows are {"prompt", "chosen", "rejected"}; each counts once however often the training file repeats it. The penalty is the one of nine
+that does best in five-fold cross-validation on the training rows.
 """
 
 import argparse
