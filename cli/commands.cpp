@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "kedge/core/error.h"
@@ -47,7 +48,17 @@ std::string help_of(const Command& command) {
 
 bool is_help(const std::string& argument) { return argument == "--help" || argument == "-h" || argument == "help"; }
 
-const Command& find_command(std::span<const Command> commands, const std::string& name) {
+// What the reference's programs are called.
+std::string without_alias(const std::string& name) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kAliases = {
+      {{"train_gpt_sft", "sft"}, {"train_reward_model", "rm"}}};
+  for (const auto& [alias, command] : kAliases)
+    if (name == alias || name == std::string(alias) + ".py") return std::string(command);
+  return name;
+}
+
+const Command& find_command(std::span<const Command> commands, const std::string& given) {
+  const std::string name = without_alias(given);
   const auto found = std::find_if(commands.begin(), commands.end(), [&](const Command& command) { return command.name == name; });
   if (found != commands.end()) return *found;
   std::vector<std::string> names;

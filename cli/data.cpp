@@ -5,6 +5,8 @@
 #include "kedge/data/data_report.h"
 #include "kedge/data/hh.h"
 #include "kedge/data/model_chat.h"
+#include "kedge/data/packing.h"
+#include "kedge/data/sft_dataset.h"
 #include "kedge/data/tokenizer.h"
 
 #include "cli/commands.h"
@@ -66,22 +68,56 @@ int run_prepare(const Arguments& arguments) {
   return kExitOk;
 }
 
+const std::vector<std::string> kPackPositionals = {"file", "out"};
+
+struct PackOptions {
+  std::string file, out, model;
+  PackingConfig packing;
+  int64_t encoder_seq_length = 0;
+  SftDataConfig sft;
+
+  void fields(auto&& field) {
+    field("file", file, "prompt-response rows: JSON lines or one JSON list, plain or gzip", required());
+    field("out", out, "the file of packs to write", required());
+    field("model", model, "the model folder whose tokenizer is used", required());
+    packing.fields(field);
+    field("encoder_seq_length", encoder_seq_length, "longest row", follows("${pack_size}"));
+    field("sft", sft, "keys of SFT's model.data, as --sft.train-ds.prompt-template");
+  }
+};
+
+int run_pack(const Arguments& arguments) {
+  PackOptions options;
+  parse_arguments(describe(options), arguments, kPackPositionals);
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.model);
+  SftFilesConfig& files = options.sft.train_ds;
+  files.file_path = options.file;
+  const SftDataset rows(open_sft_data(files, "FILE"), encoder_of(*tokenizer), files);
+  const PackingReport report = write_packs(
+      rows.size(), [&](int64_t index) { return rows.get(index); }, options.packing, options.out);
+  print(str(options.out, ": ", report.num_rows, " rows in ", report.num_packs, " packs, ", shortest(report.rows_per_pack()),
+            " a pack; divide model.data.train_ds.global_batch_size by that and set packed_sequence=true\n"));
+  return kExitOk;
+}
+
 }  // namespace
 
 std::string data_flags() {
   CheckOptions check_options;
   HhConfig hh;
+  PackOptions pack;
   return str("kedge data check\n", flags_help(describe(check_options), kCheckPositionals), "\nkedge data prepare hh\n",
-             flags_help(describe(hh), {"input"}));
+             flags_help(describe(hh), {"input"}), "\nkedge data pack\n", flags_help(describe(pack), kPackPositionals));
 }
 
 int run_data(const Arguments& arguments) {
-  check(!arguments.empty(), "kedge data: wants check or prepare");
+  check(!arguments.empty(), "kedge data: wants check, prepare or pack");
   const Arguments rest(arguments.begin() + 1, arguments.end());
   if (arguments[0] == "check") return run_check(rest);
   if (arguments[0] == "prepare") return run_prepare(rest);
-  throw UsageError(
-      str("kedge data: wants check or prepare, found \"", arguments[0], "\"", nearest_hint(arguments[0], {"check", "prepare"})));
+  if (arguments[0] == "pack") return run_pack(rest);
+  throw UsageError(str("kedge data: wants check, prepare or pack, found \"", arguments[0], "\"",
+                       nearest_hint(arguments[0], {"check", "prepare", "pack"})));
 }
 
 }  // namespace kedge::cli

@@ -28,6 +28,10 @@ constexpr std::array kCommands = {
             "           'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "           exp_manager.explicit_log_dir=runs/judge",
             kedge::cli::run_rm, kedge::cli::rm_flags},
+    Command{"plan", "Training", "what a training run will take: memory by phase, steps, tokens; runs nothing",
+            "kedge plan [sft | rm] [CONFIG.yaml] [key=value ...] [--json]\n\n"
+            "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl",
+            kedge::cli::run_plan, kedge::cli::plan_flags},
     Command{"tokenize", "Text and data", "text to token ids and back, one JSON line each way",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"
             "  echo '{\"text\": \"hello\"}' | kedge tokenize --model DIR        {\"ids\": [...]}\n"
@@ -35,7 +39,8 @@ constexpr std::array kCommands = {
             kedge::cli::run_tokenize, kedge::cli::tokenize_flags},
     Command{"data", "Text and data", "look at a data file as the model will see it; prepare raw data",
             "kedge data check FILE [SECOND] --model DIR [--as prompts|sft|chat|preference|kto|regression] [flags]\n"
-            "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE",
+            "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE\n"
+            "       kedge data pack ROWS.jsonl PACKS.jsonl --model DIR --pack-size 4096 [flags]",
             kedge::cli::run_data, kedge::cli::data_flags},
     Command{"init", "Models", "a new model folder with random weights",
             "kedge init OUT --shape NAME [--tokenizer DIR] [flags]\n\n"

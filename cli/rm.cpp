@@ -41,7 +41,7 @@ void add_standardization(Json& summary, const Metrics& last) {
 
 std::string rm_flags() { return training_flags("rm"); }
 
-int run_rm(const Arguments& arguments) {
+void with_rm_job(const std::function<void(const TrainingJob& job)>& use) {
   RmConfig config;
   RmModelConfig& model = config.model;
   const TrainingJob job{
@@ -53,20 +53,29 @@ int run_rm(const Arguments& arguments) {
       .loop = config.trainer.rm,
       .run = config.exp_manager,
       .network = model,
-      .head = HeadKind::score,
       .check_config = [&] { check_rm_config(config); },
       .limit_length = [&](int64_t longest) { model.data.seq_length = std::min(model.data.seq_length, longest); },
       .batches =
           [&] {
             return SupervisedBatches{model.global_batch_size, model.micro_batch_size, config.trainer.rm.train_random_sampler,
-                                     static_cast<uint64_t>(model.seed)};
+                                     static_cast<uint64_t>(model.seed), false};
+          },
+      .head =
+          [&] {
+            return HeadOptions{HeadKind::score, model.regression.num_attributes, false};
           },
       .data_files = [&] { return files_of(model.data); },
       .load_model = [&](const Path& folder, const StorageOptions& storage) { return load_reward_model(folder, storage, model); },
       .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,
                        const Path& folder) { return make_rm_task(model, network, tokenizer, folder); },
       .add_summary = add_standardization};
-  return run_training(job, arguments);
+  use(job);
+}
+
+int run_rm(const Arguments& arguments) {
+  int code = kExitOk;
+  with_rm_job([&](const TrainingJob& job) { code = run_training(job, arguments); });
+  return code;
 }
 
 }  // namespace kedge::cli

@@ -1,5 +1,6 @@
 #include "kedge/algo/sft.h"
 
+#include "kedge/core/error.h"
 #include "kedge/data/data_prefix.h"
 #include "kedge/model/model_files.h"
 
@@ -21,7 +22,7 @@ std::vector<Path> files_of(const SftDataConfig& data) {
 
 std::string sft_flags() { return training_flags("sft"); }
 
-int run_sft(const Arguments& arguments) {
+void with_sft_job(const std::function<void(const TrainingJob& job)>& use) {
   SftConfig config;
   SftModelConfig& model = config.model;
   const TrainingJob job{
@@ -33,7 +34,6 @@ int run_sft(const Arguments& arguments) {
       .loop = config.trainer.sft,
       .run = config.exp_manager,
       .network = model,
-      .head = HeadKind::language,
       .check_config = {},
       .limit_length =
           [&](int64_t longest) {
@@ -43,15 +43,23 @@ int run_sft(const Arguments& arguments) {
       .batches =
           [&] {
             const SftFilesConfig& files = model.data.train_ds;
-            return SupervisedBatches{files.global_batch_size, files.micro_batch_size, files.shuffle, static_cast<uint64_t>(model.seed)};
+            return SupervisedBatches{files.global_batch_size, files.micro_batch_size, files.shuffle, static_cast<uint64_t>(model.seed),
+                                     model.data.sample};
           },
+      .head = [] { return HeadOptions{}; },
       .data_files = [&] { return files_of(model.data); },
       .load_model = [](const Path& folder,
                        const StorageOptions& storage) { return load_model(folder, {.storage = storage, .head = HeadKind::language}); },
       .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,
                        const Path& folder) { return make_sft_task(model, network, tokenizer, folder); },
       .add_summary = {}};
-  return run_training(job, arguments);
+  use(job);
+}
+
+int run_sft(const Arguments& arguments) {
+  int code = kExitOk;
+  with_sft_job([&](const TrainingJob& job) { code = run_training(job, arguments); });
+  return code;
 }
 
 }  // namespace kedge::cli

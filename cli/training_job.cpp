@@ -7,19 +7,21 @@
 #include <ATen/Parallel.h>
 #include <torch/headeronly/version.h>
 
+#include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/data/fingerprint.h"
-#include "kedge/dist/mesh.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/model_folder.h"
 #include "kedge/model/model_snapshot.h"
 #include "kedge/model/peft_files.h"
+#include "kedge/train/resume_rules.h"
 #include "kedge/train/run_record.h"
 
+#include "cli/bench_support.h"
 #include "cli/commands.h"
+#include "cli/memory_check.h"
 
 namespace kedge::cli {
 namespace {
@@ -51,21 +53,12 @@ std::string shape_of(const ModelConfig& config, const HeadOptions& head) {
   return print.hex();
 }
 
-// Everything of a run; made in the order in which mistakes are cheapest to find.
+// One run of a job.
 class TrainingRun {
  public:
-  TrainingRun(const TrainingJob& job, const Arguments& arguments, std::optional<Path> fork)
-      : job_(job),
-        arguments_(arguments),
-        mesh_(Mesh::from_environment({.device = device_name(), .device_key = "trainer.accelerator"})),
-        folder_(find_model_folder(job.model_path, job.model_key)),
-        network_(load_model_config(folder_)),
-        tokenizer_(load_tokenizer(folder_)) {
-    check_ranks();
-    if (job.compute.threads > 0) at::set_num_threads(static_cast<int>(job.compute.threads));
-    job.limit_length(network_.max_positions);
-    task_ = job.make_task(model_, *tokenizer_, folder_);
-    plan_ = plan_supervised(job.loop, task_, job.batches(), mesh_.world.size(), "trainer." + job.name);
+  TrainingRun(TrainingSetup& setup, const Arguments& arguments, const std::optional<Path>& fork)
+      : setup_(setup), job_(setup.job), arguments_(arguments), world_(setup.mesh.world) {
+    check_fit();
     open_folder(fork);
   }
 
@@ -77,32 +70,30 @@ class TrainingRun {
     const int64_t step = start(trainer, log);
     std::optional<BackgroundSaver> saver;
     if (store_) saver.emplace(*store_);
-    LoopOptions options{.steps = plan_.steps, .intervals = plan_.intervals, .time_limit = {}, .record = record_};
+    if (setup_.mesh.device.is_cuda()) reset_peak_cuda_bytes();
+    LoopOptions options{
+        .steps = setup_.plan.steps, .intervals = setup_.plan.intervals, .time_limit = {}, .saves_block = memory_.blocks, .record = record_};
     if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
     if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
-    const LoopParts parts{trainer, mesh_.world, log, saver ? &*saver : nullptr, signals, begin_};
+    const LoopParts parts{trainer, world_, log, saver ? &*saver : nullptr, signals, begin_};
     const LoopResult result = run_loop(parts, options, step);
     finish(trainer, result);
     return result.exit_code;
   }
 
  private:
-  [[nodiscard]] std::string device_name() const { return job_.compute.accelerator == "gpu" ? "cuda" : job_.compute.accelerator; }
-  [[nodiscard]] bool writes() const { return mesh_.world.rank() == 0; }
+  [[nodiscard]] bool writes() const { return world_.rank() == 0; }
 
-  void check_ranks() const {
-    const int64_t wanted = job_.compute.devices.value_or(0) * job_.compute.num_nodes.value_or(1);
-    check(!job_.compute.devices || wanted == mesh_.world.size(), "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ",
-          mesh_.world.size(), mesh_.world.size() == 1 ? " was started; mpirun -n N starts more" : " were started");
-  }
-
-  [[nodiscard]] StorageOptions storage() const {
-    StorageOptions storage{mesh_.device.is_cuda() ? at::kBFloat16 : at::kFloat, mesh_.device,
-                           job_.network.peft.peft_scheme == PeftScheme::none};
-    if (job_.compute.precision) storage.dtype = parse_dtype(*job_.compute.precision, "trainer.precision");
-    check(storage.dtype != at::kHalf, "trainer.precision: ", *job_.compute.precision,
-          " is not supported; bf16 has the range that training needs");
-    return storage;
+  // Memory that will not do is told now, not hours later.
+  void check_fit() {
+    const int64_t free_bytes = setup_.mesh.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes;
+    const bool saves = setup_.plan.intervals.save > 0 && job_.run.create_checkpoint_callback;
+    memory_ = check_memory(setup_.memory_input(), {free_bytes, job_.batches().micro_size, saves});
+    std::string remedies;
+    for (const std::string& remedy : memory_.remedies) remedies += "\n  " + remedy;
+    check(memory_.fits, "the run needs ", format_bytes(memory_.needed), " of memory, and ", format_bytes(free_bytes), " are free",
+          remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies);
+    if (memory_.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
   }
 
   // The run's folder and the checkpoint to go on from: rank 0 looks, all follow.
@@ -122,46 +113,45 @@ class TrainingRun {
       }
       place = run_folder_.string();
     }
-    mesh_.world.broadcast(place, 0);
-    mesh_.world.broadcast(resumed, 0);
+    world_.broadcast(place, 0);
+    world_.broadcast(resumed, 0);
     run_folder_ = place;
     if (resumed.empty()) return;
     checkpoint_ = open_checkpoint(resumed, "checkpoint");
     is_fork_ = fork.has_value();
     const std::string where = (checkpoint_->folder / "meta.json").string();
     accept_changes(config_changes(checkpoint_->meta.record.at("identity", where), record_.at("identity", where), kRules), resumed);
-    plan_ = continue_plan(plan_, job_.loop, *checkpoint_, job_.batches().global_size);
+    setup_.plan = continue_plan(setup_.plan, job_.loop, *checkpoint_, job_.batches().global_size);
   }
 
   // What a checkpoint is compared by.
   [[nodiscard]] Json identity() const {
     Json identity = to_json(section_node(job_.section));
-    identity.set("network", shape_of(network_, {job_.head}));
-    identity.set("tokenizer", tokenizer_->fingerprint());
-    identity.set("ranks", int64_t{mesh_.world.size()});
+    identity.set("network", shape_of(setup_.network, job_.head()));
+    identity.set("tokenizer", setup_.tokenizer->fingerprint());
+    identity.set("ranks", int64_t{world_.size()});
     return Json(Json::Object{{"identity", std::move(identity)}});
   }
 
   void load_weights() {
-    model_ = job_.load_model(folder_, storage());
+    setup_.model = job_.load_model(setup_.folder, setup_.storage());
     if (job_.network.peft.peft_scheme == PeftScheme::none) return;
     if (job_.network.peft.restore_from_path) {
-      load_adapter(*model_, *job_.network.peft.restore_from_path, true);
+      load_adapter(*setup_.model, *job_.network.peft.restore_from_path, true);
     } else {
-      model_->add_adapters(job_.network.peft.lora_tuning, true, "model.peft.lora_tuning");
-      model_->adapters()->initialise(static_cast<uint64_t>(job_.network.seed));
+      setup_.model->add_adapters(job_.network.peft.lora_tuning, true, "model.peft.lora_tuning");
+      setup_.model->adapters()->initialise(static_cast<uint64_t>(job_.network.seed));
     }
   }
 
   [[nodiscard]] SupervisedTrainer make_trainer() {
-    const auto writer = [folder = folder_, base = job_.model_path](const Model& model) -> FolderWriter {
-      return [snapshot = std::make_shared<const ModelSnapshot>(model), folder, base](const Path& to) {
-        SaveOptions options;
-        options.companions = folder;
-        snapshot->save(to, options, base);
-      };
+    SaveOptions save;
+    save.companions = setup_.folder;
+    const auto writer = [save, base = job_.model_path, blocks = memory_.blocks](const Model& model) -> FolderWriter {
+      if (blocks && model.adapters() == nullptr) return [save, &model](const Path& to) { save_model(model, to, save); };
+      return [snapshot = std::make_shared<const ModelSnapshot>(model), save, base](const Path& to) { snapshot->save(to, save, base); };
     };
-    return SupervisedTrainer({*model_, mesh_.world, task_, job_.loop, job_.network.optim, job_.batches(), plan_,
+    return SupervisedTrainer({*setup_.model, world_, setup_.task, job_.loop, job_.network.optim, job_.batches(), setup_.plan,
                               job_.network.activations_checkpoint_granularity == Recompute::full, writer});
   }
 
@@ -180,17 +170,17 @@ class TrainingRun {
     words.insert(words.end(), arguments_.begin(), arguments_.end());
     RunFacts facts{.command_line = words,
                    .torch_version = TORCH_VERSION,
-                   .device = name_of(mesh_.device),
+                   .device = name_of(setup_.mesh.device),
                    .num_threads = at::get_num_threads(),
-                   .num_ranks = mesh_.world.size(),
+                   .num_ranks = world_.size(),
                    .model_files = model_files(),
                    .data_files = job_.data_files(),
                    .parent = is_fork_ ? checkpoint_->folder.string() : ""};
     add_run_record(run_folder_, run_record(facts));
-    log_info(job_.name, " of ", format_number(static_cast<double>(model_->trained().num_elements())), " parameters, ",
-             name_of(model_->parameters().options().dtype), " on ", name_of(mesh_.device), ": steps ", step, " to ", plan_.steps.max_steps,
-             ", ", plan_.steps.steps_per_epoch, " an epoch; folder ", run_folder_.string());
-    if (step >= plan_.steps.max_steps)
+    log_info(job_.name, " of ", format_number(static_cast<double>(setup_.model->trained().num_elements())), " parameters, ",
+             name_of(setup_.model->parameters().options().dtype), " on ", name_of(setup_.mesh.device), ": steps ", step, " to ",
+             setup_.plan.steps.max_steps, ", ", setup_.plan.steps.steps_per_epoch, " an epoch; folder ", run_folder_.string());
+    if (step >= setup_.plan.steps.max_steps)
       log_info("the run is complete; a larger trainer.", job_.name,
                ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
     return step;
@@ -198,7 +188,7 @@ class TrainingRun {
 
   [[nodiscard]] std::vector<Path> model_files() const {
     std::vector<Path> files;
-    for (const auto& entry : fs::directory_iterator(folder_))
+    for (const auto& entry : fs::directory_iterator(setup_.folder))
       if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     return files;
@@ -211,17 +201,19 @@ class TrainingRun {
     Json summary;
     summary.set("reason", result.reason);
     summary.set("step", result.step);
-    summary.set("max_steps", plan_.steps.max_steps);
+    summary.set("max_steps", setup_.plan.steps.max_steps);
     Json metrics{Json::Object{}};
     for (const auto& [name, value] : result.last) metrics.append(name, Json(value));
     summary.set("metrics", metrics);
     for (const auto& [name, value] : trainer.counters()) summary.set(name, value);
     summary.set("first_step_s", result.first_step_s);
     summary.set("training_s", result.seconds_training);
+    summary.set("planned_bytes", setup_.mesh.device.is_cuda() ? memory_.plan.peak_of_tensors() : memory_.needed);
+    summary.set("peak_bytes", peak_bytes(*setup_.model));
     if (const auto best = store_->best()) summary.set("best", best->folder.string());
     if (job_.add_summary) job_.add_summary(summary, result.last);
     write_atomic(run_folder_ / "summary.json", summary.dump(2) + "\n");
-    log_info(complete ? "done: " : "stopped (" + result.reason + "): ", "step ", result.step, " of ", plan_.steps.max_steps,
+    log_info(complete ? "done: " : "stopped (" + result.reason + "): ", "step ", result.step, " of ", setup_.plan.steps.max_steps,
              complete && is_folder(run_folder_ / "model") ? ", model in " + (run_folder_ / "model").string() : "");
   }
 
@@ -239,16 +231,13 @@ class TrainingRun {
     fs::rename(unfinished, run_folder_ / "model");
   }
 
+  TrainingSetup& setup_;
   const TrainingJob& job_;
   const Arguments& arguments_;
+  Group world_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  Mesh mesh_;
-  Path folder_, run_folder_;
-  ModelConfig network_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<Model> model_;
-  SupervisedTask task_;
-  SupervisedPlan plan_;
+  MemoryVerdict memory_;
+  Path run_folder_;
   std::optional<RunLock> lock_;  // rank 0's, as the next
   std::optional<CheckpointStore> store_;
   std::optional<Checkpoint> checkpoint_;
@@ -277,7 +266,8 @@ int run_training(const TrainingJob& job, const Arguments& arguments) {
   const ConfigArguments given = read_config_arguments(rest);
   load_config(job.section, given.file, given.overrides);
   if (job.check_config) job.check_config();
-  return TrainingRun(job, arguments, fork).run();
+  TrainingSetup setup(job);
+  return TrainingRun(setup, arguments, fork).run();
 }
 
 std::string training_flags(const std::string& name) {

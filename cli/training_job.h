@@ -9,7 +9,8 @@
 #include "kedge/algo/training_config.h"
 #include "kedge/core/config.h"
 #include "kedge/data/tokenizer.h"
-#include "kedge/train/resume_rules.h"
+#include "kedge/dist/mesh.h"
+#include "kedge/train/memory_plan.h"
 #include "kedge/train/run_folder.h"
 
 #include "cli/arguments.h"
@@ -26,15 +27,36 @@ struct TrainingJob {
   const SupervisedConfig& loop;
   const RunConfig& run;
   const NetworkConfig& network;
-  HeadKind head = HeadKind::language;
 
   std::function<void()> check_config;                       // what contradicts itself; may be empty
   std::function<void(int64_t max_positions)> limit_length;  // rows are at most so long
   std::function<SupervisedBatches()> batches;
+  std::function<HeadOptions()> head;
   std::function<std::vector<Path>()> data_files;
   std::function<std::unique_ptr<Model>(const Path& folder, const StorageOptions& storage)> load_model;
   std::function<SupervisedTask(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder)> make_task;
   std::function<void(Json& summary, const Metrics& last)> add_summary;  // what its summary says besides; may be empty
+};
+
+// Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
+struct TrainingSetup {
+  explicit TrainingSetup(const TrainingJob& job);
+  TrainingSetup(const TrainingSetup&) = delete;
+  TrainingSetup& operator=(const TrainingSetup&) = delete;
+
+  const TrainingJob& job;
+  Mesh mesh;
+  Path folder;  // of the model
+  ModelConfig network;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Model> model;  // null until it is loaded
+  SupervisedTask task;
+  SupervisedPlan plan;
+  DataSize data;
+
+  [[nodiscard]] StorageOptions storage() const;
+  // What the memory of a step depends on.
+  [[nodiscard]] MemoryInput memory_input() const;
 };
 
 // Loads the configuration the arguments name and runs the job. Returns the exit code.
@@ -42,5 +64,9 @@ int run_training(const TrainingJob& job, const Arguments& arguments);
 
 // The help of such a command.
 [[nodiscard]] std::string training_flags(const std::string& name);
+
+// Run `use` with the job of kedge sft, kedge rm.
+void with_sft_job(const std::function<void(const TrainingJob& job)>& use);
+void with_rm_job(const std::function<void(const TrainingJob& job)>& use);
 
 }  // namespace kedge::cli

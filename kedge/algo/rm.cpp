@@ -62,9 +62,18 @@ RowsResult rank(const Model& model, Pooling pooling, const std::vector<Preferenc
 
 SupervisedData ranking_data(const std::string& name, const std::shared_ptr<const PreferenceDataset>& set, const RmModelConfig& config,
                             const std::unique_ptr<Model>& model) {
-  return {name, set->size(), config.data.validation_drop_last,
+  return {name,
+          set->size(),
+          config.data.validation_drop_last,
+          0,
+          0,
           [set, &model, pooling = pooling_of(config)](std::span<const int64_t> rows, const PassOptions& pass) {
             return rank(*model, pooling, pairs_of(*set, rows), pass);
+          },
+          [set](int64_t row) {
+            const PreferenceExample pair = set->get(row);
+            const auto chosen = static_cast<int64_t>(pair.chosen.size()), rejected = static_cast<int64_t>(pair.rejected.size());
+            return RowSize{chosen + rejected, 2, std::max(chosen, rejected)};
           }};
 }
 
@@ -113,7 +122,11 @@ SupervisedData regression_data(const std::string& name, const std::shared_ptr<co
     result.num_tokens = batch.num_tokens();
     return result;
   };
-  return {name, set->size(), config.data.validation_drop_last, run};
+  const auto size_of = [set](int64_t row) {
+    const auto tokens = static_cast<int64_t>(set->get(row).ids.size());
+    return RowSize{tokens, 1, tokens};
+  };
+  return {name, set->size(), config.data.validation_drop_last, 0, 0, run, size_of};
 }
 
 // The rewards of the first validation pairs.

@@ -76,7 +76,14 @@ SupervisedData data_of(std::string name, std::shared_ptr<const Dataset> rows, bo
     for (const int64_t index : indices) batch.add(rows->get(index));
     return compute(*model, batch, pass);
   };
-  return {std::move(name), rows->size(), drop_last, run};
+  const auto size_of = [rows](int64_t index) {
+    SftRows one;
+    one.add(rows->get(index));
+    RowSize size{one.num_tokens, static_cast<int64_t>(one.inputs.size()), 0};
+    for (const TokenIds& input : one.inputs) size.longest = std::max(size.longest, static_cast<int64_t>(input.size()));
+    return size;
+  };
+  return {std::move(name), rows->size(), drop_last, 0, 0, run, size_of};
 }
 
 // What the data sets need besides their files.
@@ -117,6 +124,8 @@ SupervisedTask make_sft_task(const SftModelConfig& config, const std::unique_ptr
   SupervisedTask task;
   task.num_sums = kNumSums;
   task.metrics_of = metrics_of;
+  check(config.data.train_ds.drop_last,
+        "model.data.train_ds.drop_last: false is not supported; an incomplete batch would weigh its rows more");
   task.train = open_split(config.data.train_ds, "model.data.train_ds", "model.data.train_ds", readers).data;
   if (config.data.validation_ds.file_path.is_null()) return task;
   SftSplit validation = open_split(config.data.validation_ds, "validation", "model.data.validation_ds", readers);
@@ -125,6 +134,8 @@ SupervisedTask make_sft_task(const SftModelConfig& config, const std::unique_ptr
     for (int64_t i = 0; i < std::min(config.num_samples, validation.data.size); ++i) samples->add(validation.row(i));
     task.samples = [samples] { return samples->draw(); };
   }
+  validation.data.global_size = config.data.validation_ds.global_batch_size;
+  validation.data.micro_size = config.data.validation_ds.micro_batch_size;
   task.validation.push_back(std::move(validation.data));
   return task;
 }

@@ -7,6 +7,7 @@
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
+#include "kedge/data/rows.h"
 
 namespace kedge {
 namespace {
@@ -49,6 +50,25 @@ struct SupervisedTrainer::Sums {
   }
 };
 
+DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most) {
+  const int64_t count = std::min(data.size, at_most);
+  std::vector<RowSize> sizes(static_cast<size_t>(count));
+  for_each_example(count, [&](int64_t i) { sizes[static_cast<size_t>(i)] = data.size_of(i * data.size / count); });
+  DataSize all;
+  all.num_looked_at = count;
+  for (const RowSize& size : sizes) all.tokens_per_epoch += static_cast<double>(size.tokens);
+  all.tokens_per_epoch *= static_cast<double>(data.size) / static_cast<double>(std::max<int64_t>(count, 1));
+  std::sort(sizes.begin(), sizes.end(), [](const RowSize& a, const RowSize& b) { return a.tokens > b.tokens; });
+  all.largest_micro.rows = 0;
+  for (int64_t i = 0; i < std::min(count, micro_size); ++i) {
+    const RowSize& size = sizes[static_cast<size_t>(i)];
+    all.largest_micro.tokens += size.tokens;
+    all.largest_micro.rows += size.rows;
+    all.largest_micro.longest = std::max(all.largest_micro.longest, size.longest);
+  }
+  return all;
+}
+
 SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedTask& task, const SupervisedBatches& batches, int num_ranks,
                                const std::string& section) {
   check(batches.global_size % (batches.micro_size * num_ranks) == 0, "global_batch_size: ", batches.global_size,
@@ -62,9 +82,10 @@ SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedT
       limited_batches(config.limit_train_batches, task.train.size / batches.global_size, section + ".limit_train_batches");
   check(per_epoch > 0, section, ".limit_train_batches: ", config.limit_train_batches.dump(), " leaves no batch");
   plan.steps = plan_steps(per_epoch, 1, config.max_epochs, config.max_steps);
+  if (batches.goes_on && config.max_steps >= 0) plan.steps.max_steps = config.max_steps;
   plan.intervals.max_steps = plan.steps.max_steps;
   plan.intervals.validate = interval_steps(config.val_check_interval, per_epoch, section + ".val_check_interval");
-  plan.intervals.save = config.save_interval;
+  plan.intervals.save = interval_steps(config.save_interval, per_epoch, section + ".save_interval");
   plan.intervals.has_validation =
       !task.validation.empty() && !(config.limit_val_batches == Json(0) || config.limit_val_batches == Json(0.0));
   check_intervals(plan.intervals, section);
@@ -133,7 +154,8 @@ Metrics SupervisedTrainer::validate() {
   const NoGrad no_grad;
   Metrics metrics;
   for (const SupervisedData& data : parts_.task.validation) {
-    const int64_t batch_size = parts_.batches.global_size;
+    const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;
+    const int64_t micro_size = data.micro_size > 0 ? data.micro_size : parts_.batches.micro_size;
     // A set smaller than a batch is one incomplete batch rather than none.
     const bool drop_last = data.drop_last && data.size >= batch_size;
     auto batches = validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
@@ -141,7 +163,7 @@ Metrics SupervisedTrainer::validate() {
         static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
     Sums sums;
     for (const std::vector<int64_t>& batch : batches)
-      for (const auto& rows : micro_batches(batch, parts_.batches.micro_size, parts_.group)) sums.add(data.compute(rows, {}));
+      for (const auto& rows : micro_batches(batch, micro_size, parts_.group)) sums.add(data.compute(rows, {}));
     const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
     metrics.merge(parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix(data.name + "/"));
   }

@@ -26,12 +26,28 @@ struct RowsResult {
   int64_t num_tokens = 0;  // that went through the network
 };
 
+// How large an example is.
+struct RowSize {
+  int64_t tokens = 0, rows = 1, longest = 0;  // tokens in all, rows of a forward pass, tokens of the longest of these
+};
+
 struct SupervisedData {
   std::string name;  // "validation": the first part of its numbers' names
   int64_t size = 0;
-  bool drop_last = true;  // of validation: leave out an incomplete last batch
+  bool drop_last = true;                    // of validation: leave out an incomplete last batch
+  int64_t global_size = 0, micro_size = 0;  // rows of its batches; 0: as in training
   std::function<RowsResult(std::span<const int64_t> rows, const PassOptions& pass)> compute;
+  std::function<RowSize(int64_t row)> size_of;  // safe to call from several threads
 };
+
+// What the training data asks of a forward pass: the largest micro-batch there may be, and the tokens of an epoch. Of more than `at_most`
+// rows so many are looked at, evenly spread, and the tokens of all are estimated from them.
+struct DataSize {
+  RowSize largest_micro;
+  double tokens_per_epoch = 0;
+  int64_t num_looked_at = 0;
+};
+[[nodiscard]] DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most = 20000);
 
 struct SupervisedTask {
   SupervisedData train;
@@ -54,16 +70,15 @@ struct OptimConfig : OptimizerConfig {
 // The keys of `trainer.sft` and `trainer.rm`.
 struct SupervisedConfig : UpdateConfig {
   int64_t max_epochs = 1, max_steps = -1;
-  Json val_check_interval = 100;
-  int64_t save_interval = 100;
+  Json val_check_interval = 100, save_interval = 100;
   Json limit_train_batches = 1.0, limit_val_batches = 1.0;
 
   void fields(auto&& field) {
     field("max_epochs", max_epochs, "passes over the training data", at_least(1));
     field("max_steps", max_steps, "cap on steps; negative: none", at_least(-1));
     field("val_check_interval", val_check_interval, "validate every so many steps, or every such share of an epoch; 0: never");
-    field("save_interval", save_interval, "save every so many steps, a multiple of the former; 0: never", follows("${.val_check_interval}"),
-          at_least(0));
+    field("save_interval", save_interval, "save every so many steps, or every such share, a multiple of the former; 0: never",
+          follows("${.val_check_interval}"));
     field("limit_train_batches", limit_train_batches, "batches of an epoch that are trained on: a count, a share, or null for all");
     field("limit_val_batches", limit_val_batches, "batches of a validation: a count, a share, or null for all; 0: no validation");
     UpdateConfig::fields(field);
@@ -74,6 +89,7 @@ struct SupervisedBatches {
   int64_t global_size = 1, micro_size = 1;
   bool shuffle = true;
   uint64_t seed = 1234;
+  bool goes_on = false;  // max_steps may want more rows than max_epochs has
 };
 
 // Steps, and when something is due, of a task under its configuration. UsageError, opened by `section` ("trainer.sft"), for what cannot

@@ -14,6 +14,11 @@ void must(cudaError_t status) {
   if (status != cudaSuccess) throw Error(str("CUDA: ", cudaGetErrorString(status)));
 }
 
+constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+// The allocator cannot be asked before the first tensor started it.
+bool has_tensors() { return c10::cuda::CUDACachingAllocator::get()->initialized(); }
+
 }  // namespace
 
 std::string describe_cuda_device(int index) {
@@ -31,16 +36,18 @@ void synchronize_cuda() { must(cudaDeviceSynchronize()); }
 int64_t free_cuda_bytes() {
   size_t free_bytes = 0, total_bytes = 0;
   must(cudaMemGetInfo(&free_bytes, &total_bytes));
+  if (!has_tensors()) return static_cast<int64_t>(free_bytes);
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
-  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   return static_cast<int64_t>(free_bytes) + stats.reserved_bytes[kAll].current - stats.allocated_bytes[kAll].current;
 }
 
 int64_t peak_cuda_bytes() {
-  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
-  return stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
+  if (!has_tensors()) return 0;
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device()).allocated_bytes[kAll].peak;
 }
 
-void reset_peak_cuda_bytes() { c10::cuda::CUDACachingAllocator::resetPeakStats(c10::cuda::current_device()); }
+void reset_peak_cuda_bytes() {
+  if (has_tensors()) c10::cuda::CUDACachingAllocator::resetPeakStats(c10::cuda::current_device());
+}
 
 }  // namespace kedge

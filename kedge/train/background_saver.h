@@ -21,14 +21,14 @@ class BackgroundSaver {
   // that fails is told in the log; the checkpoints before it stay, and the next one is another try.
   void start(CheckpointMeta meta, std::function<void(const Path& folder)> write);
 
-  // Waits for the save under way. An Error where the newest one failed: what was trained since the last good one is not on disk.
+  // Waits for the save under way.
+  void wait();
+  // The same, with an Error where the newest one failed: what was trained since the last good one is not on disk.
   void finish();
 
   [[nodiscard]] int64_t num_failed() const { return num_failed_; }  // without one under way
 
  private:
-  void wait();
-
   CheckpointStore& store_;
   std::thread thread_;
   std::string problem_;  // of the newest save; empty: none

@@ -92,7 +92,7 @@ class Loop {
   }
 
   void save() {
-    StateSnapshot state;
+    StateSnapshot state(!options_.saves_block);
     parts_.trainer.save(state);
     if (parts_.group.rank() != 0 || parts_.saver == nullptr) return;
     CheckpointMeta meta;
@@ -107,6 +107,7 @@ class Loop {
       write_model(folder / "model");
       state->write(folder / "state");
     });
+    if (options_.saves_block) parts_.saver->wait();
   }
 
   void write(int64_t step, const Metrics& metrics) {

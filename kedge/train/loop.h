@@ -46,7 +46,8 @@ struct LoopOptions {
   StepPlan steps;
   Intervals intervals;
   std::optional<std::chrono::seconds> time_limit;
-  Json record;  // kept in every checkpoint
+  bool saves_block = false;  // training waits for a checkpoint to be written, which then takes no copy
+  Json record;               // kept in every checkpoint
 };
 
 struct LoopResult {

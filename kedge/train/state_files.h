@@ -12,9 +12,12 @@
 
 namespace kedge {
 
-// A copy in host memory: training may go on while another thread writes it.
+// A copy in host memory: training may go on while another thread writes it. Without `copies`, tensors of the host are not copied, and must
+// stay as they are until they are written.
 class StateSnapshot {
  public:
+  explicit StateSnapshot(bool copies = true) : copies_(copies) {}
+
   // fp32 or bf16; a name stands once.
   void add(const std::string& name, const Tensor& tensor);
   void take(const std::string& name, Tensor tensor);  // not copied: in host memory, and nobody else's any more
@@ -24,6 +27,7 @@ class StateSnapshot {
   void write(const Path& folder) const;
 
  private:
+  bool copies_;
   std::vector<std::pair<std::string, Tensor>> tensors_;
   Json numbers_ = Json(Json::Object{});
 };

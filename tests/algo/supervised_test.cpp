@@ -25,7 +25,7 @@ struct Toy {
   std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
   SupervisedConfig config;
   OptimConfig optim;
-  SupervisedBatches batches{4, 2, true, 7};
+  SupervisedBatches batches{4, 2, true, 7, false};
 
   explicit Toy(std::unique_ptr<Model> network = testing::byte_model()) : model(std::move(network)) {
     config.max_epochs = 2;
@@ -36,6 +36,8 @@ struct Toy {
     SftModelConfig sft;
     sft.data.train_ds.file_path = temp.file("train.jsonl", testing::sft_rows(22)).string();
     sft.data.validation_ds.file_path = temp.file("val.jsonl", testing::sft_rows(7)).string();
+    sft.data.validation_ds.global_batch_size = batches.global_size;
+    sft.data.validation_ds.micro_batch_size = batches.micro_size;
     return make_sft_task(sft, model, *tokenizer, "none");
   }
   SupervisedTrainer trainer() {
@@ -71,6 +73,29 @@ TEST(Supervised, PlansWholeBatches) {
   EXPECT_EQ(limited.steps.max_steps, 6);
   EXPECT_EQ(limited.intervals.validate, 1);
   EXPECT_FALSE(limited.intervals.has_validation);
+  toy.config.max_steps = 50;
+  EXPECT_EQ(plan_supervised(toy.config, task, toy.batches, 2, "trainer.sft").steps.max_steps, 6);
+  toy.batches.goes_on = true;
+  EXPECT_EQ(plan_supervised(toy.config, task, toy.batches, 2, "trainer.sft").steps.max_steps, 50);
+}
+
+// Rows of 1 to 5 question bytes, ": " or " ", "answer" and a number, of which the last token is not put in.
+TEST(Supervised, TheLargestMicroBatchIsMadeOfTheLongestRows) {
+  Toy toy;
+  const SupervisedTask task = toy.task();
+  std::vector<int64_t> tokens;
+  double all = 0;
+  for (int64_t row = 0; row < 22; ++row) {
+    tokens.push_back(task.train.compute(std::vector<int64_t>{row}, {}).num_tokens);
+    all += static_cast<double>(tokens.back());
+  }
+  std::sort(tokens.begin(), tokens.end(), std::greater<>());
+  const DataSize size = measure_data(task.train, 3);
+  EXPECT_EQ(size.largest_micro.tokens, tokens[0] + tokens[1] + tokens[2]);
+  EXPECT_EQ(size.largest_micro.rows, 3);
+  EXPECT_EQ(size.largest_micro.longest, tokens[0]);
+  EXPECT_EQ(size.tokens_per_epoch, all);
+  EXPECT_EQ(measure_data(task.train, 3, 5).num_looked_at, 5);
 }
 
 TEST(Supervised, PlansThatCannotBe) {
@@ -149,9 +174,21 @@ TEST(Supervised, ValidationKeepsAnIncompleteBatchWhereAsked) {
   EXPECT_EQ(*trainer.validate().find("validation/tokens"), tokens(7));
 }
 
+// The loss of a validation is the mean over its own micro-batches, whatever those of training are.
+TEST(Supervised, ValidationHasBatchesOfItsOwn) {
+  Toy toy;
+  SupervisedTask task = toy.task();
+  task.validation[0].global_size = 7;
+  task.validation[0].micro_size = 7;
+  const SupervisedPlan plan = plan_supervised(toy.config, task, toy.batches, 1, "trainer.sft");
+  SupervisedTrainer trainer({*toy.model, Group::single(), task, toy.config, toy.optim, toy.batches, plan, false, {}});
+  const RowsResult all = task.validation[0].compute(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}, {});
+  EXPECT_EQ(*trainer.validate().find("validation/loss"), all.sums[0].item<double>());
+}
+
 TEST(Supervised, ASetSmallerThanABatchIsValidatedAllTheSame) {
   Toy toy;
-  toy.batches = {8, 2, true, 7};
+  toy.batches = {8, 2, true, 7, false};
   EXPECT_GT(*toy.trainer().validate().find("validation/tokens"), 0);
 }
 

@@ -23,6 +23,11 @@ expect 0 'the run is complete; a larger trainer.sft.max_epochs' "${sft[@]}" exp_
 expect 0 'done: step 60 of 60' "$kedge" sft whole/config.yaml exp_manager.explicit_log_dir=again
 same_runs whole again
 
+# Packs
+expect 0 '60 rows in [0-9]+ packs, [0-9.]+ a pack' "$kedge" data pack train.jsonl packs.jsonl --model lm --pack-size 64
+expect 0 'done: step 2 of 2' "${sft[@]}" exp_manager.explicit_log_dir=packed model.data.train_ds.file_path=packs.jsonl \
+  model.data.train_ds.packed_sequence=true trainer.sft.max_steps=2 trainer.sft.max_epochs=1 model.data.train_ds.global_batch_size=2
+
 # Signals, and the time limit
 stopped() { # name, signal, code: stopped in the middle, then gone on with
   "${sft[@]}" exp_manager.explicit_log_dir="$1" >"$1.log" 2>&1 &
@@ -93,12 +98,29 @@ expect 0 '"merged": true' "$kedge" export lm merged --adapter lora/model --merge
 expect 0 'done: step 60 of 60' "${rm[@]}" exp_manager.explicit_log_dir=lora_judge "${lora[@]}"
 grep -q '"score"' lora_judge/model/adapter_config.json || fail 'the head was not trained with the adapters'
 
+# Plans
+expect 0 'fits: .* needed, .* free' "$kedge" plan "${sft[@]:1}"
+expect 0 '15 an epoch; validation every 2, saving every 2' "$kedge" plan "${sft[@]:1}"
+expect 0 '"fits": true' "$kedge" plan whole/config.yaml --json
+expect 0 '60 training rows' "$kedge" plan "${rm[@]:1}"
+expect 2 'wants sft or rm first' "$kedge" plan model.seed=3
+expect 0 'done: step 1 of 1' "$kedge" train_gpt_sft "${sft[@]:2}" exp_manager.explicit_log_dir=alias trainer.sft.max_steps=1
+
+# The files that come with kedge
+sets=(model.restore_from_path=lm model.data.train_ds.file_path=train.jsonl model.data.validation_ds.file_path=val.jsonl)
+expect 0 '21 in all, 7 an epoch' "$kedge" plan "$here/../../configs/tiny/sft.yaml" "${sets[@]}"
+expect 2 '60 rows are fewer than one batch of 128' "$kedge" plan "$here/../../configs/reference/gpt_sft.yaml" "${sets[@]}"
+sets=(pretrained_checkpoint.restore_from_path=lm 'model.data.data_prefix={train: [pairs.jsonl], validation: [val_pairs.jsonl], test: [val_pairs.jsonl]}')
+expect 0 '21 in all, 7 an epoch' "$kedge" plan "$here/../../configs/tiny/rm.yaml" "${sets[@]}"
+expect 0 '30 in all, 30 an epoch' "$kedge" plan "$here/../../configs/reference/training_rm.yaml" "${sets[@]}" model.global_batch_size=2
+
 # Mistakes are told before weights are read
 expect 2 'model.restore_from_path' "$kedge" sft model.data.train_ds.file_path=train.jsonl
 expect 2 'trainer.sft.save_interval: 3 is no multiple' "${sft[@]}" trainer.sft.save_interval=3 exp_manager.explicit_log_dir=no
 expect 2 'global_batch_size: 4 rows do not divide into micro-batches of 3' "${sft[@]}" model.data.train_ds.micro_batch_size=3 exp_manager.explicit_log_dir=no
 expect 2 'max_stepz.*max_steps' "${sft[@]}" trainer.sft.max_stepz=3
 expect 2 'trainer.devices x trainer.num_nodes: 2 ranks, but 1 was started' "${sft[@]}" trainer.devices=2
+expect 2 'model.data.train_ds.drop_last: false is not supported' "${sft[@]}" model.data.train_ds.drop_last=false exp_manager.explicit_log_dir=no
 echo '{"input": "b"}' >>train.jsonl
 expect 2 'train.jsonl:61: no "output" field' "${sft[@]}" exp_manager.explicit_log_dir=no
 [ -e no ] && fail 'a run that never began left a folder'

@@ -17,5 +17,12 @@ TEST(CudaDevice, IsDescribedOrRefusedByName) {
   }
 }
 
+TEST(CudaDevice, MemoryIsKnownBeforeTheFirstTensor) {
+  if (num_cuda_devices() == 0) GTEST_SKIP() << "no CUDA device";
+  EXPECT_GT(free_cuda_bytes(), 0);
+  EXPECT_NO_THROW(reset_peak_cuda_bytes());
+  EXPECT_EQ(peak_cuda_bytes(), 0);
+}
+
 }  // namespace
 }  // namespace kedge

@@ -134,6 +134,17 @@ TEST(Loop, ARunInPiecesIsTheWholeRun) {
   EXPECT_EQ(lines_of(parts.path()), lines_of(whole.path()));
 }
 
+TEST(Loop, SavesThatBlockAreDoneWhenTheNextStepBegins) {
+  const TempFolder temp, other;
+  ToyRun toy, background;
+  LoopOptions options = options_of(5, 2, 2);
+  static_cast<void>(background.run(other.path(), options));
+  options.saves_block = true;
+  static_cast<void>(toy.run(temp.path(), options));
+  EXPECT_EQ(CheckpointStore(temp / "checkpoints", {}).newest()->step(), 5);
+  EXPECT_EQ(lines_of(temp.path()), lines_of(other.path()));
+}
+
 TEST(Loop, ASignalSavesButDoesNotValidate) {
   const TempFolder temp;
   ToyRun toy;

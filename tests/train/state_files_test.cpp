@@ -72,6 +72,18 @@ TEST(StateFiles, APartIsReadAloneAndATakenTensorIsNotCopied) {
             (temp / "state" / "state.safetensors").string() + ": x has the shape [300], wanted [256]");
 }
 
+TEST(StateFiles, OneWithoutCopiesTakesNoMemory) {
+  const TempFolder temp;
+  const Tensor tensor = at::ones({4});
+  StateSnapshot snapshot(false);
+  snapshot.add("x", tensor);
+  tensor.fill_(2);  // as nobody should: it shows that the tensor is the same
+  snapshot.write(temp / "state");
+  const Tensor found = at::zeros({4});
+  StateFiles(temp / "state").read("x", found);
+  EXPECT_TRUE(same_bits(found, at::full({4}, 2.0F)));
+}
+
 TEST(StateFiles, WhatDoesNotFitIsNamed) {
   const TempFolder temp;
   StateSnapshot snapshot;

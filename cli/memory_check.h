@@ -1,0 +1,26 @@
+#pragma once
+// Does a training run fit into memory, and if not, what would? Asked before weights are read, by kedge plan and by every run.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kedge/train/memory_plan.h"
+
+namespace kedge::cli {
+
+struct MemoryLimits {
+  int64_t bytes = 0;       // free where the run computes
+  int64_t micro_size = 1;  // examples of the micro-batch that was planned
+  bool saves = true;       // on a CPU the copy for a checkpoint lies beside the rest
+};
+
+struct MemoryVerdict {
+  MemoryPlan plan;
+  int64_t needed = 0;  // at most, where the run computes
+  bool fits = true;
+  bool blocks = false;                // only where a checkpoint is written from the very tensors, while training waits
+  std::vector<std::string> remedies;  // settings that would fit, where it does not
+};
+[[nodiscard]] MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits);
+
+}  // namespace kedge::cli
