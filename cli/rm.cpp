@@ -28,6 +28,7 @@ std::unique_ptr<Model> load_reward_model(const Path& folder, const StorageOption
   check(model->head().num_labels == config.regression.num_attributes, "model.regression.num_attributes: ", config.regression.num_attributes,
         " attributes, but the head of ", folder.string(), " has ", model->head().num_labels);
   if (!keeps_head) model->initialise_head(seed);
+  note_pooling(*model, config.use_avg_pool ? Pooling::mean : Pooling::last);
   return model;
 }
 

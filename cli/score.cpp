@@ -16,14 +16,15 @@ namespace {
 
 struct ScoreOptions {
   BatchedRowFlags rows;
-  Pooling pooling = Pooling::last;
+  std::optional<Pooling> pooling;
   bool merge = false;
   std::optional<std::string> attribute_weights;
   std::optional<double> reward_mean, reward_std;
 
   void fields(auto&& field) {
     rows.fields(field);
-    field("pooling", pooling, "what stands for a row: its last token's hidden state, or the mean or maximum of all");
+    field("pooling", pooling,
+          "what stands for a row: its last token's hidden state, or the mean or maximum of all; as the folder was trained");
     field("merge", merge, "print the mean of several labels as one reward");
     field("attribute_weights", attribute_weights, "print their weighted sum: numbers with commas between, one a label");
     field("reward_mean", reward_mean, "print (reward - mean) / std");
@@ -66,7 +67,8 @@ TokenIds read_line(RowReader& reader, const Json& line, const std::string& where
 // Scores batches and prints their lines.
 class Scorer {
  public:
-  Scorer(const Model& model, const ScoreOptions& options) : model_(model), pooling_(options.pooling) {
+  Scorer(const Model& model, const ScoreOptions& options)
+      : model_(model), pooling_(options.pooling.value_or(noted_pooling(model.config()))) {
     const int64_t num_labels = model.head().num_labels;
     if (options.attribute_weights) weights_ = parse_weights(*options.attribute_weights);
     check(weights_.empty() || static_cast<int64_t>(weights_.size()) == num_labels, "--attribute-weights: ", weights_.size(),

@@ -38,7 +38,8 @@ void with_sft_job(const std::function<void(const TrainingJob& job)>& use) {
       .limit_length =
           [&](int64_t longest) {
             for (SftFilesConfig* files : {&model.data.train_ds, &model.data.validation_ds})
-              files->max_seq_length = std::min(files->max_seq_length, longest);
+              if (!files->packed_sequence) files->max_seq_length = std::min(files->max_seq_length, longest);
+            model.encoder_seq_length = std::min(model.encoder_seq_length, longest);  // of a sequence in a pack
           },
       .batches =
           [&] {

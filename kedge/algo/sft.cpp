@@ -104,7 +104,8 @@ SftSplit open_split(const SftFilesConfig& files, const std::string& name, const 
   Rows rows = open_sft_data(files, key);
   if (files.packed_sequence) {
     check(!readers.config.data.chat, key, ".packed_sequence: packs hold tokens, not conversations; data.chat must be false");
-    return {data_of(name, std::make_shared<const PackedDataset>(std::move(rows), files.max_seq_length), files.drop_last, readers.model),
+    return {data_of(name, std::make_shared<const PackedDataset>(std::move(rows), files.max_seq_length, readers.config.encoder_seq_length),
+                    files.drop_last, readers.model),
             {}};
   }
   const auto of = [&]<typename Dataset>(std::shared_ptr<const Dataset> set) {

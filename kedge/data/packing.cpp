@@ -142,12 +142,18 @@ PackInput collate_packed(const PackedRow& packed) {
   return batch;
 }
 
-PackedDataset::PackedDataset(Rows rows, int64_t max_seq_length) : rows_(std::move(rows)) {
+PackedDataset::PackedDataset(Rows rows, int64_t max_seq_length, int64_t max_sequence) : rows_(std::move(rows)) {
   for_each_example(size(), [&](int64_t number) {
     const Row row = rows_.row(number);
     const PackedRow packed = read_packed_row(row);
     const auto fed = static_cast<int64_t>(packed.input_ids.size() - packed.seq_start_id.size());
     if (fed > max_seq_length) row.fail(RowFault::bad_value, str("a pack of ", fed, " tokens; max_seq_length is ", max_seq_length));
+    for (size_t i = 0; i < packed.seq_start_id.size(); ++i) {
+      const int64_t end = i + 1 < packed.seq_start_id.size() ? packed.seq_start_id[i + 1] : static_cast<int64_t>(packed.input_ids.size());
+      const int64_t length = end - packed.seq_start_id[i] - 1;
+      if (length > max_sequence)
+        row.fail(RowFault::bad_value, str("a sequence of ", length, " tokens in a pack; the network takes ", max_sequence));
+    }
   });
 }
 

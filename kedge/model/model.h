@@ -2,6 +2,8 @@
 // A network with its weights: the decoder and a head, for a language model, a reward model or a critic. Knows no files and no text.
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kedge/core/tensor.h"
@@ -22,6 +24,9 @@ class Model {
 
   void initialise(uint64_t seed) { parameters_.initialise(seed, config_.init_range); }
   void initialise_head(uint64_t seed);  // the score head alone
+
+  // A key of its config.json that kedge reads and others pass over.
+  void note(std::string_view key, Json value) { config_.source.set(key, std::move(value)); }
 
   // Adapters on a base that does not train: those the configuration chooses, or on given slices. Once, before the first pass.
   void add_adapters(const LoraConfig& lora, bool trainable, const std::string& where = "peft");

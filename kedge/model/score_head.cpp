@@ -39,7 +39,22 @@ Tensor pooled(const Tensor& hidden, const PackedBatch& batch, Pooling pooling) {
   return at::cat(rows);
 }
 
+constexpr const char* kPoolingKey = "kedge_pooling";
+
 }  // namespace
+
+void note_pooling(Model& model, Pooling pooling) {
+  for (const auto& [name, value] : enum_names(Pooling{}))
+    if (value == pooling) model.note(kPoolingKey, Json(name));
+}
+
+Pooling noted_pooling(const ModelConfig& config) {
+  const Json* noted = config.source.find(kPoolingKey);
+  if (noted == nullptr) return Pooling::last;
+  for (const auto& [name, value] : enum_names(Pooling{}))
+    if (*noted == Json(name)) return value;
+  throw UsageError(str("config.json: ", kPoolingKey, ": wants last, mean or max, found ", noted->dump()));
+}
 
 Tensor score_states(const Model& model, const Tensor& states) { return ScoreFunction::apply(states, model.score_head()); }
 

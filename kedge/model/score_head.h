@@ -14,6 +14,10 @@ constexpr auto enum_names(Pooling) {
   return std::array<EnumName<Pooling>, 3>{{{"last", Pooling::last}, {"mean", Pooling::mean}, {"max", Pooling::max}}};
 }
 
+// A model is scored as it was trained: the pooling stands in its config.json. Without a note it is the last token's.
+void note_pooling(Model& model, Pooling pooling);
+[[nodiscard]] Pooling noted_pooling(const ModelConfig& config);
+
 // (x - mean) / std of what a ranking reward model or a critic gives.
 struct Standardization {
   bool enable = false;

@@ -16,6 +16,12 @@ expect 0 'response' "$kedge" generate --model whole/model --text 'bb' --max-new-
 expect 0 'done: step 60 of 60' "${rm[@]}" exp_manager.explicit_log_dir=judge
 grep -q '"reward_standardization"' judge/summary.json || fail 'no mean and std for a server'
 expect 0 '"reward"' "$kedge" score --model judge/model --text 'b c a ab' --threads 1
+# A model is scored as it was trained.
+expect 0 'done: step 2 of 2' "${rm[@]}" exp_manager.explicit_log_dir=mean model.use_avg_pool=true trainer.rm.max_steps=2
+cmp -s <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 2>/dev/null) \
+  <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 --pooling mean 2>/dev/null) || fail 'the pooling is forgotten'
+cmp -s <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 2>/dev/null) \
+  <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 --pooling last 2>/dev/null) && fail 'the pooling makes no difference'
 expect 0 '^ *model.optim.lr +number +3e-05 ' "$kedge" config sft
 expect 0 'lr: 9e-06' "$kedge" config rm --yaml
 expect 0 'the run is complete; a larger trainer.sft.max_epochs' "${sft[@]}" exp_manager.explicit_log_dir=whole

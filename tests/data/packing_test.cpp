@@ -75,10 +75,10 @@ TEST(Packing, EachSequenceIsFedWithoutItsLastToken) {
 TEST(Packing, StoredPacksComeBack) {
   const TempFolder folder;
   const auto path = folder.file("p.jsonl", to_json(pack_rows(kRows)).dump() + "\n");
-  const PackedDataset packs(Rows::of_file(path), 5);
+  const PackedDataset packs(Rows::of_file(path), 5, 5);
   ASSERT_EQ(packs.size(), 1);
   EXPECT_EQ(shown(packs.get(0).labels), "bcdyz");
-  EXPECT_EQ(error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 4).size(); }),
+  EXPECT_EQ(error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 4, 4).size(); }),
             path.string() + ":1: a pack of 5 tokens; max_seq_length is 4");
 }
 
@@ -88,7 +88,7 @@ TEST(Packing, AFileOfPacksFeedsTheVeryRowsItWasMadeOf) {
   const PackingReport report = write_packs(5, get, {.pack_size = 6, .method = PackingMethod::first_fit_decreasing}, folder / "p.jsonl");
   EXPECT_EQ(report.num_packs, 3);  // fed are 3, 2, 3, 2, 3 tokens: 3 + 3, 3 + 2, 2
   EXPECT_DOUBLE_EQ(report.rows_per_pack(), 5.0 / 3);
-  const PackedDataset packs(Rows::of_file(folder / "p.jsonl"), 6);
+  const PackedDataset packs(Rows::of_file(folder / "p.jsonl"), 6, 6);
   EXPECT_EQ(shown(packs.get(0).tokens), "abcabc");
   EXPECT_EQ(shown(packs.get(1).tokens), "abcxy");
   EXPECT_EQ(shown(packs.get(2).tokens), "xy");
@@ -98,7 +98,7 @@ TEST(Packing, BrokenPacksAreRefused) {
   const TempFolder folder;
   const auto error = [&](const std::string& row) {
     const auto path = folder.file("p.jsonl", row);
-    return error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 100).size(); }).substr(path.string().size());
+    return error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 100, 100).size(); }).substr(path.string().size());
   };
   EXPECT_EQ(error(R"({"input_ids": [1, 2], "loss_mask": [1], "seq_start_id": [0]})"), ":1: \"loss_mask\": 1 entries for 2 ids");
   const std::string starts = ":1: \"seq_start_id\": wants rising positions of \"input_ids\" that begin with 0";
@@ -109,6 +109,17 @@ TEST(Packing, BrokenPacksAreRefused) {
   EXPECT_EQ(error(R"({"input_ids": [-1], "loss_mask": [1], "seq_start_id": [0]})"), ":1: \"input_ids\": no token has the id -1");
   EXPECT_EQ(error(R"({"input_ids": [1.5], "loss_mask": [1], "seq_start_id": [0]})"), ":1: \"input_ids\": wants an integer, found a number");
   EXPECT_EQ(error(R"({"input_ids": 3})"), ":1: \"input_ids\": wants a list of integers, found an integer");
+}
+
+// A pack may be longer than a network's positions, a sequence in it may not.
+TEST(PackedDataset, SequencesAreLimitedByThemselves) {
+  const testing::TempFolder folder;
+  const Path path =
+      folder.file("p.jsonl", R"({"input_ids": [1, 2, 3, 4, 5, 6, 7], "loss_mask": [1, 1, 0, 1, 1, 1, 0], "seq_start_id": [0, 3]})"
+                             "\n");
+  EXPECT_EQ(PackedDataset(Rows::of_file(path), 5, 3).size(), 1);
+  EXPECT_EQ(error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 5, 2).size(); }),
+            path.string() + ":1: a sequence of 3 tokens in a pack; the network takes 2");
 }
 
 }  // namespace

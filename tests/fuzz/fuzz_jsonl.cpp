@@ -64,7 +64,7 @@ void read_as_every_kind(const kedge::Path& path) {
   read_all([&] { return kedge::ChatDataset(rows(), byte_encoder(), {}, kMaxTokens, render_toy_chat); }, use_tokens);
   read_all([&] { return kedge::KtoDataset(rows(), byte_encoder(), config, render_toy_chat); }, use_kto);
   read_all([&] { return kedge::RegressionDataset(rows(), byte_encoder(), config, 1); }, use_regression);
-  read_all([&] { return kedge::PackedDataset(rows(), kMaxTokens); }, [](const kedge::PackInput&) {});
+  read_all([&] { return kedge::PackedDataset(rows(), kMaxTokens, kMaxTokens); }, [](const kedge::PackInput&) {});
   for (const auto kind : {kedge::PreferenceUse::ranking, kedge::PreferenceUse::labelled})
     read_all(
         [&] {

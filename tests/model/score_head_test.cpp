@@ -159,6 +159,18 @@ TEST(ScoreHead, AdaptersAndTheirHeadGetGradientsOnAFrozenBase) {
     EXPECT_GT(parameters.gradient(static_cast<int>(i)).abs().max().item<double>(), 1e-6) << parameters.specs()[i].name;
 }
 
+TEST(ScoreHead, PoolingIsNotedInTheConfiguration) {
+  const auto model = tiny_model(testing::kTinyLlama, {}, {HeadKind::score, 1, false});
+  EXPECT_EQ(noted_pooling(model->config()), Pooling::last);
+  for (const Pooling pooling : {Pooling::mean, Pooling::max, Pooling::last}) {
+    note_pooling(*model, pooling);
+    EXPECT_EQ(noted_pooling(parse_model_config(config_json(model->config(), "float32", 1), "config.json")), pooling);
+  }
+  model->note("kedge_pooling", Json("first"));
+  EXPECT_EQ(testing::error_of([&] { return noted_pooling(model->config()); }),
+            "config.json: kedge_pooling: wants last, mean or max, found \"first\"");
+}
+
 TEST(ScoreHead, ALanguageModelHasNone) {
   const auto model = tiny_model(testing::kTinyLlama, {});
   EXPECT_THROW(static_cast<void>(row_scores(*model, batch_of({3}), Pooling::last)), Bug);
