@@ -192,6 +192,8 @@ class TrainingRun {
   void finish(const SupervisedTrainer& trainer, const LoopResult& result) {
     if (!writes()) return;
     const bool complete = result.reason == "complete";
+    // A complete run that was started again has told everything.
+    if (result.last.empty() && is_file(run_folder_ / "summary.json")) return;
     if (complete && job_.run.checkpoint_callback_params.save_nemo_on_train_end) write_model(trainer);
     Json summary;
     summary.set("reason", result.reason);

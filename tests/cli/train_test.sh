@@ -24,7 +24,9 @@ cmp -s <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 2>/dev/
   <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 --pooling last 2>/dev/null) && fail 'the pooling makes no difference'
 expect 0 '^ *model.optim.lr +number +3e-05 ' "$kedge" config sft
 expect 0 'lr: 9e-06' "$kedge" config rm --yaml
+cp whole/summary.json summary.json
 expect 0 'the run is complete; a larger trainer.sft.max_epochs' "${sft[@]}" exp_manager.explicit_log_dir=whole
+cmp whole/summary.json summary.json || fail 'a complete run that was started again lost its summary'
 # The resolved configuration runs as it is.
 expect 0 'done: step 60 of 60' "$kedge" sft whole/config.yaml exp_manager.explicit_log_dir=again
 same_runs whole again
