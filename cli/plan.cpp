@@ -59,11 +59,18 @@ struct Report {
     out += str("  a step is ", batches.global_size / batches.micro_size / setup.mesh.world.size(), " micro-batches of ", batches.micro_size,
                " a rank; the largest may have ", micro.tokens, " tokens, its longest row ", micro.longest, "\n");
     out += str("\nMemory\n", verdict.plan.table());
+    if (const int64_t cache = cache_bytes(); cache > 0)
+      out += str("Between steps, ", format_bytes(cache), " hold keys and values while samples are drawn at a validation.\n");
     out += str("\n", verdict.fits ? "fits: " : "does not fit: ", format_bytes(verdict.needed), " needed, ", format_bytes(free_bytes),
                " free\n");
     if (verdict.blocks) out += "training will wait while a checkpoint is written: there is no memory for a copy of its state\n";
     for (const std::string& remedy : verdict.remedies) out += "  would fit: " + remedy + "\n";
     return out;
+  }
+
+  [[nodiscard]] int64_t cache_bytes() const {
+    const int64_t element_size = setup.storage().dtype == at::kFloat ? 4 : 2;
+    return setup.job.cache_bytes ? setup.job.cache_bytes(setup.network, element_size, setup.data.largest_micro.longest) : 0;
   }
 
   [[nodiscard]] Json json() const {
@@ -74,6 +81,7 @@ struct Report {
     json.set("tokens_per_epoch", setup.data.tokens_per_epoch);
     json.set("largest_micro_batch_tokens", setup.data.largest_micro.tokens);
     json.set("memory", verdict.plan.json());
+    json.set("cache_bytes", cache_bytes());
     json.set("needed_bytes", verdict.needed);
     json.set("free_bytes", free_bytes);
     json.set("fits", verdict.fits);

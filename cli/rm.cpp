@@ -69,6 +69,7 @@ void with_rm_job(const std::function<void(const TrainingJob& job)>& use) {
       .load_model = [&](const Path& folder, const StorageOptions& storage) { return load_reward_model(folder, storage, model); },
       .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,
                        const Path& folder) { return make_rm_task(model, network, tokenizer, folder); },
+      .cache_bytes = {},
       .add_summary = add_standardization};
   use(job);
 }

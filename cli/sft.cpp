@@ -1,5 +1,6 @@
 #include "kedge/algo/sft.h"
 
+#include "kedge/algo/sft_samples.h"
 #include "kedge/core/error.h"
 #include "kedge/data/data_prefix.h"
 #include "kedge/model/model_files.h"
@@ -53,6 +54,11 @@ void with_sft_job(const std::function<void(const TrainingJob& job)>& use) {
                        const StorageOptions& storage) { return load_model(folder, {.storage = storage, .head = HeadKind::language}); },
       .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,
                        const Path& folder) { return make_sft_task(model, network, tokenizer, folder); },
+      .cache_bytes =
+          [&](const ModelConfig& network, int64_t element_size, int64_t longest) {
+            const int64_t tokens = model.num_samples * (longest + model.sample_tokens);
+            return tokens == 0 ? 0 : sample_cache_bytes(network, element_size, tokens);
+          },
       .add_summary = {}};
   use(job);
 }

@@ -192,8 +192,7 @@ class TrainingRun {
   void finish(const SupervisedTrainer& trainer, const LoopResult& result) {
     if (!writes()) return;
     const bool complete = result.reason == "complete";
-    // A complete run that was started again has told everything.
-    if (result.last.empty() && is_file(run_folder_ / "summary.json")) return;
+    if (complete && has_told(result.step)) return;  // started again, it has nothing to add
     if (complete && job_.run.checkpoint_callback_params.save_nemo_on_train_end) write_model(trainer);
     Json summary;
     summary.set("reason", result.reason);
@@ -212,6 +211,14 @@ class TrainingRun {
     write_atomic(run_folder_ / "summary.json", summary.dump(2) + "\n");
     log_info(complete ? "done: " : "stopped (" + result.reason + "): ", "step ", result.step, " of ", setup_.plan.steps.max_steps,
              complete && is_folder(run_folder_ / "model") ? ", model in " + (run_folder_ / "model").string() : "");
+  }
+
+  // Has a complete run that was started again left its papers before?
+  [[nodiscard]] bool has_told(int64_t step) const {
+    const Path file = run_folder_ / "summary.json";
+    if (!is_file(file)) return false;
+    const Json summary = Json::parse(read_text(file), file.string());
+    return summary.at("reason", file.string()) == Json("complete") && summary.at("step", file.string()) == Json(step);
   }
 
   // Beside its name first, so that a model folder is always whole.

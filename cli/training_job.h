@@ -35,6 +35,8 @@ struct TrainingJob {
   std::function<std::vector<Path>()> data_files;
   std::function<std::unique_ptr<Model>(const Path& folder, const StorageOptions& storage)> load_model;
   std::function<SupervisedTask(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder)> make_task;
+  // What drawing samples takes between steps, where rows are at most so long; may be empty.
+  std::function<int64_t(const ModelConfig& network, int64_t element_size, int64_t longest)> cache_bytes;
   std::function<void(Json& summary, const Metrics& last)> add_summary;  // what its summary says besides; may be empty
 };
 

@@ -7,6 +7,10 @@
 
 namespace kedge {
 
+int64_t sample_cache_bytes(const ModelConfig& config, int64_t element_size, int64_t num_tokens) {
+  return 2 * config.num_layers * config.kv_size() * element_size * (2 * num_tokens + 1024);
+}
+
 SftSamples::SftSamples(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const SftSamplesOptions& options)
     : model_(model), tokenizer_(tokenizer), options_(options) {}
 
@@ -32,11 +36,8 @@ std::vector<SampleTable> SftSamples::draw() const {
     requests.push_back(std::move(request));
   }
   if (requests.empty()) return {};
-  // Keys and values of all of them, and as much again for what is left of the last blocks.
-  const ModelConfig& config = model_->config();
-  const int64_t bytes_per_token = 2 * config.num_layers * config.kv_size() * model_->parameters().flat().element_size();
   EngineConfig engine_config;
-  engine_config.memory = std::to_string(bytes_per_token * (2 * num_tokens + 1024));
+  engine_config.memory = std::to_string(sample_cache_bytes(model_->config(), model_->parameters().flat().element_size(), num_tokens));
   engine_config.use_graphs = false;
   Engine engine(*model_, engine_config);
   const auto completions = engine.generate(std::move(requests));

@@ -15,6 +15,9 @@ struct SftSamplesOptions {
   int64_t num_samples = 2, max_tokens = 64;
 };
 
+// What keys and values of so many tokens take while samples are drawn: as much again for what is left of the last blocks.
+[[nodiscard]] int64_t sample_cache_bytes(const ModelConfig& config, int64_t element_size, int64_t num_tokens);
+
 // Not thread-safe. Model and tokenizer must outlive it; the model may come later, before the first draw.
 class SftSamples {
  public:

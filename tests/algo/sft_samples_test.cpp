@@ -45,6 +45,11 @@ TEST(SftSamples, AreTheLikeliestAnswersBesideTheWantedOnes) {
   EXPECT_EQ(sample.response, tokenizer->decode_text(drawn, SpecialTokens::skip));
 }
 
+// Two layers of one head of 8 for keys and values, 4 bytes each: 128 bytes a token.
+TEST(SftSamples, TheirMemoryIsThatOfTheirTokensTwiceAndABit) {
+  EXPECT_EQ(sample_cache_bytes(testing::tiny_config(testing::kByteLlama), 4, 100), 128 * (200 + 1024));
+}
+
 TEST(SftSamples, WithoutPromptsThereAreNone) {
   const std::unique_ptr<Model> model = byte_model();
   const std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();

@@ -33,7 +33,7 @@ killed() { # folder, command...
     count=$((count + 1))
   done
   echo "$folder: $kills kills, $saves of them during a save; $(grep -c resumed "$folder.log") resumes"
-  expect 0 'step 60 of 60' "$@" exp_manager.explicit_log_dir="$folder"
+  expect 0 'step 60 of 60|the run is complete' "$@" exp_manager.explicit_log_dir="$folder"
 }
 RANDOM=${KEDGE_SEED:-17}
 expect 0 'done: step 60' "${sft[@]}" exp_manager.explicit_log_dir=sft_whole

@@ -27,6 +27,10 @@ expect 0 'lr: 9e-06' "$kedge" config rm --yaml
 cp whole/summary.json summary.json
 expect 0 'the run is complete; a larger trainer.sft.max_epochs' "${sft[@]}" exp_manager.explicit_log_dir=whole
 cmp whole/summary.json summary.json || fail 'a complete run that was started again lost its summary'
+# One that was killed before its papers were written leaves them now.
+cp -r whole robbed && rm -r robbed/model robbed/.lock && sed -i 's/"complete"/"SIGTERM"/' robbed/summary.json
+expect 0 'done: step 60 of 60, model in robbed/model' "${sft[@]}" exp_manager.explicit_log_dir=robbed
+cmp whole/model/model.safetensors robbed/model/model.safetensors || fail 'the model of a complete run was not written again'
 # The resolved configuration runs as it is.
 expect 0 'done: step 60 of 60' "$kedge" sft whole/config.yaml exp_manager.explicit_log_dir=again
 same_runs whole again
