@@ -29,8 +29,9 @@ std::string overview(std::span<const Command> commands) {
   return text +
          "\nExamples\n"
          "  kedge doctor                       is this machine ready, and what is missing\n"
-         "  kedge config metrics               every key with its default and meaning\n"
-         "  kedge config metrics --yaml        the same as a file to start from\n"
+         "  kedge config sft                   every key with its default and meaning\n"
+         "  kedge config sft --yaml            the same as a file to start from\n"
+         "  kedge sft FILE.yaml model.optim.lr=1e-5\n"
          "  kedge tokenize --model DIR --text 'Hello there'\n"
          "  kedge data check prompts.jsonl --as prompts --model DIR\n"
          "  kedge init OUT --shape tiny --tokenizer DIR\n"
