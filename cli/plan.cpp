@@ -1,7 +1,6 @@
 #include <array>
 #include <cstdio>
 
-#include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
@@ -10,7 +9,6 @@
 
 #include "cli/commands.h"
 #include "cli/json_lines.h"
-#include "cli/memory_check.h"
 #include "cli/training_job.h"
 
 namespace kedge::cli {
@@ -106,9 +104,7 @@ int run_plan(const Arguments& given) {
     load_config(job.section, config.file, config.overrides);
     if (job.check_config) job.check_config();
     const TrainingSetup setup(job);
-    const int64_t free_bytes = setup.mesh.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes;
-    const bool saves = setup.plan.intervals.save > 0 && job.run.create_checkpoint_callback;
-    const Report report{setup, check_memory(setup.memory_input(), {free_bytes, job.batches().micro_size, saves}), free_bytes};
+    const Report report{setup, setup.check_memory(), setup.free_bytes()};
     print_text(as_json ? report.json().dump() + "\n" : report.text());
     if (!report.verdict.fits) code = kExitUsage;
   });

@@ -20,7 +20,6 @@
 
 #include "cli/bench_support.h"
 #include "cli/commands.h"
-#include "cli/memory_check.h"
 
 namespace kedge::cli {
 namespace {
@@ -85,12 +84,10 @@ class TrainingRun {
 
   // Memory that will not do is told now, not hours later.
   void check_fit() {
-    const int64_t free_bytes = setup_.mesh.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes;
-    const bool saves = setup_.plan.intervals.save > 0 && job_.run.create_checkpoint_callback;
-    memory_ = check_memory(setup_.memory_input(), {free_bytes, job_.batches().micro_size, saves});
+    memory_ = setup_.check_memory();
     std::string remedies;
     for (const std::string& remedy : memory_.remedies) remedies += "\n  " + remedy;
-    check(memory_.fits, "the run needs ", format_bytes(memory_.needed), " of memory, and ", format_bytes(free_bytes), " are free",
+    check(memory_.fits, "the run needs ", format_bytes(memory_.needed), " of memory, and ", format_bytes(setup_.free_bytes()), " are free",
           remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies);
     if (memory_.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
   }

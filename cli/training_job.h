@@ -10,10 +10,10 @@
 #include "kedge/core/config.h"
 #include "kedge/data/tokenizer.h"
 #include "kedge/dist/mesh.h"
-#include "kedge/train/memory_plan.h"
 #include "kedge/train/run_folder.h"
 
 #include "cli/arguments.h"
+#include "cli/memory_check.h"
 
 namespace kedge::cli {
 
@@ -57,8 +57,9 @@ struct TrainingSetup {
   DataSize data;
 
   [[nodiscard]] StorageOptions storage() const;
-  // What the memory of a step depends on.
-  [[nodiscard]] MemoryInput memory_input() const;
+  // Will the run fit into what is free now?
+  [[nodiscard]] MemoryVerdict check_memory() const;
+  [[nodiscard]] int64_t free_bytes() const;  // where it computes
 };
 
 // Loads the configuration the arguments name and runs the job. Returns the exit code.

@@ -1,7 +1,9 @@
 #include <ATen/Parallel.h>
 
+#include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
+#include "kedge/core/machine.h"
 #include "kedge/model/model_folder.h"
 
 #include "cli/training_job.h"
@@ -41,7 +43,9 @@ StorageOptions TrainingSetup::storage() const {
   return storage;
 }
 
-MemoryInput TrainingSetup::memory_input() const {
+int64_t TrainingSetup::free_bytes() const { return mesh.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes; }
+
+MemoryVerdict TrainingSetup::check_memory() const {
   MemoryInput input;
   input.model = network;
   input.head = job.head();
@@ -55,7 +59,8 @@ MemoryInput TrainingSetup::memory_input() const {
   input.longest = data.largest_micro.longest;
   input.checkpoint = job.network.activations_checkpoint_granularity == Recompute::full;
   input.threads = at::get_num_threads();
-  return input;
+  const bool saves = plan.intervals.save > 0 && job.run.create_checkpoint_callback;
+  return cli::check_memory(input, {free_bytes(), job.batches().micro_size, saves});
 }
 
 }  // namespace kedge::cli
