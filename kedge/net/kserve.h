@@ -1,0 +1,56 @@
+#pragma once
+// The bodies of KServe v2 calls, with Triton's binary tensors: requests and replies to bytes and back. Parsing trusts nothing: what is
+// wrong is a RequestError that says where. Knows no HTTP and no model.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/core/json.h"
+#include "kedge/net/request_error.h"
+#include "kedge/net/wire_tensor.h"
+
+namespace kedge {
+
+// A body, and how many bytes of it are JSON where binary tensors follow; without that, all of it is.
+struct KserveBody {
+  std::string bytes;
+  std::optional<int64_t> header_length = {};
+};
+
+struct OutputWish {
+  std::string name;
+  bool binary = false;
+};
+
+struct InferRequest {
+  std::optional<std::string> id = {};
+  Json parameters = Json(Json::Object{});
+  std::vector<WireTensor> inputs = {};
+  std::optional<std::vector<OutputWish>> outputs = {};  // none: all of the model's, binary where the parameter binary_data_output says so
+};
+
+struct InferReply {
+  std::optional<std::string> id = {};
+  std::string model_name;
+  std::string model_version = "1";
+  Json parameters = Json(Json::Object{});
+  std::vector<WireTensor> outputs = {};
+};
+
+// What a client sends: inputs binary.
+[[nodiscard]] KserveBody write_request(const InferRequest& request);
+// `raw_input` names the one input of a model that has no other: such a model may be sent bare data (header length 0). 64 MiB of JSON at
+// most.
+[[nodiscard]] InferRequest parse_request(std::string_view body, std::optional<int64_t> header_length,
+                                         const std::optional<WireTensor>& raw_input = {});
+
+// `binary`, of one output: whether it follows the JSON as bytes. What JSON cannot say (NaN, infinities) is RequestError 500.
+[[nodiscard]] KserveBody write_reply(const InferReply& reply, const std::vector<bool>& binary);
+// An Error (the world's) where a server's reply makes no sense.
+[[nodiscard]] InferReply parse_reply(std::string_view body, std::optional<int64_t> header_length);
+
+[[nodiscard]] std::string error_body(std::string_view text);  // {"error":"..."}
+
+}  // namespace kedge
