@@ -16,6 +16,7 @@ namespace kedge {
 namespace {
 
 constexpr size_t kMaxDepth = 256;
+constexpr int kCompact = -2;  // as an indent: one line without spaces
 
 std::string line_and_column(std::string_view text, size_t position, int64_t first_line) {
   const std::string_view before = text.substr(0, std::min(position, text.size()));
@@ -163,7 +164,14 @@ std::string Json::dump(int indent) const {
   return out;
 }
 
+std::string Json::dump_compact() const {
+  std::string out;
+  write(out, kCompact, 0);
+  return out;
+}
+
 void Json::write(std::string& out, int indent, int level) const {
+  const std::string_view comma = indent == -1 ? ", " : ",";
   const auto new_line = [&](int at) {
     if (indent >= 0) out += '\n', out.append(static_cast<size_t>(indent) * static_cast<size_t>(at), ' ');
   };
@@ -187,7 +195,7 @@ void Json::write(std::string& out, int indent, int level) const {
       const auto& items = std::get<Array>(value_);
       out += '[';
       for (size_t i = 0; i < items.size(); ++i) {
-        if (i > 0) out += indent >= 0 ? "," : ", ";
+        if (i > 0) out += comma;
         new_line(level + 1);
         items[i].write(out, indent, level + 1);
       }
@@ -199,10 +207,10 @@ void Json::write(std::string& out, int indent, int level) const {
       const auto& members = std::get<Object>(value_);
       out += '{';
       for (size_t i = 0; i < members.size(); ++i) {
-        if (i > 0) out += indent >= 0 ? "," : ", ";
+        if (i > 0) out += comma;
         new_line(level + 1);
         write_text(out, members[i].first);
-        out += ": ";
+        out += indent == kCompact ? ":" : ": ";
         members[i].second.write(out, indent, level + 1);
       }
       if (!members.empty()) new_line(level);

@@ -35,6 +35,8 @@ class Json {
   // One line, or indented by `indent` spaces a level. Numbers read back to the same bits; NaN and infinities, which JSON
   // lacks, become null; bytes that are not UTF-8 become U+FFFD.
   [[nodiscard]] std::string dump(int indent = -1) const;
+  // The same in as few bytes as can be: {"a":[1,2]}.
+  [[nodiscard]] std::string dump_compact() const;
 
   [[nodiscard]] Kind kind() const { return static_cast<Kind>(value_.index()); }
   [[nodiscard]] bool is_null() const { return kind() == Kind::null; }

@@ -22,6 +22,8 @@ struct KserveBody {
 struct OutputWish {
   std::string name;
   bool binary = false;
+
+  friend bool operator==(const OutputWish&, const OutputWish&) = default;
 };
 
 struct InferRequest {
@@ -29,6 +31,8 @@ struct InferRequest {
   Json parameters = Json(Json::Object{});
   std::vector<WireTensor> inputs = {};
   std::optional<std::vector<OutputWish>> outputs = {};  // none: all of the model's, binary where the parameter binary_data_output says so
+
+  friend bool operator==(const InferRequest&, const InferRequest&) = default;
 };
 
 struct InferReply {
@@ -37,12 +41,14 @@ struct InferReply {
   std::string model_version = "1";
   Json parameters = Json(Json::Object{});
   std::vector<WireTensor> outputs = {};
+
+  friend bool operator==(const InferReply&, const InferReply&) = default;
 };
 
-// What a client sends: inputs binary.
-[[nodiscard]] KserveBody write_request(const InferRequest& request);
-// `raw_input` names the one input of a model that has no other: such a model may be sent bare data (header length 0). 64 MiB of JSON at
-// most.
+// What a client sends: inputs binary, or as JSON lists, which people can read.
+[[nodiscard]] KserveBody write_request(const InferRequest& request, bool inputs_binary = true);
+// `raw_input` is the one input of a model that has no other, without its bytes: such a model may be sent bare data (header length 0). One
+// size of its shape may be -1 and follows from the data. 64 MiB of JSON at most.
 [[nodiscard]] InferRequest parse_request(std::string_view body, std::optional<int64_t> header_length,
                                          const std::optional<WireTensor>& raw_input = {});
 

@@ -12,10 +12,11 @@ namespace kedge {
 // The types of the KServe protocol; `bytes` are texts of any length.
 enum class WireType { boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, fp16, bf16, fp32, fp64, bytes };
 
-[[nodiscard]] std::string_view name_of(WireType type);         // "INT64"
-[[nodiscard]] std::string_view config_name_of(WireType type);  // "TYPE_INT64"; bytes: "TYPE_STRING"
-[[nodiscard]] bool find_wire_type(std::string_view name, WireType& type);
-[[nodiscard]] int64_t bytes_of(WireType type);  // of one element; 0 for texts
+[[nodiscard]] std::string_view name_of(WireType type);                            // "INT64"
+[[nodiscard]] std::string_view config_name_of(WireType type);                     // "TYPE_INT64"; bytes: "TYPE_STRING"
+[[nodiscard]] bool find_wire_type(std::string_view name, WireType& type);         // "INT64"
+[[nodiscard]] bool find_config_wire_type(std::string_view name, WireType& type);  // "TYPE_INT64"
+[[nodiscard]] int64_t bytes_of(WireType type);                                    // of one element; 0 for texts
 
 struct WireTensor {
   std::string name;
@@ -26,12 +27,19 @@ struct WireTensor {
   friend bool operator==(const WireTensor&, const WireTensor&) = default;
 };
 
+[[nodiscard]] std::string shape_text(std::span<const int64_t> shape);  // "[2,3]"
+
 // The product of the shape; a RequestError where it does not fit into 63 bits or a size is negative.
 [[nodiscard]] int64_t num_elements(const std::vector<int64_t>& shape);
+
+// RequestError where the bytes are not as many as type and shape want, texts do not fill them exactly, or a truth value is neither 0 nor 1.
+void check_data(const WireTensor& tensor);
 
 [[nodiscard]] WireTensor int64_tensor(std::string name, std::vector<int64_t> shape, std::span<const int64_t> values);
 [[nodiscard]] WireTensor fp32_tensor(std::string name, std::vector<int64_t> shape, std::span<const float> values);
 [[nodiscard]] WireTensor text_tensor(std::string name, std::vector<int64_t> shape, std::span<const std::string> texts);
+// One more text at the end of a tensor's bytes.
+void append_text(std::string& data, std::string_view text);
 
 // The elements, where the tensor has that type; a Bug where it has another. The tensor must outlive the span.
 [[nodiscard]] std::span<const int64_t> int64_values(const WireTensor& tensor);
@@ -42,7 +50,7 @@ struct WireTensor {
 // The tensor of that name, or null.
 [[nodiscard]] const WireTensor* find_tensor(std::span<const WireTensor> tensors, std::string_view name);
 
-// Rows of all parts below each other: same name, type and shape of a row.
+// Rows of all parts below each other: same type and shape of a row, under the name of the first.
 [[nodiscard]] WireTensor join_rows(std::span<const WireTensor* const> parts);
 // `count` rows from `begin` on.
 [[nodiscard]] WireTensor take_rows(const WireTensor& tensor, int64_t begin, int64_t count);

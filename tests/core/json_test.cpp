@@ -40,6 +40,10 @@ TEST(Json, TextIsEscapedAndBrokenBytesAreReplaced) {
 
 TEST(Json, IndentsForPeople) { EXPECT_EQ(Json::parse(R"({"a":[1],"b":{}})").dump(2), "{\n  \"a\": [\n    1\n  ],\n  \"b\": {}\n}"); }
 
+TEST(Json, IsWrittenWithoutSpacesWhereBytesCount) {
+  EXPECT_EQ(Json::parse(R"({"a" : [1, "b, c"], "d": {"e": {}}})").dump_compact(), R"({"a":[1,"b, c"],"d":{"e":{}}})");
+}
+
 TEST(Json, ErrorsNameThePlace) {
   // What follows is the JSON library's own wording.
   EXPECT_EQ(error_of([] { Json::parse("{\"a\": 1,\n \"b\": tru}", "x.json"); }).find("x.json:2:10: not valid JSON: "), 0U);
