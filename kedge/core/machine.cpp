@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -100,6 +101,13 @@ int64_t free_disk_bytes(const Path& folder) {
   struct statvfs info {};
   if (::statvfs(folder.c_str(), &info) != 0) throw Error(str(folder.string(), ": ", std::strerror(errno)));
   return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+int64_t resident_bytes() {
+  std::istringstream numbers(read_text("/proc/self/statm"));  // pages in all, pages in memory, ...
+  int64_t all = 0, resident = 0;
+  numbers >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 std::string format_bytes(int64_t bytes) {

@@ -25,6 +25,9 @@ struct Machine {
 
 [[nodiscard]] int64_t free_disk_bytes(const Path& folder);
 
+// Memory of this process that is in the machine now.
+[[nodiscard]] int64_t resident_bytes();
+
 // "1.5 GiB", "512 MiB", "17 B".
 [[nodiscard]] std::string format_bytes(int64_t bytes);
 

@@ -40,5 +40,13 @@ TEST(Machine, BytesAreWrittenForPeople) {
   EXPECT_EQ(format_bytes(int64_t{139} << 30), "139 GiB");
 }
 
+TEST(Machine, MemoryInUseGrowsWithWhatIsTouched) {
+  const int64_t before = resident_bytes();
+  EXPECT_GT(before, 1 << 20);
+  const std::vector<char> touched(64 << 20, 'x');
+  EXPECT_GE(resident_bytes(), before + (60 << 20));
+  EXPECT_EQ(touched.back(), 'x');
+}
+
 }  // namespace
 }  // namespace kedge

@@ -1,0 +1,74 @@
+#include "kedge/net/http.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "kedge/core/json.h"
+#include "kedge/net/request_error.h"
+
+namespace kedge {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char low = lower(c);
+  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
+std::string decode(std::string_view part, std::string_view target) {
+  std::string text;
+  for (size_t i = 0; i < part.size(); ++i) {
+    if (part[i] != '%') {
+      text += part[i];
+      continue;
+    }
+    const int high = i + 2 < part.size() ? hex_digit(part[i + 1]) : -1, low = i + 2 < part.size() ? hex_digit(part[i + 2]) : -1;
+    check_request(high >= 0 && low >= 0, "the path ", target, " has a % without two hex digits behind it");
+    text += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> find_header(const HttpHeaders& headers, std::string_view name) {
+  const auto same = [&](const std::pair<std::string, std::string>& header) {
+    return std::equal(header.first.begin(), header.first.end(), name.begin(), name.end(),
+                      [](char a, char b) { return lower(a) == lower(b); });
+  };
+  const auto found = std::find_if(headers.begin(), headers.end(), same);
+  if (found == headers.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<int64_t> find_count(const HttpHeaders& headers, std::string_view name) {
+  const std::optional<std::string> text = find_header(headers, name);
+  if (!text) return std::nullopt;
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
+  check_request(error == std::errc() && end == text->data() + text->size() && text->front() != '-', "the header ", name,
+                " wants a count, found \"", *text, "\"");
+  return count;
+}
+
+std::vector<std::string> path_parts(std::string_view target) {
+  std::string_view path = target.substr(0, target.find('?'));
+  check_request(path.starts_with('/'), "the path ", target, " does not begin with a slash");
+  path.remove_prefix(1);
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t slash = path.find('/');
+    parts.push_back(decode(path.substr(0, slash), target));
+    if (slash == std::string_view::npos) return parts;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+HttpResponse error_response(int status, std::string_view text) {
+  return {status, {{"Content-Type", "application/json"}}, Json(Json::Object{{"error", text}}).dump()};
+}
+
+}  // namespace kedge

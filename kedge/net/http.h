@@ -1,0 +1,39 @@
+#pragma once
+// What HTTP requests and answers hold. Knows no sockets.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kedge {
+
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target = "/";
+  HttpHeaders headers = {};
+  std::string body = {};
+};
+
+struct HttpResponse {
+  int status = 200;
+  HttpHeaders headers = {};
+  std::string body = {};
+};
+
+// The value of a header, whose name may be written in any case; the first where there are several.
+[[nodiscard]] std::optional<std::string> find_header(const HttpHeaders& headers, std::string_view name);
+
+// A header that is a count: digits alone, at most 63 bits. Empty optional: not there; a RequestError (400) for anything else.
+[[nodiscard]] std::optional<int64_t> find_count(const HttpHeaders& headers, std::string_view name);
+
+// A target without its query, cut at the slashes, %XX decoded: "/v2/models/a%20b" is {"v2", "models", "a b"}. A slash at the end leaves an
+// empty last part. RequestError (400) for a % that is not followed by two hex digits, and for a target that does not begin with a slash.
+[[nodiscard]] std::vector<std::string> path_parts(std::string_view target);
+
+// {"error": TEXT} with that status.
+[[nodiscard]] HttpResponse error_response(int status, std::string_view text);
+
+}  // namespace kedge

@@ -1,0 +1,67 @@
+#pragma once
+// Serves HTTP/1.1 over TCP: connections that are kept, sizes and times that are limited, answers that may take hours. Knows no models.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kedge/net/http.h"
+
+namespace kedge {
+
+struct HttpServerOptions {
+  std::string ip = "127.0.0.1";
+  int64_t port = 0;  // 0: any that is free
+  int64_t max_connections = 1024;
+  int64_t max_header_bytes = 64 << 10;
+  int64_t max_body_bytes = int64_t{8} << 30;
+  // A peer that says nothing may stay this long. One that has begun a request must finish its header in `header_time`, and every MiB of its
+  // body, as every MiB of an answer that it reads, in `stall_time`. Nothing limits how long an answer may take.
+  std::chrono::milliseconds idle_time = std::chrono::minutes(10), header_time = std::chrono::seconds(20),
+                            stall_time = std::chrono::seconds(60);
+  int num_threads = 2;  // that read, write and call the handler
+};
+
+// Where the answer to one request goes. Copies stand for the same one. Thread-safe. If all copies go without an answer, it is 500. The
+// server must outlive them.
+class HttpReply {
+ public:
+  class Place;
+  explicit HttpReply(std::shared_ptr<Place> place) : place_(std::move(place)) {}
+
+  void send(HttpResponse response) const;  // the first one counts
+  [[nodiscard]] bool is_gone() const;      // has the peer closed the connection?
+
+ private:
+  std::shared_ptr<Place> place_;
+};
+
+// Called on the server's threads, also at the same time for different connections. A RequestError becomes its answer, any other
+// exception 500.
+using HttpHandler = std::function<void(HttpRequest request, HttpReply reply)>;
+// Sees a request before its body is read; an answer refuses it, and nothing more is read from that peer.
+using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest& head)>;
+
+class HttpServer {
+ public:
+  // Listens when it returns. An Error names the address that cannot be listened on.
+  HttpServer(const HttpServerOptions& options, HttpHandler handler, HttpGate gate = {});
+  ~HttpServer();  // stops
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  [[nodiscard]] int64_t port() const;
+  [[nodiscard]] int64_t num_connections() const;
+  [[nodiscard]] int64_t num_refused() const;  // for want of room
+
+  // No new connections, no new requests; answers that are sent within `time` still go out. Waits for that.
+  void stop(std::chrono::milliseconds time = std::chrono::seconds(5));
+
+ private:
+  class Listener;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,226 @@
+#include "kedge/net/model_client.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+
+namespace kedge {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr int64_t kForeignBodyLimit = 2147483647;  // Triton reads lengths as 32 bits
+
+// Doubles with every try, up to ten seconds, and is spread so that many clients do not come back at the same moment.
+Milliseconds back_off(int64_t tries) {
+  thread_local std::minstd_rand spread{std::random_device{}()};
+  const int64_t longest = std::min<int64_t>(10000, int64_t{100} << std::min<int64_t>(tries, 7));
+  return Milliseconds(std::uniform_int_distribution<int64_t>(longest / 2, longest)(spread));
+}
+
+// The text of an error answer, whatever form it has.
+std::string error_text(const HttpResponse& response) {
+  try {
+    const Json json = Json::parse(response.body);
+    if (const Json* error = json.find("error"); error != nullptr && error->is_text()) return error->as_text("error");
+  } catch (const Error&) {
+  }
+  return response.body.empty() ? "no text" : response.body;
+}
+
+}  // namespace
+
+// One thread with one connection.
+class ModelClient::Worker {
+ public:
+  Worker(const WatchOptions& server) : connection(server.host, server.port) {}
+
+  HttpConnection connection;
+  bool is_calling = false;  // under the client's mutex
+  std::thread thread;
+};
+
+ModelClient::ModelClient(ClientOptions options) : options_(std::move(options)), watch_(options_.server, [this] { abort_calls(); }) {}
+
+ModelClient::~ModelClient() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  watch_.stop();
+  abort_calls();
+  for (const auto& worker : workers_) worker->thread.join();
+  for (Job& job : jobs_) job.promise.set_exception(std::make_exception_ptr(Error(str("the call to the ", server_name(), " was given up"))));
+}
+
+std::future<InferReply> ModelClient::infer(const std::string& model, InferRequest request, Resend resend) {
+  Job job{model, std::move(request), resend, {}};
+  std::future<InferReply> answer = job.promise.get_future();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopping_ || static_cast<int64_t>(jobs_.size()) < options_.max_in_flight; });
+  if (!job.request.id) job.request.id = std::to_string(num_sent_++);
+  jobs_.push_back(std::move(job));
+  if (num_idle_ < static_cast<int64_t>(jobs_.size()) && static_cast<int64_t>(workers_.size()) < options_.max_in_flight) {
+    workers_.push_back(std::make_unique<Worker>(options_.server));
+    Worker& worker = *workers_.back();
+    worker.thread = std::thread([this, &worker] { work(worker); });
+  }
+  changed_.notify_all();
+  return answer;
+}
+
+void ModelClient::work(Worker& worker) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++num_idle_;
+    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    --num_idle_;
+    if (stopping_) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    changed_.notify_all();  // there is room for another
+    lock.unlock();
+    try {
+      job.promise.set_value(perform(worker, job));
+    } catch (...) {
+      job.promise.set_exception(std::current_exception());
+    }
+    lock.lock();
+  }
+}
+
+InferReply ModelClient::perform(Worker& worker, const Job& job) {
+  const ServerWatch::Interest interest(watch_);
+  InferRequest request = job.request;
+  request.outputs.emplace();
+  for (const TensorSpec& output : signature(job.model).outputs) request.outputs->push_back({output.name, true});
+  KserveBody body = write_request(request);
+  const std::string what = str(job.model, " of the ", server_name());
+  if (!is_kedge() && static_cast<int64_t>(body.bytes.size()) > kForeignBodyLimit)
+    throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than such a server reads (", kForeignBodyLimit, ")"));
+  HttpRequest call{"POST", "/v2/models/" + job.model + "/infer", headers(), std::move(body.bytes)};
+  if (body.header_length) call.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.header_length));
+  const HttpResponse response = send(worker, call, job.resend);
+  if (response.status != 200) throw RemoteError(response.status, str(what, ": HTTP ", response.status, ": ", error_text(response)));
+  std::optional<int64_t> header_length;
+  try {
+    header_length = find_count(response.headers, "Inference-Header-Content-Length");
+    return parse_reply(response.body, header_length);
+  } catch (const Error& error) {
+    throw Error(str(what, ": an answer that makes no sense: ", error.what()));
+  }
+}
+
+// Until there is an answer that is not "the queue is full".
+HttpResponse ModelClient::send(Worker& worker, const HttpRequest& request, Resend resend) {
+  int64_t num_lost = 0, num_full = 0;
+  while (true) {
+    watch_.wait_until_up();
+    const bool may_repeat = resend == Resend::safe || is_kedge();
+    if (!may_repeat) worker.connection.close();  // an old connection may be dead, and a call that is lost on it cannot be sent again
+    const bool was_open = worker.connection.is_open();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) throw Error(str("the call to the ", server_name(), " was given up"));
+      worker.is_calling = true;
+    }
+    try {
+      HttpResponse response = worker.connection.send(request, {.answer = options_.answer_limit});
+      const std::lock_guard lock(mutex_);
+      worker.is_calling = false;
+      if (response.status != 503) return response;
+    } catch (const ConnectionError& error) {
+      {
+        const std::lock_guard lock(mutex_);
+        worker.is_calling = false;
+      }
+      if (error.sent() && !may_repeat)
+        throw Error(str("the ", server_name(), " went away during ", request.target, " (", error.what(),
+                        "); whether the call was carried out is not known, and such a server would carry out a second one as well"));
+      if (was_open && num_lost == 0) {  // closed while nobody used it, most likely
+        ++num_lost;
+        continue;
+      }
+      watch_.suspect(error.what());
+      if (++num_lost > options_.max_resends)
+        throw Error(str("the ", server_name(), " was lost ", num_lost, " times during one call to ", request.target, ": ", error.what()));
+      log_debug("sending a call to the ", server_name(), " again: ", error.what());
+      pause(back_off(num_lost));
+      continue;
+    }
+    if (num_full++ == 0) log_debug("the ", server_name(), " has no room for a call; trying again");
+    pause(back_off(num_full));
+  }
+}
+
+void ModelClient::pause(Milliseconds time) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, time, [&] { return stopping_; });
+}
+
+void ModelClient::abort_calls() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& worker : workers_)
+    if (worker->is_calling) worker->connection.abort();
+}
+
+HttpHeaders ModelClient::headers() const {
+  if (!options_.server.token) return {};
+  return {{"Authorization", "Bearer " + *options_.server.token}};
+}
+
+HttpResponse ModelClient::get(const std::string& target) {
+  const ServerWatch::Interest interest(watch_);
+  for (int64_t num_lost = 1;; ++num_lost) {
+    watch_.wait_until_up();
+    try {
+      HttpConnection connection(options_.server.host, options_.server.port);
+      return connection.send({"GET", target, headers(), ""}, {.answer = std::chrono::seconds(30)});
+    } catch (const ConnectionError& error) {
+      if (num_lost > options_.max_resends) throw;
+      watch_.suspect(error.what());
+      pause(back_off(num_lost));
+    }
+  }
+}
+
+bool ModelClient::is_kedge() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_kedge_) return *is_kedge_;
+  }
+  const HttpResponse response = get("/v2");
+  bool ours = false;
+  try {
+    const Json json = Json::parse(response.body);
+    const Json* name = json.find("name");
+    ours = name != nullptr && *name == Json("kedge");
+  } catch (const Error&) {
+  }
+  const std::lock_guard lock(mutex_);
+  is_kedge_ = ours;
+  return ours;
+}
+
+ModelSignature ModelClient::signature(const std::string& model) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = signatures_.find(model); known != signatures_.end()) return known->second;
+  }
+  const HttpResponse response = get("/v2/models/" + model + "/config");
+  const std::string what = str("model ", model, " of the ", server_name());
+  if (response.status != 200) throw RemoteError(response.status, str(what, ": HTTP ", response.status, ": ", error_text(response)));
+  try {
+    ModelSignature found = read_model_config(Json::parse(response.body, what));
+    const std::lock_guard lock(mutex_);
+    return signatures_.emplace(model, std::move(found)).first->second;
+  } catch (const Error& error) {
+    throw Error(str(what, ": a configuration that makes no sense: ", error.what()));
+  }
+}
+
+}  // namespace kedge

@@ -1,0 +1,92 @@
+#pragma once
+// Calls models on one server, ours or any that speaks the KServe protocol: futures, a pool of kept connections, calls sent again where
+// that is safe, and patience with a server that is away. Knows not what the models do.
+#include <cstdint>
+#include <deque>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kedge/net/kserve.h"
+#include "kedge/net/server_watch.h"
+#include "kedge/net/signature.h"
+
+namespace kedge {
+
+// The server answered, and said no.
+class RemoteError : public Error {
+ public:
+  RemoteError(int status, const std::string& text) : Error(text), status_(status) {}
+  [[nodiscard]] int status() const { return status_; }
+
+ private:
+  int status_;
+};
+
+struct ClientOptions {
+  WatchOptions server;
+  int64_t max_in_flight = 128;                                 // and as many more may wait; then the sender does
+  int64_t max_resends = 8;                                     // of one call, whose connection was lost while the server was there
+  std::optional<std::chrono::milliseconds> answer_limit = {};  // for one call; none: for ever, since training may take hours
+};
+
+// Is a call carried out at most once when it is sent twice?
+enum class Resend {
+  safe,    // it changes nothing
+  by_key,  // our servers know its request_key; others would carry it out again
+};
+
+// Thread-safe.
+class ModelClient {
+ public:
+  explicit ModelClient(ClientOptions options);  // does not touch the network
+  ~ModelClient();                               // calls that are not answered yet fail
+  ModelClient(const ModelClient&) = delete;
+  ModelClient& operator=(const ModelClient&) = delete;
+
+  // Waits for the server to be ready, then asks what the model takes and gives. An Error, or a RemoteError where there is no such model.
+  [[nodiscard]] ModelSignature signature(const std::string& model);
+  // Is it one of ours? Waits as well.
+  [[nodiscard]] bool is_kedge();
+
+  // All outputs are asked for. Blocks only where too many calls wait already. The future throws RemoteError where the server refused, Error
+  // where it stayed away too long or a call that must not be repeated was lost. The label names the call in errors.
+  [[nodiscard]] std::future<InferReply> infer(const std::string& model, InferRequest request, Resend resend = Resend::safe);
+
+  [[nodiscard]] std::string server_name() const { return watch_.name(); }
+
+ private:
+  struct Job {
+    std::string model;
+    InferRequest request;
+    Resend resend;
+    std::promise<InferReply> promise;
+  };
+  class Worker;
+
+  void work(Worker& worker);
+  [[nodiscard]] InferReply perform(Worker& worker, const Job& job);
+  [[nodiscard]] HttpResponse send(Worker& worker, const HttpRequest& request, Resend resend);
+  [[nodiscard]] HttpResponse get(const std::string& target);
+  [[nodiscard]] HttpHeaders headers() const;
+  void pause(std::chrono::milliseconds time);
+  void abort_calls();
+
+  ClientOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  int64_t num_idle_ = 0, num_sent_ = 0;
+  bool stopping_ = false;
+  std::optional<bool> is_kedge_;
+  std::map<std::string, ModelSignature> signatures_;
+  ServerWatch watch_;
+};
+
+}  // namespace kedge

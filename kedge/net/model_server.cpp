@@ -1,0 +1,243 @@
+#include "kedge/net/model_server.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/files.h"
+#include "kedge/core/log.h"
+#include "kedge/core/version.h"
+#include "kedge/net/inflate.h"
+#include "kedge/net/request_error.h"
+
+namespace kedge {
+namespace {
+
+constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
+
+HttpResponse json_response(const Json& json) { return {200, {{"Content-Type", "application/json"}}, json.dump()}; }
+
+// Takes as long for any two texts of one length, so that time tells nothing of a token.
+bool same_secret(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+void want_method(const HttpRequest& request, std::string_view method) {
+  if (request.method != method) throw RequestError(405, str(request.target, ": wants ", method, ", found ", request.method));
+}
+
+InferRequest read_request(const HttpRequest& request, const ModelSignature& signature, int64_t max_bytes) {
+  std::optional<WireTensor> raw;
+  if (signature.inputs.size() == 1) raw = WireTensor{signature.inputs[0].name, signature.inputs[0].type, signature.inputs[0].dims};
+  const std::optional<int64_t> header_length = find_count(request.headers, kHeaderLength);
+  const std::string encoding = find_header(request.headers, "Content-Encoding").value_or("identity");
+  if (encoding == "identity") return parse_request(request.body, header_length, raw);
+  return parse_request(inflate(request.body, encoding, max_bytes), header_length, raw);
+}
+
+// What of a model's outputs goes into the answer, and how.
+struct OutputChoice {
+  bool wanted = false, binary = false;
+};
+
+std::vector<OutputChoice> choose_outputs(const ModelSignature& signature, const InferRequest& request) {
+  std::vector<OutputChoice> choices(signature.outputs.size());
+  if (!request.outputs) {
+    const Json* flag = request.parameters.find("binary_data_output");
+    const bool binary = flag != nullptr && flag->is_bool() && flag->as_bool("binary_data_output");
+    std::fill(choices.begin(), choices.end(), OutputChoice{true, binary});
+    return choices;
+  }
+  for (const OutputWish& wish : *request.outputs) {
+    const auto found = std::find_if(signature.outputs.begin(), signature.outputs.end(),
+                                    [&](const TensorSpec& output) { return output.name == wish.name; });
+    check_request(found != signature.outputs.end(), signature.name, " has no output \"", wish.name, "\"");
+    choices[static_cast<size_t>(found - signature.outputs.begin())] = {true, wish.binary};
+  }
+  return choices;
+}
+
+HttpResponse reply_response(const ModelSignature& signature, const std::optional<std::string>& id, const std::vector<OutputChoice>& choices,
+                            ServedResult result) {
+  InferReply reply{.id = id, .model_name = signature.name, .parameters = std::move(result.parameters)};
+  std::vector<bool> binary;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (!choices[i].wanted) continue;
+    const auto output = std::find_if(result.outputs.begin(), result.outputs.end(),
+                                     [&](const WireTensor& tensor) { return tensor.name == signature.outputs[i].name; });
+    ensure(output != result.outputs.end(), signature.name, " gave no ", signature.outputs[i].name);
+    reply.outputs.push_back(std::move(*output));
+    binary.push_back(choices[i].binary);
+  }
+  KserveBody body = write_reply(reply, binary);
+  HttpResponse response{200, {{"Content-Type", "application/json"}}, std::move(body.bytes)};
+  if (body.header_length)
+    response.headers = {{"Content-Type", "application/octet-stream"}, {kHeaderLength, std::to_string(*body.header_length)}};
+  return response;
+}
+
+HttpResponse failure_response(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (const RequestError& request_error) {
+    return error_response(request_error.status(), request_error.what());
+  } catch (const std::exception& exception) {
+    log_error("a call failed: ", exception.what());
+    return error_response(500, exception.what());
+  }
+}
+
+std::optional<std::string> read_token(const ServerConfig& config) {
+  if (!config.token_file) return std::nullopt;
+  std::string token = read_text(*config.token_file);
+  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) token.pop_back();
+  check(!token.empty(), "token_file: ", *config.token_file, " is empty");
+  return token;
+}
+
+HttpServerOptions http_options(const ServerConfig& config, bool has_token) {
+  const std::string ip = config.ip == "localhost" ? "127.0.0.1" : config.ip;
+  const bool is_loopback = ip.starts_with("127.") || ip == "::1";
+  check(is_loopback || has_token || config.insecure, "ip: ", ip,
+        " can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where that is meant");
+  return {.ip = ip, .port = config.port, .max_connections = config.max_connections, .max_body_bytes = config.max_body.bytes};
+}
+
+}  // namespace
+
+ModelServer::ModelServer(const ServerConfig& config, std::vector<ServedModel> models)
+    : config_(config), token_(read_token(config)), models_(std::move(models)) {
+  for (const ServedModel& model : models_) stats_.emplace_back(model.signature.name);
+  const HttpServerOptions options = http_options(config_, token_.has_value());
+  queue_ = std::make_unique<CallQueue>(
+      QueueOptions{.max_calls = config_.queue_limit, .max_merged_rows = config_.max_merged_rows, .merge = config_.merge}, models_, stats_);
+  http_ = std::make_unique<HttpServer>(
+      options, [this](HttpRequest request, HttpReply reply) { handle(std::move(request), reply); },
+      [this](const HttpRequest& head) { return gate(head); });
+}
+
+ModelServer::~ModelServer() { stop(); }
+
+void ModelServer::stop() {
+  ready_ = false;
+  queue_->stop();
+  http_->stop();
+}
+
+std::optional<HttpResponse> ModelServer::gate(const HttpRequest& head) const {
+  if (!token_) return std::nullopt;
+  const std::string given = find_header(head.headers, "Authorization").value_or("");
+  if (given.starts_with("Bearer ") && same_secret(std::string_view(given).substr(7), *token_)) return std::nullopt;
+  HttpResponse response = error_response(401, "unauthorized");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+void ModelServer::handle(HttpRequest request, const HttpReply& reply) {
+  const std::vector<std::string> parts = path_parts(request.target);
+  const auto is = [&](std::initializer_list<std::string_view> wanted) {
+    return std::equal(parts.begin(), parts.end(), wanted.begin(), wanted.end());
+  };
+  const auto get = [&](HttpResponse response) {
+    want_method(request, "GET");
+    reply.send(std::move(response));
+  };
+  if (is({"v2", "health", "live"})) return get({200, {}, ""});
+  if (is({"v2", "health", "ready"})) return get({ready_ ? 200 : 400, {}, ""});
+  if (is({"metrics"})) return get(prometheus());
+  if (is({"v2"}))
+    return get(json_response(Json::Object{
+        {"name", "kedge"},
+        {"version", version()},
+        {"extensions", Json::Array{"binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics"}}}));
+  if (is({"v2", "models", "stats"})) return get(statistics({}));
+  if (is({"v2", "repository", "index"})) {
+    want_method(request, "POST");
+    Json::Array index;
+    for (const ServedModel& model : models_)
+      index.push_back(Json::Object{{"name", model.signature.name}, {"version", "1"}, {"state", "READY"}, {"reason", ""}});
+    return reply.send(json_response(index));
+  }
+  if (parts.size() < 3 || parts[0] != "v2" || parts[1] != "models") throw RequestError(404, str("no such address: ", request.target));
+  const bool versioned = parts.size() > 4 && parts[3] == "versions";
+  const size_t rest = versioned ? 5 : 3;
+  const std::string action = parts.size() > rest ? parts[rest] : "";
+  const bool known =
+      action == "ready" || action == "config" || action == "infer" || action == "stats" || (action.empty() && parts.size() == rest);
+  if (!known || parts.size() > rest + 1) throw RequestError(404, str("no such address: ", request.target));
+  const size_t model = find_model(parts[2], versioned ? std::optional(parts[4]) : std::nullopt);
+  want_method(request, action == "infer" ? "POST" : "GET");
+  if (action == "infer") return infer(std::move(request), model, reply);
+  reply.send(answer_model(request, model, action));
+}
+
+HttpResponse ModelServer::answer_model(const HttpRequest& request, size_t model, const std::string& action) const {
+  const ModelSignature& signature = models_[model].signature;
+  if (action == "ready") return {ready_ ? 200 : 400, {}, ""};
+  if (action == "config") return json_response(model_config(signature));
+  if (action == "stats") return statistics(model);
+  ensure(action.empty(), "no answer to ", request.target);
+  return json_response(model_metadata(signature));
+}
+
+size_t ModelServer::find_model(const std::string& name, const std::optional<std::string>& version) const {
+  const auto found = std::find_if(models_.begin(), models_.end(), [&](const ServedModel& model) { return model.signature.name == name; });
+  if (found == models_.end()) throw RequestError(404, str("no model named ", name));
+  if (version && *version != "1") throw RequestError(404, str("no version ", *version, " of model ", name));
+  return static_cast<size_t>(found - models_.begin());
+}
+
+void ModelServer::infer(HttpRequest request, size_t model, const HttpReply& reply) {
+  const ServedModel& served = models_[model];
+  const ModelSignature& signature = served.signature;
+  try {
+    Call call{.model = model, .request = read_request(request, signature, config_.max_body.bytes)};
+    request.body = {};  // its tensors have been taken out
+    std::vector<OutputChoice> choices = choose_outputs(signature, call.request);
+    call.rows = check_inputs(signature, call.request);
+    if (served.check) served.check(call.request);
+    call.done = [reply, &signature, id = call.request.id, choices = std::move(choices)](ServedResult result) {
+      try {
+        reply.send(reply_response(signature, id, choices, std::move(result)));
+      } catch (...) {
+        reply.send(failure_response(std::current_exception()));
+      }
+    };
+    call.failed = [reply](std::exception_ptr error) { reply.send(failure_response(std::move(error))); };
+    call.is_gone = [reply] { return reply.is_gone(); };
+    if (queue_->add(std::move(call))) return;
+  } catch (const RequestError& error) {
+    ++stats_[model].num_refused;
+    HttpResponse response = error_response(error.status(), error.what());
+    if (error.status() == 501) response.headers.emplace_back("Accept-Encoding", "gzip, deflate");
+    return reply.send(std::move(response));
+  }
+  ++stats_[model].num_refused;
+  HttpResponse full = error_response(503, str("the queue is full: ", config_.queue_limit, " calls wait"));
+  full.headers.emplace_back("Retry-After", "1");
+  reply.send(std::move(full));
+}
+
+HttpResponse ModelServer::statistics(std::optional<size_t> model) const {
+  std::vector<const ModelStats*> chosen;
+  for (size_t i = 0; i < stats_.size(); ++i)
+    if (!model || *model == i) chosen.push_back(&stats_[i]);
+  return json_response(stats_json(chosen));
+}
+
+HttpResponse ModelServer::prometheus() {
+  std::vector<const ModelStats*> all;
+  for (const ModelStats& stats : stats_) all.push_back(&stats);
+  const Gauges gauges = {{"kedge_ready", ready_ ? 1 : 0},
+                         {"kedge_queue_length", static_cast<double>(queue_->size())},
+                         {"kedge_connections", static_cast<double>(http_->num_connections())},
+                         {"kedge_connections_refused", static_cast<double>(http_->num_refused())},
+                         {"kedge_resident_bytes", static_cast<double>(resident_bytes())}};
+  return {200, {{"Content-Type", "text/plain; version=0.0.4"}}, prometheus_text(all, gauges)};
+}
+
+}  // namespace kedge

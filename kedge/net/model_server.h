@@ -1,0 +1,49 @@
+#pragma once
+// Served models at their addresses: the endpoints of the KServe protocol, health, statistics, who may call. Knows not what the models do.
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/net/call_queue.h"
+#include "kedge/net/http_server.h"
+#include "kedge/net/served_model.h"
+#include "kedge/net/server_config.h"
+
+namespace kedge {
+
+// Serves from its making on. Thread-safe.
+class ModelServer {
+ public:
+  // UsageError for an address beyond this machine that nobody said is meant to be open.
+  ModelServer(const ServerConfig& config, std::vector<ServedModel> models);
+  ~ModelServer();  // stops
+  ModelServer(const ModelServer&) = delete;
+  ModelServer& operator=(const ModelServer&) = delete;
+
+  [[nodiscard]] int64_t port() const { return http_->port(); }
+
+  // Ends the batch that runs, answers what waits with 503, closes. Health calls say "not ready" from the beginning.
+  void stop();
+
+ private:
+  [[nodiscard]] std::optional<HttpResponse> gate(const HttpRequest& head) const;
+  void handle(HttpRequest request, const HttpReply& reply);
+  [[nodiscard]] HttpResponse answer_model(const HttpRequest& request, size_t model, const std::string& action) const;
+  void infer(HttpRequest request, size_t model, const HttpReply& reply);
+  [[nodiscard]] size_t find_model(const std::string& name, const std::optional<std::string>& version) const;
+  [[nodiscard]] HttpResponse statistics(std::optional<size_t> model) const;
+  [[nodiscard]] HttpResponse prometheus();
+
+  ServerConfig config_;
+  std::optional<std::string> token_;
+  std::vector<ServedModel> models_;
+  std::deque<ModelStats> stats_;
+  std::atomic<bool> ready_ = true;
+  std::unique_ptr<CallQueue> queue_;
+  std::unique_ptr<HttpServer> http_;  // goes first: its threads use everything above
+};
+
+}  // namespace kedge

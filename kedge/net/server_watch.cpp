@@ -1,0 +1,127 @@
+#include "kedge/net/server_watch.h"
+
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+
+namespace kedge {
+namespace {
+
+int64_t seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration_cast<std::chrono::seconds>(time).count(); }
+
+}  // namespace
+
+ServerWatch::ServerWatch(WatchOptions options, std::function<void()> on_gone)
+    : options_(std::move(options)), on_gone_(std::move(on_gone)), down_since_(Clock::now()), connection_(options_.host, options_.port) {
+  thread_ = std::thread([this] { run(); });
+}
+
+ServerWatch::~ServerWatch() {
+  stop();
+  thread_.join();
+}
+
+std::string ServerWatch::name() const { return str(options_.label, " ", options_.host, ":", options_.port); }
+
+void ServerWatch::stop() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  connection_.abort();
+  changed_.notify_all();
+}
+
+void ServerWatch::add_interest(int64_t change) {
+  const std::lock_guard lock(mutex_);
+  num_interested_ += change;
+  changed_.notify_all();
+}
+
+void ServerWatch::suspect(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (is_up_) down_since_ = Clock::now();
+  is_up_ = false;
+  asks_now_ = true;
+  why_ = why;
+  changed_.notify_all();
+}
+
+void ServerWatch::wait_until_up() {
+  std::unique_lock lock(mutex_);
+  if (is_up_) return;
+  const auto begin = Clock::now();
+  const auto limit = was_up_ ? options_.return_limit : options_.start_limit;
+  if (!was_up_ && !is_told_) down_since_ = begin;
+  asks_now_ = true;
+  changed_.notify_all();
+  changed_.wait_until(lock, begin + limit, [&] { return is_up_ || stopping_; });
+  if (is_up_) return;
+  if (stopping_) throw Error(str("the call to the ", name(), " was given up"));
+  throw Error(str("the ", name(), was_up_ ? " did not come back within " : " did not become ready within ", seconds(limit), " s (", why_,
+                  ")", options_.keys.empty() ? "" : "; its address is set by " + options_.keys));
+}
+
+void ServerWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (num_interested_ == 0) {
+      changed_.wait(lock, [&] { return stopping_ || num_interested_ > 0; });
+      continue;
+    }
+    asks_now_ = false;
+    lock.unlock();
+    const Health health = ask();
+    lock.lock();
+    if (stopping_) return;
+    note(health);
+    if (health.is_lost && was_up_) {
+      // Calls under way to a machine that vanished without a word would wait for ever.
+      lock.unlock();
+      on_gone_();
+      lock.lock();
+    }
+    // One that is gone is asked every second, so that it is not left waiting when it is back.
+    const auto pause = is_up_ ? options_.period : std::min(options_.period, std::chrono::milliseconds(1000));
+    changed_.wait_for(lock, pause, [&] { return stopping_ || asks_now_; });
+    if (asks_now_ && !is_up_)
+      changed_.wait_for(lock, std::chrono::milliseconds(50), [&] { return stopping_; });  // a refused call comes back at once
+  }
+}
+
+ServerWatch::Health ServerWatch::ask() {
+  // Ready, not only alive: a server that starts or ends takes no calls.
+  HttpRequest request{"GET", "/v2/health/ready", {}, ""};
+  if (options_.token) request.headers.emplace_back("Authorization", "Bearer " + *options_.token);
+  const HttpTimes times{.connect = options_.patience, .answer = options_.patience};
+  const bool was_open = connection_.is_open();
+  try {
+    const HttpResponse response = connection_.send(request, times);
+    if (response.status == 200) return {.is_up = true};
+    return {.why = response.status == 401 ? "it wants another token" : str("it answers, but is not ready: HTTP ", response.status)};
+  } catch (const ConnectionError& error) {
+    if (was_open) return ask();  // it may have closed a connection that was idle for long
+    return {.is_lost = true, .why = error.what()};
+  }
+}
+
+void ServerWatch::note(const Health& health) {
+  const auto now = Clock::now();
+  if (health.is_up) {
+    if (is_told_) log_info("the ", name(), was_up_ ? " is back after " : " is ready after ", seconds(now - down_since_), " s");
+    is_up_ = was_up_ = true;
+    is_told_ = false;
+    changed_.notify_all();
+    return;
+  }
+  why_ = health.why;
+  if (is_up_ || !is_told_ || now - last_told_ >= options_.tell_every) {
+    if (is_up_) down_since_ = now;
+    log_warn("the ", name(), " is not there (", why_, "); waiting for it since ", seconds(now - down_since_), " s, at most ",
+             seconds(was_up_ ? options_.return_limit : options_.start_limit), " s");
+    is_told_ = true;
+    last_told_ = now;
+  }
+  is_up_ = false;
+}
+
+}  // namespace kedge

@@ -1,0 +1,83 @@
+#pragma once
+// Knows whether a server is there: asks for its health as long as somebody waits for it, says so by name when it is gone and when it is
+// back. Knows no models. Thread-safe.
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "kedge/net/http_client.h"
+
+namespace kedge {
+
+struct WatchOptions {
+  std::string label = "server";  // for people: "reward server"
+  std::string host = "127.0.0.1";
+  int64_t port = 0;
+  std::string keys = {};  // of the configuration, where the address stands: "remote_rm.reward_model.ip and .port"
+  std::optional<std::string> token = {};
+  std::chrono::milliseconds period = std::chrono::seconds(2);    // between two questions
+  std::chrono::milliseconds patience = std::chrono::seconds(6);  // for an answer, after which it counts as gone
+  std::chrono::milliseconds start_limit = std::chrono::seconds(6000), return_limit = std::chrono::seconds(6000);
+  std::chrono::milliseconds tell_every = std::chrono::seconds(30);  // while it is waited for
+};
+
+class ServerWatch {
+ public:
+  // `on_gone` is called, on the watch's thread, whenever the server does not answer: calls under way to it are lost.
+  ServerWatch(WatchOptions options, std::function<void()> on_gone);
+  ~ServerWatch();
+  ServerWatch(const ServerWatch&) = delete;
+  ServerWatch& operator=(const ServerWatch&) = delete;
+
+  // Somebody waits for the server as long as one of these lives.
+  class Interest {
+   public:
+    explicit Interest(ServerWatch& watch) : watch_(watch) { watch_.add_interest(1); }
+    ~Interest() { watch_.add_interest(-1); }
+    Interest(const Interest&) = delete;
+    Interest& operator=(const Interest&) = delete;
+
+   private:
+    ServerWatch& watch_;
+  };
+
+  // Waits until the server is ready. An Error that names it, its address and its keys when it does not come in time, and after stop().
+  void wait_until_up();
+  // A call to it has failed: it is asked at once whether it is still there, and counts as gone until it answers.
+  void suspect(const std::string& why);
+  // Nobody waits any more.
+  void stop();
+
+  [[nodiscard]] const WatchOptions& options() const { return options_; }
+  [[nodiscard]] std::string name() const;  // "reward server rm01:5555"
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void add_interest(int64_t change);
+  void run();
+  struct Health {
+    bool is_up = false, is_lost = false;  // neither: it answers, but takes no calls
+    std::string why = {};
+  };
+  [[nodiscard]] Health ask();
+  void note(const Health& health);
+
+  WatchOptions options_;
+  std::function<void()> on_gone_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t num_interested_ = 0;
+  bool is_up_ = false, was_up_ = false, is_told_ = false, asks_now_ = false, stopping_ = false;
+  std::string why_ = "not asked yet";
+  Clock::time_point down_since_, last_told_;
+  HttpConnection connection_;
+  std::thread thread_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,50 @@
+#include "kedge/net/http.h"
+
+#include <gtest/gtest.h>
+
+#include "kedge/net/request_error.h"
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+
+TEST(Http, HeaderNamesAreFoundInAnyCase) {
+  const HttpHeaders headers = {{"content-LENGTH", "12"}, {"X", "first"}, {"x", "second"}};
+  EXPECT_EQ(find_header(headers, "Content-Length"), "12");
+  EXPECT_EQ(find_header(headers, "X"), "first");
+  EXPECT_EQ(find_header(headers, "Content-Lengt"), std::nullopt);
+}
+
+TEST(Http, CountsAreDigitsAlone) {
+  EXPECT_EQ(find_count({{"N", "0"}}, "n"), 0);
+  EXPECT_EQ(find_count({{"N", "9223372036854775807"}}, "n"), 9223372036854775807);
+  EXPECT_EQ(find_count({}, "n"), std::nullopt);
+  for (const char* text : {"", "-1", "-0", "+1", "1 ", " 1", "1.0", "0x10", "9223372036854775808", "ten"})
+    EXPECT_EQ(error_of<RequestError>([&] {
+                (void)find_count({{"N", text}}, "N");
+              }),
+              kedge::str("the header N wants a count, found \"", text, "\""))
+        << text;
+}
+
+TEST(Http, PathsAreCutAtSlashesAndDecoded) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(path_parts("/v2/models/a%20b%2Fc/infer?x=/y"), (Parts{"v2", "models", "a b/c", "infer"}));
+  EXPECT_EQ(path_parts("/v2/"), (Parts{"v2", ""}));
+  EXPECT_EQ(path_parts("/"), (Parts{""}));
+  for (const char* target : {"/a%", "/a%2", "/a%zz/b", "v2", "", "*"})
+    EXPECT_EQ(error_of<RequestError>([&] { (void)path_parts(target); }).substr(0, 8), "the path") << target;
+}
+
+TEST(Http, ErrorsAreJson) {
+  const HttpResponse response = error_response(404, "no model named \"reward\"");
+  EXPECT_EQ(response.status, 404);
+  EXPECT_EQ(response.body, R"({"error":"no model named \"reward\""})");
+  EXPECT_EQ(find_header(response.headers, "content-type"), "application/json");
+}
+
+}  // namespace
+}  // namespace kedge
