@@ -20,11 +20,11 @@ namespace kedge {
 
 struct Call {
   size_t model = 0;
-  InferRequest request;
+  InferRequest request = {};
   int64_t rows = 1;
   // Exactly one of these is called, once, on the queue's thread.
-  std::function<void(ServedResult result)> done;
-  std::function<void(std::exception_ptr error)> failed;
+  std::function<void(ServedResult result)> done = {};
+  std::function<void(std::exception_ptr error)> failed = {};
   std::function<bool()> is_gone = {};  // is nobody waiting for the answer any more?
 };
 

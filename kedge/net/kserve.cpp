@@ -134,7 +134,7 @@ WireTensor read_tensor(const Json& entry, std::string_view kind, size_t number, 
                 " bytes left; without Inference-Header-Content-Length all of it is JSON");
   tensor.data = binary.substr(0, static_cast<size_t>(num_bytes));
   binary.remove_prefix(static_cast<size_t>(num_bytes));
-  check_data(tensor);
+  check_tensor_data(tensor);
   return tensor;
 }
 
@@ -180,11 +180,11 @@ InferRequest read_raw(std::string_view body, const std::optional<WireTensor>& ra
     if (open != tensor.shape.end()) {
       *open = 1;
       const int64_t unit = num_elements(tensor.shape) * bytes_of(tensor.type);
-      check_request(unit > 0, "input \"", tensor.name, "\": the shape ", shape_text(raw_input->shape), " does not follow from bare data");
+      check_request(unit > 0, "input \"", tensor.name, "\": the shape ", shape_json(raw_input->shape), " does not follow from bare data");
       *open = static_cast<int64_t>(body.size()) / unit;
     }
   }
-  check_data(tensor);
+  check_tensor_data(tensor);
   return request;
 }
 
@@ -219,7 +219,7 @@ KserveBody write_request(const InferRequest& request, bool inputs_binary) {
   body.key("inputs");
   write_list(body.out, request.inputs, [&](const WireTensor& input, size_t) {
     body.out +=
-        str(R"({"name":)", quoted(input.name), R"(,"shape":)", shape_text(input.shape), R"(,"datatype":")", name_of(input.type), '"');
+        str(R"({"name":)", quoted(input.name), R"(,"shape":)", shape_json(input.shape), R"(,"datatype":")", name_of(input.type), '"');
     body.data(input, inputs_binary);
   });
   if (request.outputs) {
@@ -251,7 +251,7 @@ KserveBody write_reply(const InferReply& reply, const std::vector<bool>& binary)
   body.key("outputs");
   write_list(body.out, reply.outputs, [&](const WireTensor& output, size_t i) {
     body.out +=
-        str(R"({"name":)", quoted(output.name), R"(,"datatype":")", name_of(output.type), R"(","shape":)", shape_text(output.shape));
+        str(R"({"name":)", quoted(output.name), R"(,"datatype":")", name_of(output.type), R"(","shape":)", shape_json(output.shape));
     body.data(output, binary[i]);
   });
   return body.take();

@@ -7,6 +7,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/files.h"
 #include "kedge/core/log.h"
+#include "kedge/core/machine.h"
 #include "kedge/core/version.h"
 #include "kedge/net/inflate.h"
 #include "kedge/net/request_error.h"
@@ -36,7 +37,9 @@ InferRequest read_request(const HttpRequest& request, const ModelSignature& sign
   const std::optional<int64_t> header_length = find_count(request.headers, kHeaderLength);
   const std::string encoding = find_header(request.headers, "Content-Encoding").value_or("identity");
   if (encoding == "identity") return parse_request(request.body, header_length, raw);
-  return parse_request(inflate(request.body, encoding, max_bytes), header_length, raw);
+  if (encoding != "gzip" && encoding != "deflate") throw RequestError(501, str("the content encoding ", encoding, " is not supported"));
+  const Packing packing = encoding == "gzip" ? Packing::gzip : Packing::deflate;
+  return parse_request(unpack_body(request.body, packing, static_cast<size_t>(max_bytes)), header_length, raw);
 }
 
 // What of a model's outputs goes into the answer, and how.

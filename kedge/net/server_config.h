@@ -11,7 +11,7 @@ namespace kedge {
 struct ServerConfig {
   std::string ip = "127.0.0.1";
   int64_t port = 0;
-  std::optional<std::string> token_file;
+  std::optional<std::string> token_file = {};
   bool insecure = false;
   int64_t queue_limit = 4096;
   int64_t max_connections = 1024;

@@ -117,8 +117,8 @@ void check_input(const WireTensor& input, const TensorSpec& spec, bool is_batche
   if (is_batched) wanted.insert(wanted.begin(), -1);
   const bool fits = std::equal(wanted.begin(), wanted.end(), input.shape.begin(), input.shape.end(),
                                [](int64_t want, int64_t found) { return want == -1 || want == found; });
-  check_request(fits, where, ": wants the shape ", shape_text(wanted), is_batched ? " with the rows first" : "",
-                ", -1 being any size, found ", shape_text(input.shape));
+  check_request(fits, where, ": wants the shape ", shape_json(wanted), is_batched ? " with the rows first" : "",
+                ", -1 being any size, found ", shape_json(input.shape));
 }
 
 }  // namespace

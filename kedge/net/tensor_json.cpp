@@ -87,11 +87,11 @@ class DataReader {
     check_request(level < kMaxNesting, where_, ": data is nested deeper than ", kMaxNesting, " levels");
     const bool is_nested = !items.empty() && items.front().is_array();
     if (is_nested && level + 1 >= tensor_.shape.size())
-      throw RequestError(400, str(where_, ": data is nested deeper than the shape ", shape_text(tensor_.shape)));
+      throw RequestError(400, str(where_, ": data is nested deeper than the shape ", shape_json(tensor_.shape)));
     const int64_t wanted = is_nested ? tensor_.shape[level] : rest_[level];
     if (!std::cmp_equal(items.size(), wanted))
       throw RequestError(400, str(where_, ": data wants ", wanted, is_nested ? " lists" : " values", level == 0 ? "" : " in an inner list",
-                                  " for the shape ", shape_text(tensor_.shape), ", found ", items.size()));
+                                  " for the shape ", shape_json(tensor_.shape), ", found ", items.size()));
     if (is_nested) {
       for (const Json& item : items) {
         if (!item.is_array()) wrong(item, "lists beside lists");

@@ -48,7 +48,7 @@ bool find_type(std::string_view TypeFacts::*name_member, std::string_view name, 
 template <typename T>
 WireTensor number_tensor(WireType type, std::string name, std::vector<int64_t> shape, std::span<const T> values) {
   ensure(num_elements(shape) == static_cast<int64_t>(values.size()), "tensor ", name, ": ", values.size(), " values for the shape ",
-         shape_text(shape));
+         shape_json(shape));
   std::string data(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   return {.name = std::move(name), .type = type, .shape = std::move(shape), .data = std::move(data)};
 }
@@ -106,7 +106,7 @@ bool find_config_wire_type(std::string_view name, WireType& type) { return find_
 
 int64_t bytes_of(WireType type) { return facts_of(type).num_bytes; }
 
-std::string shape_text(std::span<const int64_t> shape) {
+std::string shape_json(std::span<const int64_t> shape) {
   std::string text = "[";
   for (const int64_t size : shape) {
     if (text.size() > 1) text += ',';
@@ -116,25 +116,25 @@ std::string shape_text(std::span<const int64_t> shape) {
 }
 
 int64_t num_elements(const std::vector<int64_t>& shape) {
-  check_request(std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; }), "the shape ", shape_text(shape),
+  check_request(std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; }), "the shape ", shape_json(shape),
                 " has a negative size");
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t count = 1;
   for (const int64_t size : shape)
-    check_request(!__builtin_mul_overflow(count, size, &count), "the shape ", shape_text(shape), " has more elements than can be counted");
+    check_request(!__builtin_mul_overflow(count, size, &count), "the shape ", shape_json(shape), " has more elements than can be counted");
   return count;
 }
 
-void check_data(const WireTensor& tensor) {
+void check_tensor_data(const WireTensor& tensor) {
   if (tensor.type == WireType::bytes) {
     for_each_text(tensor, [](std::string_view) {});
     return;
   }
   int64_t wanted = 0;
   check_request(!__builtin_mul_overflow(num_elements(tensor.shape), bytes_of(tensor.type), &wanted), "tensor \"", tensor.name,
-                "\": the shape ", shape_text(tensor.shape), " has more bytes than can be counted");
+                "\": the shape ", shape_json(tensor.shape), " has more bytes than can be counted");
   check_request(std::cmp_equal(wanted, tensor.data.size()), "tensor \"", tensor.name, "\": ", name_of(tensor.type), " of shape ",
-                shape_text(tensor.shape), " wants ", wanted, " bytes, found ", tensor.data.size());
+                shape_json(tensor.shape), " wants ", wanted, " bytes, found ", tensor.data.size());
   if (tensor.type == WireType::boolean)
     check_request(std::all_of(tensor.data.begin(), tensor.data.end(), [](char byte) { return byte == 0 || byte == 1; }), "tensor \"",
                   tensor.name, "\": BOOL wants bytes 0 and 1, found another");
@@ -150,7 +150,7 @@ WireTensor fp32_tensor(std::string name, std::vector<int64_t> shape, std::span<c
 
 WireTensor text_tensor(std::string name, std::vector<int64_t> shape, std::span<const std::string> texts) {
   ensure(num_elements(shape) == static_cast<int64_t>(texts.size()), "tensor ", name, ": ", texts.size(), " texts for the shape ",
-         shape_text(shape));
+         shape_json(shape));
   WireTensor tensor{.name = std::move(name), .type = WireType::bytes, .shape = std::move(shape)};
   tensor.data.reserve(std::accumulate(texts.begin(), texts.end(), size_t{0},
                                       [](size_t sum, const auto& text) { return sum + kLengthBytes + text.size(); }));
@@ -191,8 +191,8 @@ WireTensor join_rows(std::span<const WireTensor* const> parts) {
     rows += num_rows(*part);
     num_bytes += part->data.size();
     ensure(part->type == first.type && std::equal(part->shape.begin() + 1, part->shape.end(), first.shape.begin() + 1, first.shape.end()),
-           "tensor ", first.name, ": rows of ", name_of(first.type), " ", shape_text(first.shape), " and of ", name_of(part->type), " ",
-           shape_text(part->shape), " do not join");
+           "tensor ", first.name, ": rows of ", name_of(first.type), " ", shape_json(first.shape), " and of ", name_of(part->type), " ",
+           shape_json(part->shape), " do not join");
   }
   joined.shape.front() = rows;
   joined.data.reserve(num_bytes);

@@ -27,13 +27,13 @@ struct WireTensor {
   friend bool operator==(const WireTensor&, const WireTensor&) = default;
 };
 
-[[nodiscard]] std::string shape_text(std::span<const int64_t> shape);  // "[2,3]"
+[[nodiscard]] std::string shape_json(std::span<const int64_t> shape);  // "[2,3]"
 
 // The product of the shape; a RequestError where it does not fit into 63 bits or a size is negative.
 [[nodiscard]] int64_t num_elements(const std::vector<int64_t>& shape);
 
 // RequestError where the bytes are not as many as type and shape want, texts do not fill them exactly, or a truth value is neither 0 nor 1.
-void check_data(const WireTensor& tensor);
+void check_tensor_data(const WireTensor& tensor);
 
 [[nodiscard]] WireTensor int64_tensor(std::string name, std::vector<int64_t> shape, std::span<const int64_t> values);
 [[nodiscard]] WireTensor fp32_tensor(std::string name, std::vector<int64_t> shape, std::span<const float> values);

@@ -87,7 +87,7 @@ TEST(WireTensor, ElementsAreCountedWithoutOverflow) {
 TEST(WireTensor, DataThatDoesNotFitItsShapeIsRefused) {
   const auto fault = [](WireType type, std::vector<int64_t> shape, std::string_view data) {
     return error_of<RequestError>([&] {
-      check_data({.name = "x", .type = type, .shape = std::move(shape), .data = std::string(data)});
+      check_tensor_data({.name = "x", .type = type, .shape = std::move(shape), .data = std::string(data)});
       return 0;
     });
   };
@@ -105,9 +105,9 @@ TEST(WireTensor, DataThatDoesNotFitItsShapeIsRefused) {
             "tensor \"x\": its 5 bytes end within text 0 of 1");
   EXPECT_EQ(fault(WireType::bytes, {1}, "\1\0\0\0ab"sv), "tensor \"x\": 1 bytes are left over after 1 texts");
   EXPECT_EQ(fault(WireType::bytes, {kHuge}, ""), "tensor \"x\": its 0 bytes end within text 0 of 1099511627776");
-  check_data({.name = "x", .type = WireType::fp16, .shape = {3, 0}});
-  check_data({.name = "x", .type = WireType::boolean, .shape = {2}, .data = std::string("\0\1", 2)});
-  check_data(two_rows_of_text());
+  check_tensor_data({.name = "x", .type = WireType::fp16, .shape = {3, 0}});
+  check_tensor_data({.name = "x", .type = WireType::boolean, .shape = {2}, .data = std::string("\0\1", 2)});
+  check_tensor_data(two_rows_of_text());
 }
 
 TEST(WireTensor, IsFoundByName) {

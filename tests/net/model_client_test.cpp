@@ -1,0 +1,166 @@
+#include "kedge/net/model_client.h"
+
+#include <atomic>
+
+#include <gtest/gtest.h>
+
+#include "kedge/net/model_server.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/toy_models.h"
+
+namespace kedge {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::count_by;
+using testing::Counter;
+using testing::doubling_model;
+using testing::error_of;
+using testing::numbers;
+
+using Numbers = std::vector<int64_t>;
+
+ClientOptions options_of(int64_t port) {
+  return {.server = {.label = "toy server", .port = port, .keys = "toy.ip and toy.port", .period = milliseconds(50), .patience = milliseconds(500)}};
+}
+
+Numbers output_of(std::future<InferReply> reply) {
+  const InferReply got = reply.get();
+  const auto values = int64_values(got.outputs.at(0));
+  return {values.begin(), values.end()};
+}
+
+int64_t free_port() {
+  return HttpServer({}, [](const HttpRequest&, const HttpReply&) {}).port();
+}
+
+TEST(ModelClient, CallsAModelAndLearnsWhatItTakes) {
+  ModelServer server({}, {doubling_model({}, {4}, 100)});
+  ModelClient client(options_of(server.port()));
+  EXPECT_TRUE(client.is_kedge());
+  const ModelSignature signature = client.signature("double");
+  EXPECT_EQ(signature.max_batch_size, 1000);
+  EXPECT_EQ(signature.outputs.at(0).name, "y");
+  EXPECT_EQ(output_of(client.infer("double", numbers({1, 2, 3}))), (Numbers{2, 4, 6}));
+}
+
+TEST(ModelClient, ManyCallsAreUnderWayAtOnce) {
+  ModelServer server({}, {doubling_model()});
+  ModelClient client(options_of(server.port()));
+  std::vector<std::future<InferReply>> replies;
+  for (int64_t i = 0; i < 400; ++i) replies.push_back(client.infer("double", numbers({i, i + 1})));
+  for (int64_t i = 0; i < 400; ++i) EXPECT_EQ(output_of(std::move(replies[static_cast<size_t>(i)])), (Numbers{2 * i, 2 * i + 2}));
+}
+
+TEST(ModelClient, WhatTheServerRefusesIsAnErrorThatNamesIt) {
+  ModelServer server({}, {doubling_model()});
+  ModelClient client(options_of(server.port()));
+  const std::string where = str("double of the toy server 127.0.0.1:", server.port());
+  EXPECT_EQ(error_of<RemoteError>([&] { (void)client.infer("double", numbers({666})).get(); }), where + ": HTTP 500: cannot double 666");
+  EXPECT_EQ(error_of<RemoteError>([&] { (void)client.infer("triple", numbers({1})).get(); }),
+            str("model triple of the toy server 127.0.0.1:", server.port(), ": HTTP 404: no model named triple"));
+  EXPECT_EQ(output_of(client.infer("double", numbers({1}))), (Numbers{2}));
+}
+
+TEST(ModelClient, AServerThatIsAwayIsWaitedFor) {
+  const int64_t port = free_port();
+  ModelClient client(options_of(port));
+  auto early = client.infer("double", numbers({4}));
+  EXPECT_EQ(early.wait_for(milliseconds(100)), std::future_status::timeout);
+  auto server = std::make_unique<ModelServer>(ServerConfig{.port = port}, std::vector{doubling_model()});
+  EXPECT_EQ(output_of(std::move(early)), (Numbers{8}));
+  server.reset();
+  auto later = client.infer("double", numbers({5}));
+  EXPECT_EQ(later.wait_for(milliseconds(100)), std::future_status::timeout);
+  server = std::make_unique<ModelServer>(ServerConfig{.port = port}, std::vector{doubling_model()});
+  EXPECT_EQ(output_of(std::move(later)), (Numbers{10}));
+}
+
+TEST(ModelClient, AServerThatStaysAwayEndsTheCall) {
+  ClientOptions options = options_of(free_port());
+  options.server.start_limit = milliseconds(200);
+  ModelClient client(options);
+  const std::string error = error_of<Error>([&] { (void)client.infer("double", numbers({4})).get(); });
+  EXPECT_NE(error.find("did not become ready"), std::string::npos) << error;
+  EXPECT_NE(error.find("toy.ip and toy.port"), std::string::npos) << error;
+}
+
+TEST(ModelClient, AFullQueueIsTriedAgain) {
+  Counter counter;
+  ModelServer server({.queue_limit = 1}, {counter.model([] { std::this_thread::sleep_for(milliseconds(30)); })});
+  ModelClient client(options_of(server.port()));
+  std::vector<std::future<InferReply>> replies;
+  for (int i = 0; i < 8; ++i) replies.push_back(client.infer("count", count_by(1, std::to_string(i)), Resend::by_key));
+  for (auto& reply : replies) (void)reply.get();
+  EXPECT_EQ(counter.sum(), 8);
+}
+
+// Stands before a server, passes everything on, and loses what it is told to lose.
+class LossyProxy {
+ public:
+  explicit LossyProxy(int64_t port) : port_(port), server_({}, [this](const HttpRequest& request, const HttpReply& reply) { pass(request, reply); }) {}
+
+  [[nodiscard]] int64_t port() const { return server_.port(); }
+  std::atomic<int> num_answers_to_lose = 0;  // of infer calls: carried out, but never heard of
+  std::atomic<bool> hides_name = false;      // the server looks like a foreign one
+
+ private:
+  void pass(const HttpRequest& request, const HttpReply& reply) {
+    HttpConnection connection("127.0.0.1", port_);
+    HttpResponse response = connection.send({request.method, request.target, without_host(request.headers), request.body});
+    if (request.target.ends_with("/infer") && num_answers_to_lose > 0) {
+      --num_answers_to_lose;
+      // An answer that ends before it should: the connection is closed on the client.
+      return reply.send({200, {{"Transfer-Encoding", "broken"}, {"Connection", "close"}}, ""});
+    }
+    if (request.target == "/v2" && hides_name) response.body = R"({"name":"triton","version":"2"})";
+    HttpHeaders headers;
+    for (const auto& header : response.headers)
+      if (header.first == "Inference-Header-Content-Length") headers.push_back(header);
+    reply.send({response.status, headers, response.body});
+  }
+  static HttpHeaders without_host(HttpHeaders headers) {
+    std::erase_if(headers, [](const auto& header) { return header.first == "Host" || header.first == "Content-Length"; });
+    return headers;
+  }
+
+  int64_t port_;
+  HttpServer server_;
+};
+
+TEST(ModelClient, ACallWhoseAnswerWasLostIsCarriedOutOnce) {
+  Counter counter;
+  ModelServer server({}, {counter.model(), doubling_model()});
+  LossyProxy proxy(server.port());
+  ModelClient client(options_of(proxy.port()));
+  proxy.num_answers_to_lose = 2;
+  EXPECT_EQ(output_of(client.infer("count", count_by(5, "a"), Resend::by_key)), (Numbers{5}));
+  proxy.num_answers_to_lose = 1;
+  EXPECT_EQ(output_of(client.infer("double", numbers({3}))), (Numbers{6}));
+}
+
+TEST(ModelClient, AForeignServerIsNotToldTwice) {
+  Counter counter;
+  ModelServer server({}, {counter.model()});
+  LossyProxy proxy(server.port());
+  proxy.hides_name = true;
+  ModelClient client(options_of(proxy.port()));
+  EXPECT_FALSE(client.is_kedge());
+  proxy.num_answers_to_lose = 1;
+  const std::string error = error_of<Error>([&] { (void)client.infer("count", count_by(5), Resend::by_key).get(); });
+  EXPECT_NE(error.find("whether the call was carried out is not known"), std::string::npos) << error;
+  EXPECT_EQ(counter.sum(), 5);
+}
+
+TEST(ModelClient, EndingItEndsItsCalls) {
+  std::future<InferReply> reply;
+  {
+    ModelClient client(options_of(free_port()));
+    reply = client.infer("double", numbers({4}));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_NE(error_of<Error>([&] { (void)reply.get(); }).find("was given up"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kedge

@@ -1,0 +1,118 @@
+#include "kedge/net/server_watch.h"
+
+#include <atomic>
+#include <future>
+
+#include <gtest/gtest.h>
+
+#include "kedge/net/http_server.h"
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::error_of;
+
+int64_t free_port() {
+  return HttpServer({}, [](const HttpRequest&, const HttpReply&) {}).port();
+}
+
+WatchOptions options_of(int64_t port) {
+  return {.label = "reward server", .port = port, .keys = "remote_rm.reward_model.ip and .port", .period = milliseconds(30), .patience = milliseconds(300)};
+}
+
+std::unique_ptr<HttpServer> health_server(int64_t port, const std::atomic<int>& status) {
+  return std::make_unique<HttpServer>(HttpServerOptions{.port = port}, [&](const HttpRequest& request, const HttpReply& reply) {
+    reply.send({request.target == "/v2/health/ready" ? status.load() : 404, {}, ""});
+  });
+}
+
+TEST(ServerWatch, WaitsForAServerThatComesLater) {
+  const int64_t port = free_port();
+  ServerWatch watch(options_of(port), [] {});
+  const ServerWatch::Interest interest(watch);
+  auto up = std::async(std::launch::async, [&] { watch.wait_until_up(); });
+  EXPECT_EQ(up.wait_for(milliseconds(150)), std::future_status::timeout);
+  std::atomic<int> status = 400;
+  const auto server = health_server(port, status);
+  EXPECT_EQ(up.wait_for(milliseconds(150)), std::future_status::timeout);  // there, but not ready
+  status = 200;
+  up.get();
+}
+
+TEST(ServerWatch, AServerThatNeverComesIsNamedWithItsKeys) {
+  const int64_t port = free_port();
+  WatchOptions options = options_of(port);
+  options.start_limit = milliseconds(200);
+  ServerWatch watch(options, [] {});
+  const ServerWatch::Interest interest(watch);
+  EXPECT_EQ(error_of<Error>([&] { watch.wait_until_up(); }),
+            str("the reward server 127.0.0.1:", port, " did not become ready within 0 s (127.0.0.1:", port,
+                ": Connection refused); its address is set by remote_rm.reward_model.ip and .port"));
+}
+
+TEST(ServerWatch, NoticesAServerThatGoesAndThatItIsBack) {
+  const int64_t port = free_port();
+  std::atomic<int> status = 200, num_gone = 0;
+  auto server = health_server(port, status);
+  ServerWatch watch(options_of(port), [&] { ++num_gone; });
+  const ServerWatch::Interest interest(watch);
+  watch.wait_until_up();
+  EXPECT_EQ(num_gone, 0);
+  server.reset();
+  while (num_gone == 0) std::this_thread::yield();
+  auto up = std::async(std::launch::async, [&] { watch.wait_until_up(); });
+  EXPECT_EQ(up.wait_for(milliseconds(100)), std::future_status::timeout);
+  server = health_server(port, status);
+  up.get();
+}
+
+TEST(ServerWatch, AServerThatOnlyIsNotReadyHasNotLostItsCalls) {
+  const int64_t port = free_port();
+  std::atomic<int> status = 200, num_gone = 0;
+  const auto server = health_server(port, status);
+  ServerWatch watch(options_of(port), [&] { ++num_gone; });
+  const ServerWatch::Interest interest(watch);
+  watch.wait_until_up();
+  status = 400;
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(num_gone, 0);
+}
+
+TEST(ServerWatch, AServerThatFallsSilentIsGone) {
+  const int64_t port = free_port();
+  std::atomic<bool> silent = false;
+  std::mutex mutex;
+  std::vector<HttpReply> unanswered;
+  HttpServer server({.port = port}, [&](const HttpRequest&, const HttpReply& reply) {
+    const std::lock_guard lock(mutex);
+    if (silent) {
+      unanswered.push_back(reply);
+    } else {
+      reply.send({200, {}, ""});
+    }
+  });
+  std::atomic<int> num_gone = 0;
+  {
+    ServerWatch watch(options_of(port), [&] { ++num_gone; });
+    const ServerWatch::Interest interest(watch);
+    watch.wait_until_up();
+    silent = true;
+    while (num_gone == 0) std::this_thread::yield();
+  }
+  const std::lock_guard lock(mutex);
+  unanswered.clear();
+}
+
+TEST(ServerWatch, WhoWaitsWhenItStopsIsTold) {
+  ServerWatch watch(options_of(free_port()), [] {});
+  const ServerWatch::Interest interest(watch);
+  auto up = std::async(std::launch::async, [&] { return error_of<Error>([&] { watch.wait_until_up(); }); });
+  std::this_thread::sleep_for(milliseconds(50));
+  watch.stop();
+  EXPECT_EQ(up.get(), str("the call to the ", watch.name(), " was given up"));
+}
+
+}  // namespace
+}  // namespace kedge
