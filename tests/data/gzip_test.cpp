@@ -31,11 +31,11 @@ TEST(Gzip, BrokenFilesAreRefusedByName) {
   const auto error = [&](const std::string& bytes) {
     return error_of([&] { static_cast<void>(map_unpacked(folder.file("x.gz", bytes))); }).substr((folder / "x.gz").string().size());
   };
-  EXPECT_EQ(error(kHello.substr(0, 20)), ": not a valid gzip file: it is cut off");
-  EXPECT_EQ(error(kHello + "garbage"), ": not a valid gzip file: incorrect header check");
+  EXPECT_EQ(error(kHello.substr(0, 20)), ": not valid gzip: it is cut off");
+  EXPECT_EQ(error(kHello + "garbage"), ": not valid gzip: incorrect header check");
   std::string flipped = kHello;
   flipped[19] = '\x7f';  // the check sum
-  EXPECT_EQ(error(flipped), ": not a valid gzip file: incorrect data check");
+  EXPECT_EQ(error(flipped), ": not valid gzip: incorrect data check");
 }
 
 TEST(Gzip, LeavesNoTemporaryFileBehind) {

@@ -1,0 +1,22 @@
+#include "kedge/core/error.h"
+#include "kedge/net/inflate.h"
+#include "kedge/net/request_error.h"
+
+namespace kedge {
+
+struct Inflater::Stream {};
+
+Inflater::Inflater(Packing) {
+  throw UsageError("packed with gzip, and this build cannot unpack it; unpack it first, or install zlib1g-dev and build again");
+}
+Inflater::~Inflater() = default;
+Inflater::Inflater(Inflater&& other) noexcept = default;
+Inflater& Inflater::operator=(Inflater&& other) noexcept = default;
+void Inflater::unpack(std::string_view, const std::function<void(std::string_view)>&) {}
+void Inflater::finish() const {}
+
+std::string inflate(std::string_view, std::string_view, int64_t) {
+  throw RequestError(501, "this server cannot unpack bodies: it was built without zlib; send them as they are");
+}
+
+}  // namespace kedge
