@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "kedge/core/error.h"
 #include "kedge/net/request_error.h"
@@ -17,6 +18,15 @@ constexpr int kZlibWindow = 15;                      // the largest; with a head
 constexpr int kGzipWindow = kZlibWindow + 16;
 
 std::string_view name_of(Packing packing) { return packing == Packing::gzip ? "gzip" : "deflate"; }
+
+Packing packing_of(std::string_view encoding) {
+  std::string name(encoding);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (name == "gzip" || name == "x-gzip") return Packing::gzip;
+  if (name == "deflate") return Packing::deflate;
+  throw RequestError(501, str("Content-Encoding ", encoding, " is not supported; gzip, deflate and identity are"));
+}
 
 }  // namespace
 
@@ -39,7 +49,7 @@ struct Inflater::Stream {
       do {
         state.next_out = reinterpret_cast<Bytef*>(buffer.data());
         state.avail_out = static_cast<uInt>(buffer.size());
-        result = inflate(&state, Z_NO_FLUSH);
+        result = ::inflate(&state, Z_NO_FLUSH);
         check(result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR, "not valid ", name_of(packing), ": ",
               state.msg == nullptr ? "broken data" : state.msg);
         use({buffer.data(), buffer.size() - state.avail_out});
@@ -67,20 +77,21 @@ void Inflater::unpack(std::string_view packed, const std::function<void(std::str
 
 void Inflater::finish() const { check(!stream_->is_open, "not valid ", name_of(stream_->packing), ": it is cut off"); }
 
-std::string unpack_body(std::string_view packed, Packing packing, size_t max_bytes) {
-  std::string body;
+std::string inflate(std::string_view body, std::string_view encoding, int64_t max_bytes) {
+  const Packing packing = packing_of(encoding);
+  std::string unpacked;
   try {
     Inflater inflater(packing);
-    inflater.unpack(packed, [&](std::string_view piece) {
-      if (piece.size() > max_bytes - body.size())
+    inflater.unpack(body, [&](std::string_view piece) {
+      if (std::cmp_greater(unpacked.size() + piece.size(), max_bytes))
         throw RequestError(413, str("the packed body: more than the ", max_bytes, " bytes that may be"));
-      body += piece;
+      unpacked += piece;
     });
     inflater.finish();
   } catch (const UsageError& error) {
     throw RequestError(400, str("the packed body: ", error.what()));
   }
-  return body;
+  return unpacked;
 }
 
 }  // namespace kedge

@@ -1,6 +1,6 @@
 #pragma once
 // Unpacks what was packed with gzip or zlib. Knows no HTTP and no files.
-#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,7 +29,8 @@ class Inflater {
   std::unique_ptr<Stream> stream_;
 };
 
-// A whole body. RequestError: 400 where it is broken, 413 where it unpacks to more than `max_bytes`.
-[[nodiscard]] std::string unpack_body(std::string_view packed, Packing packing, size_t max_bytes);
+// A whole body; `encoding` as HTTP's Content-Encoding names it. RequestError: 400 where it is broken, 413 where it unpacks to more than
+// `max_bytes`, 501 for an encoding that is not known.
+[[nodiscard]] std::string inflate(std::string_view body, std::string_view encoding, int64_t max_bytes);
 
 }  // namespace kedge

@@ -15,7 +15,7 @@ Inflater& Inflater::operator=(Inflater&& other) noexcept = default;
 void Inflater::unpack(std::string_view, const std::function<void(std::string_view)>&) {}
 void Inflater::finish() const {}
 
-std::string unpack_body(std::string_view, Packing, size_t) {
+std::string inflate(std::string_view, std::string_view, int64_t) {
   throw RequestError(501, "this server cannot unpack bodies: it was built without zlib; send them as they are");
 }
 
