@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "kedge/core/json.h"
+#include "kedge/net/kserve.h"
 #include "kedge/net/request_error.h"
 
 namespace kedge {
@@ -68,7 +68,7 @@ std::vector<std::string> path_parts(std::string_view target) {
 }
 
 HttpResponse error_response(int status, std::string_view text) {
-  return {status, {{"Content-Type", "application/json"}}, Json(Json::Object{{"error", text}}).dump()};
+  return {status, {{"Content-Type", "application/json"}}, error_body(text)};
 }
 
 }  // namespace kedge

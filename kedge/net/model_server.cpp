@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
 
-HttpResponse json_response(const Json& json) { return {200, {{"Content-Type", "application/json"}}, json.dump()}; }
+HttpResponse json_response(const Json& json) { return {200, {{"Content-Type", "application/json"}}, json.dump_compact()}; }
 
 // Takes as long for any two texts of one length, so that time tells nothing of a token.
 bool same_secret(std::string_view a, std::string_view b) {
@@ -32,49 +32,22 @@ void want_method(const HttpRequest& request, std::string_view method) {
 }
 
 InferRequest read_request(const HttpRequest& request, const ModelSignature& signature, int64_t max_bytes) {
-  std::optional<WireTensor> raw;
-  if (signature.inputs.size() == 1) raw = WireTensor{signature.inputs[0].name, signature.inputs[0].type, signature.inputs[0].dims};
   const std::optional<int64_t> header_length = find_count(request.headers, kHeaderLength);
   const std::string encoding = find_header(request.headers, "Content-Encoding").value_or("identity");
-  if (encoding == "identity") return parse_request(request.body, header_length, raw);
-  if (encoding != "gzip" && encoding != "deflate") throw RequestError(501, str("the content encoding ", encoding, " is not supported"));
-  const Packing packing = encoding == "gzip" ? Packing::gzip : Packing::deflate;
-  return parse_request(unpack_body(request.body, packing, static_cast<size_t>(max_bytes)), header_length, raw);
+  if (encoding == "identity") return parse_request(request.body, header_length, raw_input(signature));
+  return parse_request(inflate(request.body, encoding, max_bytes), header_length, raw_input(signature));
 }
 
-// What of a model's outputs goes into the answer, and how.
-struct OutputChoice {
-  bool wanted = false, binary = false;
-};
-
-std::vector<OutputChoice> choose_outputs(const ModelSignature& signature, const InferRequest& request) {
-  std::vector<OutputChoice> choices(signature.outputs.size());
-  if (!request.outputs) {
-    const Json* flag = request.parameters.find("binary_data_output");
-    const bool binary = flag != nullptr && flag->is_bool() && flag->as_bool("binary_data_output");
-    std::fill(choices.begin(), choices.end(), OutputChoice{true, binary});
-    return choices;
-  }
-  for (const OutputWish& wish : *request.outputs) {
-    const auto found = std::find_if(signature.outputs.begin(), signature.outputs.end(),
-                                    [&](const TensorSpec& output) { return output.name == wish.name; });
-    check_request(found != signature.outputs.end(), signature.name, " has no output \"", wish.name, "\"");
-    choices[static_cast<size_t>(found - signature.outputs.begin())] = {true, wish.binary};
-  }
-  return choices;
-}
-
-HttpResponse reply_response(const ModelSignature& signature, const std::optional<std::string>& id, const std::vector<OutputChoice>& choices,
+HttpResponse reply_response(const std::string& model, const std::optional<std::string>& id, const std::vector<OutputWish>& wishes,
                             ServedResult result) {
-  InferReply reply{.id = id, .model_name = signature.name, .parameters = std::move(result.parameters)};
+  InferReply reply{.id = id, .model_name = model, .parameters = std::move(result.parameters)};
   std::vector<bool> binary;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (!choices[i].wanted) continue;
-    const auto output = std::find_if(result.outputs.begin(), result.outputs.end(),
-                                     [&](const WireTensor& tensor) { return tensor.name == signature.outputs[i].name; });
-    ensure(output != result.outputs.end(), signature.name, " gave no ", signature.outputs[i].name);
+  for (const OutputWish& wish : wishes) {
+    const auto output =
+        std::find_if(result.outputs.begin(), result.outputs.end(), [&](const WireTensor& tensor) { return tensor.name == wish.name; });
+    ensure(output != result.outputs.end(), model, " gave no ", wish.name);
     reply.outputs.push_back(std::move(*output));
-    binary.push_back(choices[i].binary);
+    binary.push_back(wish.binary);
   }
   KserveBody body = write_reply(reply, binary);
   HttpResponse response{200, {{"Content-Type", "application/json"}}, std::move(body.bytes)};
@@ -142,48 +115,50 @@ std::optional<HttpResponse> ModelServer::gate(const HttpRequest& head) const {
 
 void ModelServer::handle(HttpRequest request, const HttpReply& reply) {
   const std::vector<std::string> parts = path_parts(request.target);
-  const auto is = [&](std::initializer_list<std::string_view> wanted) {
-    return std::equal(parts.begin(), parts.end(), wanted.begin(), wanted.end());
-  };
-  const auto get = [&](HttpResponse response) {
-    want_method(request, "GET");
-    reply.send(std::move(response));
-  };
-  if (is({"v2", "health", "live"})) return get({200, {}, ""});
-  if (is({"v2", "health", "ready"})) return get({ready_ ? 200 : 400, {}, ""});
-  if (is({"metrics"})) return get(prometheus());
-  if (is({"v2"}))
-    return get(json_response(Json::Object{
-        {"name", "kedge"},
-        {"version", version()},
-        {"extensions", Json::Array{"binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics"}}}));
-  if (is({"v2", "models", "stats"})) return get(statistics({}));
-  if (is({"v2", "repository", "index"})) {
-    want_method(request, "POST");
-    Json::Array index;
-    for (const ServedModel& model : models_)
-      index.push_back(Json::Object{{"name", model.signature.name}, {"version", "1"}, {"state", "READY"}, {"reason", ""}});
-    return reply.send(json_response(index));
-  }
-  if (parts.size() < 3 || parts[0] != "v2" || parts[1] != "models") throw RequestError(404, str("no such address: ", request.target));
+  if (std::optional<HttpResponse> response = answer_server(request, parts)) return reply.send(std::move(*response));
+  const bool of_model = parts.size() >= 3 && parts[0] == "v2" && parts[1] == "models";
   const bool versioned = parts.size() > 4 && parts[3] == "versions";
   const size_t rest = versioned ? 5 : 3;
   const std::string action = parts.size() > rest ? parts[rest] : "";
   const bool known =
       action == "ready" || action == "config" || action == "infer" || action == "stats" || (action.empty() && parts.size() == rest);
-  if (!known || parts.size() > rest + 1) throw RequestError(404, str("no such address: ", request.target));
+  if (!of_model || !known || parts.size() > rest + 1) throw RequestError(404, str("no such address: ", request.target));
   const size_t model = find_model(parts[2], versioned ? std::optional(parts[4]) : std::nullopt);
   want_method(request, action == "infer" ? "POST" : "GET");
   if (action == "infer") return infer(std::move(request), model, reply);
-  reply.send(answer_model(request, model, action));
+  reply.send(answer_model(model, action));
 }
 
-HttpResponse ModelServer::answer_model(const HttpRequest& request, size_t model, const std::string& action) const {
+// What is asked of the server as a whole; none where the address is another.
+std::optional<HttpResponse> ModelServer::answer_server(const HttpRequest& request, const std::vector<std::string>& parts) {
+  const auto is = [&](std::string_view method, std::initializer_list<std::string_view> path) {
+    const bool same = std::equal(parts.begin(), parts.end(), path.begin(), path.end());
+    if (same) want_method(request, method);
+    return same;
+  };
+  if (is("GET", {"v2", "health", "live"})) return HttpResponse{};
+  if (is("GET", {"v2", "health", "ready"})) return HttpResponse{ready_ ? 200 : 400, {}, ""};
+  if (is("GET", {"metrics"})) return prometheus();
+  if (is("GET", {"v2", "models", "stats"})) return statistics({});
+  if (is("GET", {"v2"}))
+    return json_response(Json::Object{
+        {"name", "kedge"},
+        {"version", version()},
+        {"extensions", Json::Array{"binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics"}}});
+  if (is("POST", {"v2", "repository", "index"})) {
+    Json::Array index;
+    for (const ServedModel& model : models_)
+      index.push_back(Json::Object{{"name", model.signature.name}, {"version", "1"}, {"state", "READY"}, {"reason", ""}});
+    return json_response(index);
+  }
+  return std::nullopt;
+}
+
+HttpResponse ModelServer::answer_model(size_t model, const std::string& action) const {
   const ModelSignature& signature = models_[model].signature;
   if (action == "ready") return {ready_ ? 200 : 400, {}, ""};
   if (action == "config") return json_response(model_config(signature));
   if (action == "stats") return statistics(model);
-  ensure(action.empty(), "no answer to ", request.target);
   return json_response(model_metadata(signature));
 }
 
@@ -200,12 +175,12 @@ void ModelServer::infer(HttpRequest request, size_t model, const HttpReply& repl
   try {
     Call call{.model = model, .request = read_request(request, signature, config_.max_body.bytes)};
     request.body = {};  // its tensors have been taken out
-    std::vector<OutputChoice> choices = choose_outputs(signature, call.request);
+    std::vector<OutputWish> wishes = wanted_outputs(signature, call.request);
     call.rows = check_inputs(signature, call.request);
     if (served.check) served.check(call.request);
-    call.done = [reply, &signature, id = call.request.id, choices = std::move(choices)](ServedResult result) {
+    call.done = [reply, &signature, id = call.request.id, wishes = std::move(wishes)](ServedResult result) {
       try {
-        reply.send(reply_response(signature, id, choices, std::move(result)));
+        reply.send(reply_response(signature.name, id, wishes, std::move(result)));
       } catch (...) {
         reply.send(failure_response(std::current_exception()));
       }

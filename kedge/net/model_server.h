@@ -31,7 +31,8 @@ class ModelServer {
  private:
   [[nodiscard]] std::optional<HttpResponse> gate(const HttpRequest& head) const;
   void handle(HttpRequest request, const HttpReply& reply);
-  [[nodiscard]] HttpResponse answer_model(const HttpRequest& request, size_t model, const std::string& action) const;
+  [[nodiscard]] std::optional<HttpResponse> answer_server(const HttpRequest& request, const std::vector<std::string>& parts);
+  [[nodiscard]] HttpResponse answer_model(size_t model, const std::string& action) const;
   void infer(HttpRequest request, size_t model, const HttpReply& reply);
   [[nodiscard]] size_t find_model(const std::string& name, const std::optional<std::string>& version) const;
   [[nodiscard]] HttpResponse statistics(std::optional<size_t> model) const;

@@ -1,8 +1,8 @@
 #include "kedge/net/call_queue.h"
 
-#include <future>
-
 #include <gtest/gtest.h>
+
+#include <future>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/toy_models.h"

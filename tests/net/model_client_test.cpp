@@ -1,10 +1,11 @@
 #include "kedge/net/model_client.h"
 
-#include <atomic>
-
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "kedge/net/model_server.h"
+
 #include "tests/support/expect_error.h"
 #include "tests/support/toy_models.h"
 
@@ -21,7 +22,9 @@ using testing::numbers;
 using Numbers = std::vector<int64_t>;
 
 ClientOptions options_of(int64_t port) {
-  return {.server = {.label = "toy server", .port = port, .keys = "toy.ip and toy.port", .period = milliseconds(50), .patience = milliseconds(500)}};
+  return {
+      .server = {
+          .label = "toy server", .port = port, .keys = "toy.ip and toy.port", .period = milliseconds(50), .patience = milliseconds(500)}};
 }
 
 Numbers output_of(std::future<InferReply> reply) {
@@ -98,7 +101,8 @@ TEST(ModelClient, AFullQueueIsTriedAgain) {
 // Stands before a server, passes everything on, and loses what it is told to lose.
 class LossyProxy {
  public:
-  explicit LossyProxy(int64_t port) : port_(port), server_({}, [this](const HttpRequest& request, const HttpReply& reply) { pass(request, reply); }) {}
+  explicit LossyProxy(int64_t port)
+      : port_(port), server_({}, [this](const HttpRequest& request, const HttpReply& reply) { pass(request, reply); }) {}
 
   [[nodiscard]] int64_t port() const { return server_.port(); }
   std::atomic<int> num_answers_to_lose = 0;  // of infer calls: carried out, but never heard of

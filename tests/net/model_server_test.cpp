@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include "kedge/core/files.h"
 #include "kedge/net/http_client.h"
+
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/toy_models.h"
@@ -36,8 +41,10 @@ TEST(ModelServer, AnswersTheQuestionsOfTheProtocol) {
             R"("outputs":[{"name":"y","datatype":"INT64","shape":[-1,-1]}]})");
   EXPECT_EQ(Json::parse(call(server, "GET", "/v2/models/double/config").body).at("max_batch_size", ""), Json(1000));
   EXPECT_EQ(said(call(server, "POST", "/v2/repository/index")), R"(200 [{"name":"double","version":"1","state":"READY","reason":""}])");
-  EXPECT_EQ(said(call(server, "POST", "/v2/models/double/infer", R"({"id":"7","inputs":[{"name":"x","shape":[1,2],"datatype":"INT64","data":[1,2]}]})")),
-            R"(200 {"id":"7","model_name":"double","model_version":"1","outputs":[{"name":"y","datatype":"INT64","shape":[1,2],"data":[2,4]}]})");
+  EXPECT_EQ(
+      said(call(server, "POST", "/v2/models/double/infer",
+                R"({"id":"7","inputs":[{"name":"x","shape":[1,2],"datatype":"INT64","data":[1,2]}]})")),
+      R"(200 {"id":"7","model_name":"double","model_version":"1","outputs":[{"name":"y","datatype":"INT64","shape":[1,2],"data":[2,4]}]})");
   EXPECT_EQ(call(server, "GET", "/v2/models/double/stats").body, call(server, "GET", "/v2/models/stats").body);
   EXPECT_NE(call(server, "GET", "/metrics").body.find("kedge_calls_total{model=\"double\",outcome=\"done\"} 1\n"), std::string::npos);
 }
@@ -50,14 +57,15 @@ TEST(ModelServer, WhatIsNotThereIsSaid) {
   };
   EXPECT_EQ(said(call(server, "GET", "/v2/models/reward")), R"(404 {"error":"no model named reward"})");
   EXPECT_EQ(said(call(server, "GET", "/v2/models/double/versions/2")), R"(404 {"error":"no version 2 of model double"})");
-  for (const char* target : {"/", "/v2/", "/v2/models", "/v2/models/double/", "/v2/models/double/infer/x", "/v2/models/double/explain", "/v3"})
+  for (const char* target :
+       {"/", "/v2/", "/v2/models", "/v2/models/double/", "/v2/models/double/infer/x", "/v2/models/double/explain", "/v3"})
     EXPECT_EQ(call(server, "GET", target).status, 404) << target;
   for (const char* target : {"/v2", "/v2/health/live", "/v2/models/double/config", "/metrics"})
     EXPECT_EQ(call(server, "POST", target).status, 405) << target;
   EXPECT_EQ(said(call(server, "GET", "/v2/models/double/infer")), R"(405 {"error":"/v2/models/double/infer: wants POST, found GET"})");
   EXPECT_EQ(infer("").substr(0, 3), "400");
   EXPECT_EQ(infer(R"({"inputs":[{"name":"x","shape":[1,1],"datatype":"INT64","data":[1]}],"outputs":[{"name":"z"}]})"),
-            R"(400 {"error":"double has no output \"z\""})");
+            R"(400 {"error":"model double: no output \"z\"; it gives y"})");
   EXPECT_EQ(infer(R"({"inputs":[{"name":"x","shape":[1,1],"datatype":"INT64","data":[666]}]})"), R"(500 {"error":"cannot double 666"})");
   EXPECT_EQ(infer("{}", {{"Inference-Header-Content-Length", "99"}}).substr(0, 3), "400");
   EXPECT_EQ(infer("{}", {{"Inference-Header-Content-Length", "-1"}}).substr(0, 3), "400");
@@ -83,7 +91,9 @@ TEST(ModelServer, AFullQueueAsksToComeAgain) {
   const auto opened = open.get_future().share();
   ModelServer server({.queue_limit = 1}, {counter.model([&] { opened.wait(); })});
   const std::string body = R"({"inputs":[{"name":"by","shape":[1],"datatype":"INT64","data":[1]}]})";
-  const auto send = [&] { return std::async(std::launch::async, [&] { return call(server, "POST", "/v2/models/count/infer", body).status; }); };
+  const auto send = [&] {
+    return std::async(std::launch::async, [&] { return call(server, "POST", "/v2/models/count/infer", body).status; });
+  };
   auto first = send();
   std::vector<std::future<int>> rest;
   HttpResponse full;
@@ -116,7 +126,8 @@ TEST(ModelServer, ATokenIsWantedFromEverybody) {
 
 TEST(ModelServer, IsNotOpenToOthersByAccident) {
   EXPECT_EQ(error_of<UsageError>([] { ModelServer server({.ip = "0.0.0.0"}, {doubling_model()}); }),
-            "ip: 0.0.0.0 can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where that is meant");
+            "ip: 0.0.0.0 can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where "
+            "that is meant");
   ModelServer open({.ip = "0.0.0.0", .insecure = true}, {doubling_model()});
   EXPECT_EQ(call(open, "GET", "/v2/health/live").status, 200);
 }

@@ -19,7 +19,7 @@ TEST(ServerStats, AreToldAsTritonDoes) {
   ModelStats stats("m");
   fill(stats);
   const std::vector<const ModelStats*> all = {&stats};
-  EXPECT_EQ(stats_json(all).dump(),
+  EXPECT_EQ(stats_json(all).dump_compact(),
             R"({"model_stats":[{"name":"m","version":"1","inference_count":12,"execution_count":2,"inference_stats":{)"
             R"("success":{"count":3,"ns":1500000500},"fail":{"count":3,"ns":0},"cancel":{"count":0,"ns":0},)"
             R"("queue":{"count":3,"ns":500},"compute_infer":{"count":2,"ns":1500000000}}}]})");

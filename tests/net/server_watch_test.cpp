@@ -1,11 +1,12 @@
 #include "kedge/net/server_watch.h"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <future>
 
-#include <gtest/gtest.h>
-
 #include "kedge/net/http_server.h"
+
 #include "tests/support/expect_error.h"
 
 namespace kedge {
@@ -19,7 +20,11 @@ int64_t free_port() {
 }
 
 WatchOptions options_of(int64_t port) {
-  return {.label = "reward server", .port = port, .keys = "remote_rm.reward_model.ip and .port", .period = milliseconds(30), .patience = milliseconds(300)};
+  return {.label = "reward server",
+          .port = port,
+          .keys = "remote_rm.reward_model.ip and .port",
+          .period = milliseconds(30),
+          .patience = milliseconds(300)};
 }
 
 std::unique_ptr<HttpServer> health_server(int64_t port, const std::atomic<int>& status) {

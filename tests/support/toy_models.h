@@ -14,7 +14,8 @@
 namespace kedge::testing {
 
 // Takes `x` INT64 [rows, width], gives `y` INT64 of twice that. `before` is called ahead of every batch with its rows.
-inline ServedModel doubling_model(std::function<void(int64_t rows)> before = {}, std::vector<int64_t> preferred = {}, int64_t delay_us = 0) {
+inline ServedModel doubling_model(std::function<void(int64_t rows)> before = {}, std::vector<int64_t> preferred = {},
+                                  int64_t delay_us = 0) {
   ServedModel model;
   model.signature = {.name = "double",
                      .max_batch_size = 1000,
