@@ -36,6 +36,16 @@ void check_bounds(const Field& field, const ConfigNode& value, const ConfigNode&
   report_wanted(found, path, bounds_text(field.rules), report);
 }
 
+// Keys that an unknown one may have been meant for. Sections of a list or a map are not among the keys known beforehand.
+std::string hint(const Section& section, const std::string& key, const std::string& path, const BindReport& report) {
+  std::vector<std::string> candidates = report.known_keys;
+  for (const Field& field : section.fields) {
+    std::string own = join_path(path, field.name);
+    if (std::find(candidates.begin(), candidates.end(), own) == candidates.end()) candidates.push_back(std::move(own));
+  }
+  return nearest_hint(key, candidates);
+}
+
 void bind_unknown(const Section& section, const std::string& name, const ConfigNode& node, const std::string& path, BindReport& report) {
   const auto named = [&](const Section::Note& note) { return note.name == name; };
   const std::string key = join_path(path, name);
@@ -46,9 +56,9 @@ void bind_unknown(const Section& section, const std::string& name, const ConfigN
     if (std::find(no->accepted.begin(), no->accepted.end(), value) != no->accepted.end()) return;
     report.errors.push_back(str(node.where.prefix(), key, ": ", no->why, " (found ", node.shown(), ")"));
   } else if (node.added) {
-    report.warnings.push_back(str(node.where.prefix(), "nobody reads key \"", key, "\"", nearest_hint(key, report.known_keys)));
+    report.warnings.push_back(str(node.where.prefix(), "nobody reads key \"", key, "\"", hint(section, key, path, report)));
   } else {
-    report.errors.push_back(str(node.where.prefix(), "unknown key \"", key, "\"", nearest_hint(key, report.known_keys)));
+    report.errors.push_back(str(node.where.prefix(), "unknown key \"", key, "\"", hint(section, key, path, report)));
   }
 }
 

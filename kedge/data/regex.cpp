@@ -23,13 +23,14 @@ std::string message_of(int error) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-Code compile(const std::string& expression, int& error, size_t& at) {
+constexpr uint32_t kUnicode = PCRE2_UTF | PCRE2_UCP;
+
+Code compile(std::string_view expression, uint32_t options, int& error, size_t& at) {
   const std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> context(pcre2_compile_context_create(nullptr),
                                                                                               &pcre2_compile_context_free);
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_bsr(context.get(), PCRE2_BSR_UNICODE);
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NO_AUTO_CAPTURE,
-                          &error, &at, context.get()),
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(), options, &error, &at, context.get()),
             &pcre2_code_free);
   if (code != nullptr) pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where there is no JIT, matching interprets
   return code;
@@ -59,7 +60,7 @@ bool next_match(const pcre2_code* code, std::string_view text, size_t from, std:
   int result = attempt(PCRE2_NO_UTF_CHECK);
   if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = attempt(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
   if (result == PCRE2_ERROR_NOMATCH) return false;
-  check(result >= 0, "a regular expression of the tokenizer gave up on this text: ", message_of(result));
+  check(result >= 0, "a regular expression gave up on this text: ", message_of(result));
   const size_t* offsets = pcre2_get_ovector_pointer(workspace.data.get());
   match = {offsets[0], offsets[1]};
   return true;
@@ -88,7 +89,7 @@ CodeSet pcre2_property(const std::string& name) {
   int error = 0;
   size_t at = 0;
   std::vector<CodeRange> ranges;
-  if (const Code code = compile("\\p{" + name + "}+", error, at)) {
+  if (const Code code = compile("\\p{" + name + "}+", kUnicode, error, at)) {
     std::string all;
     for (char32_t c = 0; c < kNumCodePoints; ++c)
       if (c < 0xD800 || c > 0xDFFF) utf8_append(all, c);
@@ -111,15 +112,32 @@ Regex::Regex(std::string_view expression, std::string_view where) : compiled_(st
   int error = 0;
   size_t at = 0;
   const std::string translated = to_pcre2(expression, where, pcre2_property);
-  compiled_->code = compile(translated, error, at);
+  compiled_->code = compile(translated, kUnicode | PCRE2_NO_AUTO_CAPTURE, error, at);
   check(compiled_->code != nullptr, where, ": the expression ", expression, " is not supported: ", message_of(error));
 }
+Regex::Regex() : compiled_(std::make_unique<Compiled>()) {}
+
+Regex Regex::perl(std::string_view expression, std::string_view where, Extent extent) {
+  const uint32_t whole = PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOTALL;
+  int error = 0;
+  size_t at = 0;
+  Regex regex;
+  regex.compiled_->code = compile(expression, extent == Extent::whole_text ? kUnicode | whole : kUnicode, error, at);
+  check(regex.compiled_->code != nullptr, where, ": the expression ", expression, " is wrong at byte ", at, ": ", message_of(error));
+  return regex;
+}
+
 Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
 void Regex::for_each_match(std::string_view text, const std::function<void(size_t, size_t)>& found) const {
   each_match(compiled_->code.get(), text, found);
+}
+
+bool Regex::matches(std::string_view text) const {
+  std::array<size_t, 2> match{};
+  return next_match(compiled_->code.get(), text, 0, match);
 }
 
 }  // namespace kedge

@@ -1,6 +1,6 @@
 #pragma once
-// Regular expressions of tokenizer files over valid UTF-8. The only part that sees PCRE2; where that is not installed,
-// no_regex.cpp refuses by name. Safe to use from several threads.
+// Regular expressions of tokenizer files and of configurations over valid UTF-8. The only part that sees PCRE2; where that is not
+// installed, no_regex.cpp refuses by name. Safe to use from several threads.
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,14 +13,19 @@ class Regex {
  public:
   // The expression in Oniguruma's syntax. `where` opens every error: "tokenizer.json: pre_tokenizer.pattern.Regex".
   Regex(std::string_view expression, std::string_view where);
+  // The expression as Perl and Python write it, for those that people put into a configuration.
+  enum class Extent { anywhere, whole_text };  // whole_text: a match is all of the text, and a dot matches a line end too
+  [[nodiscard]] static Regex perl(std::string_view expression, std::string_view where, Extent extent = Extent::anywhere);
   ~Regex();
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
   // Start and end of each match, from left to right. An empty match right behind another match is passed over.
   void for_each_match(std::string_view text, const std::function<void(size_t, size_t)>& found) const;
+  [[nodiscard]] bool matches(std::string_view text) const;
 
  private:
+  Regex();
   struct Compiled;
   std::unique_ptr<Compiled> compiled_;
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/config_toys.h"
+#include "tests/support/expect_error.h"
 
 namespace kedge {
 namespace {
@@ -50,6 +51,11 @@ TEST(ConfigSchema, BindingTheOwnValuesChangesNothing) {
   bind_section(section, section_node(section), "", report);
   EXPECT_TRUE(report.errors.empty());
   EXPECT_EQ(config.max_steps, 7);
+}
+
+TEST(ConfigSchema, AnUnknownKeyInAListOfSectionsHasItsNearest) {
+  EXPECT_EQ(testing::error_of([] { return testing::load_toy("sources: [{name: a, wieght: 2}]"); }),
+            "x.yaml:1: unknown key \"sources.0.wieght\"; nearest: sources.0.weight");
 }
 
 }  // namespace

@@ -46,5 +46,28 @@ TEST(Regex, NamesAnExpressionThatDoesNotCompile) {
             "here: the expression (?<=a+)b is not supported: lookbehind assertion is not fixed length");
 }
 
+TEST(Regex, ReadsPerlsSyntaxToo) {
+  const auto matches = [](const char* expression, const char* text, Regex::Extent extent = Regex::Extent::anywhere) {
+    return Regex::perl(expression, "here", extent).matches(text);
+  };
+  EXPECT_TRUE(matches("^b", "b\na"));
+  EXPECT_FALSE(matches("^a", "b\na"));  // an anchor of the text, not of a line
+  EXPECT_TRUE(matches("(?m)^a", "b\na"));
+  EXPECT_TRUE(matches(R"((\w)\1)", "abba"));
+  EXPECT_FALSE(matches("a.b", "a\nb"));
+  EXPECT_TRUE(matches("(?s)a.b", "a\nb"));
+  EXPECT_EQ(testing::error_of([] { return Regex::perl("a(b", "reward.pattern"); }),
+            "reward.pattern: the expression a(b is wrong at byte 3: missing closing parenthesis");
+}
+
+TEST(Regex, CanWantAllOfTheText) {
+  const Regex regex = Regex::perl("<a>.*</a>|x", "here", Regex::Extent::whole_text);
+  EXPECT_TRUE(regex.matches("<a>1\n2</a>"));
+  EXPECT_TRUE(regex.matches("x"));
+  EXPECT_FALSE(regex.matches("<a>1</a>\n"));
+  EXPECT_FALSE(regex.matches(" <a>1</a>"));
+  EXPECT_FALSE(regex.matches("xx"));
+}
+
 }  // namespace
 }  // namespace kedge

@@ -1,0 +1,138 @@
+#pragma once
+// The keys of `reward`: where rewards come from, and what is done with their numbers. Sources of the kinds server, http and model are made
+// by others; this part only knows their keys.
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/reward_rules.h"
+#include "kedge/core/config_schema.h"
+
+namespace kedge {
+
+enum class RewardKind { regex, format, lexicon, number, exact, length, command, server, http, model };
+constexpr auto enum_names(RewardKind) {
+  return std::array<EnumName<RewardKind>, 10>{{{"regex", RewardKind::regex},
+                                               {"format", RewardKind::format},
+                                               {"lexicon", RewardKind::lexicon},
+                                               {"number", RewardKind::number},
+                                               {"exact", RewardKind::exact},
+                                               {"length", RewardKind::length},
+                                               {"command", RewardKind::command},
+                                               {"server", RewardKind::server},
+                                               {"http", RewardKind::http},
+                                               {"model", RewardKind::model}}};
+}
+
+// What a model gets to see of a rollout.
+enum class RewardInput { automatic, tokens, text, messages };
+constexpr auto enum_names(RewardInput) {
+  return std::array<EnumName<RewardInput>, 4>{{{"auto", RewardInput::automatic},
+                                               {"tokens", RewardInput::tokens},
+                                               {"text", RewardInput::text},
+                                               {"messages", RewardInput::messages}}};
+}
+
+// One of `reward.sources` or `reward.watch`. A key that is null was not set; which kind reads which one, check_rewards() knows.
+struct RewardSourceConfig {
+  RewardKind kind = RewardKind::regex;
+  double weight = 1;
+  std::map<std::string, Json> route = {};
+  std::optional<std::vector<double>> clip = {};
+  std::optional<std::string> pattern = {};
+  std::optional<RegexUse> use = {};
+  std::optional<std::string> file = {};
+  std::optional<std::string> field = {};
+  std::optional<AnswerPlace> place = {};
+  std::optional<double> tolerance = {};
+  std::optional<bool> ignore_case = {}, collapse_spaces = {};
+  std::optional<double> correct = {}, wrong = {};
+  std::optional<LengthUnit> unit = {};
+  std::optional<int64_t> target = {}, limit = {}, window = {};
+  std::optional<Json> command = {};
+  std::optional<int64_t> workers = {}, batch = {};
+  std::optional<double> timeout = {}, start_timeout = {};
+  std::optional<std::string> url = {}, folder = {};
+  std::optional<RewardInput> send = {};
+
+  void fields(auto&& key) {
+    key("kind", kind, "what gives the reward", required());
+    key("weight", weight, "its factor in the sum");
+    key("route", route, "only for rows whose FIELD is VALUE, or one of a list: {FIELD: VALUE}; empty: for all");
+    key("clip", clip, "[low, high]: bounds of its value, before the weight");
+    key("pattern", pattern, "regex, format: the expression, as Perl and Python write it");
+    key("use", use, "regex: is it found in the answer (match), or how often (count)");
+    key("file", file, "lexicon: lines of a word, a tab and its value");
+    key("field", field, "number, exact: the field of the row that has the right answer; null: answer");
+    key("place", place, "number: where the answer has it: behind ####, in \\boxed{}, the last number; null: any");
+    key("tolerance", tolerance, "number: how far off is right, times the number where that is above 1; null: 1e-6", at_least(0));
+    key("ignore_case", ignore_case, "exact: upper and lower case are alike");
+    key("collapse_spaces", collapse_spaces, "exact: any white space is like one blank");
+    key("correct", correct, "number, exact, format: for a right answer; null: 1");
+    key("wrong", wrong, "number, exact, format: for a wrong answer; null: 0");
+    key("unit", unit, "length: what is counted; null: tokens");
+    key("target", target, "length: -|length - target| / target", at_least(1));
+    key("limit", limit, "length: 0 up to here, then -(length - limit) / window", at_least(1));
+    key("window", window, "length: how far beyond the limit it is -1; null: the limit", at_least(1));
+    key("command", command, "command: a line for the shell, or a list of program and arguments");
+    key("workers", workers, "command: processes; null: 1", at_least(1));
+    key("batch", batch, "command: most rows of one exchange; above 1 they travel as lists; null: 1", at_least(1), kedge::unit("rows"));
+    key("timeout", timeout, "command: for each row; null: 60", above(0), kedge::unit("s"));
+    key("start_timeout", start_timeout, "command: more for a process's first rows; null: 60", at_least(0), kedge::unit("s"));
+    key("url", url, "server, http: its address");
+    key("folder", folder, "model: a reward model in Hugging Face's layout");
+    key("send", send, "server, http, model: what it gets to see; null: auto");
+  }
+};
+
+struct RewardStandardization {
+  bool enable = false;
+  std::optional<double> mean = {}, std = {};
+
+  void fields(auto&& field) {
+    field("enable", enable, "(reward - mean) / std");
+    field("mean", mean, "of the rewards");
+    field("std", std, "of the rewards", above(0));
+  }
+};
+
+enum class OnRewardFailure { mask, fail };
+constexpr auto enum_names(OnRewardFailure) {
+  return std::array<EnumName<OnRewardFailure>, 2>{{{"mask", OnRewardFailure::mask}, {"fail", OnRewardFailure::fail}}};
+}
+
+// Keys of `reward`.
+struct RewardConfig {
+  std::map<std::string, RewardSourceConfig> sources = {};
+  std::map<std::string, RewardSourceConfig> watch = {};
+  RewardStandardization standardization = {};
+  double scale = 1;
+  std::optional<std::vector<double>> clip = {};
+  int64_t retries = 2;
+  OnRewardFailure on_failure = OnRewardFailure::mask;
+
+  void fields(auto&& field) {
+    field("sources", sources, "NAME: {kind, weight, ...}; the reward is their weighted sum");
+    field("watch", watch, "the same; scored and logged, never trained on");
+    field("standardization", standardization, "of the sum; comes first");
+    field("scale", scale, "a factor; comes second");
+    field("clip", clip, "[low, high]: bounds; come last");
+    field("retries", retries, "for a row that a command or server failed at", at_least(0));
+    field("on_failure", on_failure, "a row without a reward is left out of training (mask), or ends the run (fail)");
+  }
+};
+
+[[nodiscard]] std::string_view name_of(RewardKind kind);
+
+// Throws one UsageError that lists what is wrong, a line each, by key: "reward.sources.short.pattern: ...".
+void check_rewards(const RewardConfig& config);
+
+// Has its kind a rule? Then the rule; `key` opens its errors: "reward.sources.short".
+[[nodiscard]] std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std::string& key);
+
+// What a command is started as.
+[[nodiscard]] std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key);
+
+}  // namespace kedge

@@ -1,0 +1,161 @@
+#include "kedge/algo/reward_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kedge/algo/lexicon.h"
+#include "kedge/core/error.h"
+#include "kedge/core/utf8.h"
+#include "kedge/data/python_unicode.h"
+#include "kedge/data/regex.h"
+
+namespace kedge {
+namespace {
+
+// What is wrong with this row alone; becomes its RowReward's error.
+struct RowProblem {
+  std::string text;
+};
+
+template <typename Number>
+RewardRule rule_of(Number number) {
+  return [number = std::move(number)](const Rollout& rollout) {
+    try {
+      return RowReward{.value = number(rollout)};
+    } catch (const RowProblem& problem) {
+      return RowReward{.error = str("prompt ", rollout.prompt_id, ": ", problem.text)};
+    } catch (const UsageError& error) {  // an expression that gives up on a text
+      return RowReward{.error = str("prompt ", rollout.prompt_id, ": ", error.what())};
+    }
+  };
+}
+
+std::string text_of(const Rollout& rollout) { return utf8_replace_invalid(rollout.response); }
+
+const Json& field_of(const Rollout& rollout, const std::string& name) {
+  if (rollout.row == nullptr || !rollout.row->is_object()) throw RowProblem{str("its row has no field \"", name, "\": there is no row")};
+  if (const Json* found = rollout.row->find(name)) {
+    if (found->is_null()) throw RowProblem{str("the field \"", name, "\" of its row is null")};
+    return *found;
+  }
+  std::string others;
+  for (const auto& [other, value] : rollout.row->as_object("row")) others += (others.empty() ? "" : ", ") + other;
+  throw RowProblem{str("its row has no field \"", name, "\"; it has ", others.empty() ? "none" : others)};
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  size_t start = 0, at = 0;
+  while (at < text.size()) {
+    const size_t length = utf8_length(text.substr(at));
+    if (py_is_space(utf8_decode(text.substr(at)))) {
+      if (at > start) words.push_back(text.substr(start, at - start));
+      start = at + length;
+    }
+    at += length;
+  }
+  if (at > start) words.push_back(text.substr(start));
+  return words;
+}
+
+double right_number(const Rollout& rollout, const std::string& field) {
+  const Json& value = field_of(rollout, field);
+  if (value.is_number()) return value.as_number(field);
+  const auto number = value.is_text() ? answer_number(value.as_text(field)) : std::nullopt;
+  if (!number) throw RowProblem{str("the field \"", field, "\" of its row holds no number: ", value.dump())};
+  return *number;
+}
+
+// As two texts are compared.
+std::string comparable(std::string_view text, const ExactRule& rule) {
+  std::string result(py_strip(text));
+  if (rule.ignore_case) result = py_lower(result);
+  if (!rule.collapse_spaces) return result;
+  std::string joined;
+  for (const std::string_view word : words_of(result)) joined.append(joined.empty() ? "" : " ").append(word);
+  return joined;
+}
+
+std::vector<std::string> right_texts(const Rollout& rollout, const ExactRule& rule) {
+  const Json& value = field_of(rollout, rule.field);
+  std::vector<std::string> texts;
+  const auto add = [&](const Json& one) {
+    if (one.is_text()) {
+      texts.push_back(one.as_text(rule.field));
+    } else if (one.is_number()) {
+      texts.push_back(one.dump());
+    } else {
+      throw RowProblem{str("the field \"", rule.field, "\" of its row wants text or a list of texts, found ", value.dump())};
+    }
+  };
+  if (value.is_array()) {
+    for (const Json& one : value.as_array(rule.field)) add(one);
+    if (texts.empty()) throw RowProblem{str("the field \"", rule.field, "\" of its row is an empty list")};
+  } else {
+    add(value);
+  }
+  return texts;
+}
+
+int64_t length_of(const Rollout& rollout, LengthUnit unit) {
+  if (unit == LengthUnit::tokens) return rollout.response_length();
+  const std::string text = text_of(rollout);
+  if (unit == LengthUnit::words) return static_cast<int64_t>(words_of(text).size());
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
+  return std::count_if(text.begin(), text.end(), begins);
+}
+
+}  // namespace
+
+RewardRule regex_rule(std::string_view pattern, RegexUse use, std::string_view where) {
+  auto regex = std::make_shared<const Regex>(Regex::perl(pattern, where));
+  if (use == RegexUse::match) return rule_of([regex](const Rollout& rollout) { return regex->matches(text_of(rollout)) ? 1.0 : 0.0; });
+  return rule_of([regex](const Rollout& rollout) {
+    double count = 0;
+    regex->for_each_match(text_of(rollout), [&](size_t, size_t) { ++count; });
+    return count;
+  });
+}
+
+RewardRule format_rule(std::string_view pattern, const Marks& marks, std::string_view where) {
+  auto regex = std::make_shared<const Regex>(Regex::perl(pattern, where, Regex::Extent::whole_text));
+  return rule_of([regex, marks](const Rollout& rollout) { return regex->matches(text_of(rollout)) ? marks.correct : marks.wrong; });
+}
+
+RewardRule lexicon_rule(const Path& file) {
+  auto lexicon = std::make_shared<const Lexicon>(file);
+  return rule_of([lexicon](const Rollout& rollout) { return lexicon->sum(text_of(rollout)); });
+}
+
+RewardRule number_rule(NumberRule rule) {
+  return rule_of([rule = std::move(rule)](const Rollout& rollout) {
+    const double wanted = right_number(rollout, rule.field);
+    const auto found = answer_number(rollout.response, rule.place);
+    const double allowed = rule.tolerance * std::max(1.0, std::abs(wanted));
+    return found && std::abs(*found - wanted) <= allowed ? rule.marks.correct : rule.marks.wrong;
+  });
+}
+
+RewardRule exact_rule(ExactRule rule) {
+  return rule_of([rule = std::move(rule)](const Rollout& rollout) {
+    const std::string found = comparable(text_of(rollout), rule);
+    const std::vector<std::string> wanted = right_texts(rollout, rule);
+    const bool right = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) { return comparable(text, rule) == found; });
+    return right ? rule.marks.correct : rule.marks.wrong;
+  });
+}
+
+RewardRule length_rule(LengthRule rule) {
+  return rule_of([rule](const Rollout& rollout) {
+    const auto length = static_cast<double>(length_of(rollout, rule.unit));
+    if (rule.target) return 0.0 - std::abs(length - static_cast<double>(*rule.target)) / static_cast<double>(*rule.target);
+    if (!rule.limit) return length;
+    const auto limit = static_cast<double>(*rule.limit);
+    return std::min(0.0, limit - length) / static_cast<double>(rule.window.value_or(*rule.limit));
+  });
+}
+
+}  // namespace kedge

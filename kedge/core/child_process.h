@@ -1,0 +1,41 @@
+#pragma once
+// A program that we started, with pipes to its standard input, output and error. It ends with us, and leaves neither a zombie nor
+// programs of its own behind. Knows nothing of what is said over the pipes.
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kedge {
+
+// Used from one thread, which must live as long as the program is wanted: Linux ends it together with the thread that started it.
+class ChildProcess {
+ public:
+  // The program is looked for as a shell would. It gets no descriptors of ours but the pipes, and a process group of its own. One that
+  // cannot be started is an Error.
+  explicit ChildProcess(const std::vector<std::string>& argv);
+  ~ChildProcess();  // kills it
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // Our ends of its pipes; reading and writing never wait.
+  [[nodiscard]] int input() const { return input_; }  // -1 once closed
+  [[nodiscard]] int output() const { return output_; }
+  [[nodiscard]] int errors() const { return errors_; }
+  [[nodiscard]] int pid() const { return pid_; }
+
+  // Most programs that read lines end when there are no more.
+  void close_input();
+
+  // How it ended: "ended with exit code 3", "was ended by signal 9 (Killed)"; nothing while it runs. What it started is killed then.
+  [[nodiscard]] const std::optional<std::string>& ended();
+  void kill();
+
+ private:
+  void reap(int wait_options);
+
+  int pid_ = -1;
+  int input_ = -1, output_ = -1, errors_ = -1;
+  std::optional<std::string> ended_;
+};
+
+}  // namespace kedge

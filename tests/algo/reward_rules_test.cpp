@@ -1,0 +1,112 @@
+#include "kedge/algo/reward_rules.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/rollouts.h"
+#include "tests/support/temp_folder.h"
+
+namespace kedge {
+namespace {
+
+using testing::rollout;
+
+double value_of(const RewardRule& rule, const Rollout& rollout) {
+  const RowReward reward = rule(rollout);
+  EXPECT_EQ(reward.error, "");
+  return reward.value;
+}
+
+TEST(RewardRules, ARegexIsFoundOrCounted) {
+  EXPECT_EQ(value_of(regex_rule("cats?", RegexUse::match, "here"), rollout("a cat, two cats")), 1);
+  EXPECT_EQ(value_of(regex_rule("cats?", RegexUse::count, "here"), rollout("a cat, two cats")), 2);
+  EXPECT_EQ(value_of(regex_rule("cats?", RegexUse::match, "here"), rollout("a dog")), 0);
+  EXPECT_EQ(value_of(regex_rule("cats?", RegexUse::count, "here"), rollout("")), 0);
+  EXPECT_EQ(value_of(regex_rule("(?i)^the end$", RegexUse::match, "here"), rollout("The END")), 1);
+  EXPECT_EQ(value_of(regex_rule("x.y", RegexUse::match, "here"), rollout("x\xFFy")), 1);  // what is no UTF-8 is one character
+  EXPECT_EQ(testing::error_of([] { return regex_rule("(", RegexUse::match, "reward.sources.a.pattern"); }),
+            "reward.sources.a.pattern: the expression ( is wrong at byte 1: missing closing parenthesis");
+}
+
+TEST(RewardRules, ATextThatAnExpressionGivesUpOnIsAFailedRow) {
+  const RowReward reward = regex_rule("^(a|a?)+$", RegexUse::match, "here")(rollout(std::string(5000, 'a') + "b"));
+  EXPECT_EQ(reward.error.substr(0, 56), "prompt 7: a regular expression gave up on this text: mat") << reward.error;
+}
+
+TEST(RewardRules, AFormatIsThatOfTheWholeAnswer) {
+  const RewardRule rule = format_rule("<think>.*</think>\\s*<answer>.*</answer>", {.correct = 0.5, .wrong = -1}, "here");
+  EXPECT_EQ(value_of(rule, rollout("<think>1\n2</think>\n<answer>3</answer>")), 0.5);
+  EXPECT_EQ(value_of(rule, rollout("So: <think>1</think><answer>3</answer>")), -1);
+  EXPECT_EQ(value_of(rule, rollout("<think>1</think><answer>3</answer> Done.")), -1);
+}
+
+TEST(RewardRules, ALexiconSumsTheAnswerAndNotThePrompt) {
+  const testing::TempFolder folder;
+  const RewardRule rule = lexicon_rule(folder.file("words.txt", "good\t2\nbad\t-1.5\n"));
+  Rollout one = rollout("Good, good and bad.");
+  one.prompt = "good";
+  EXPECT_EQ(value_of(rule, one), 2.5);
+}
+
+TEST(RewardRules, ANumberIsComparedWithTheRows) {
+  const RewardRule rule = number_rule({});
+  EXPECT_EQ(value_of(rule, rollout("It is $1,072.", R"({"answer": 1072})")), 1);
+  EXPECT_EQ(value_of(rule, rollout("It is 72.0 or so", R"({"answer": "48/2 = <<48/2=24>>24 clips.\n#### 72"})")), 1);
+  EXPECT_EQ(value_of(rule, rollout("24 #### 72 24", R"({"answer": "72"})")), 1);
+  EXPECT_EQ(value_of(rule, rollout("It is 71", R"({"answer": "72"})")), 0);
+  EXPECT_EQ(value_of(rule, rollout("No idea", R"({"answer": "72"})")), 0);
+  const RewardRule other = number_rule({.field = "solution", .place = AnswerPlace::boxed, .tolerance = 0.01, .marks = {2, -1}});
+  EXPECT_EQ(value_of(other, rollout(R"(\boxed{3.14} 7)", R"({"solution": 3.1416})")), 2);
+  EXPECT_EQ(value_of(other, rollout("3.1416", R"({"solution": 3.1416})")), -1);
+  EXPECT_EQ(value_of(other, rollout(R"(\boxed{1009})", R"({"solution": 1000})")), 2);  // one in a hundred
+  EXPECT_EQ(value_of(other, rollout(R"(\boxed{1011})", R"({"solution": 1000})")), -1);
+}
+
+TEST(RewardRules, ARowWithoutItsFieldFailsAndIsNotZero) {
+  const auto error = [](const RewardRule& rule, const Rollout& rollout) {
+    const RowReward reward = rule(rollout);
+    EXPECT_TRUE(reward.failed());
+    return reward.error;
+  };
+  EXPECT_EQ(error(number_rule({}), rollout("1", R"({"text": "Q", "label": 1})")),
+            "prompt 7: its row has no field \"answer\"; it has text, label");
+  EXPECT_EQ(error(number_rule({}), rollout("1", "{}")), "prompt 7: its row has no field \"answer\"; it has none");
+  EXPECT_EQ(error(number_rule({}), rollout("1", R"({"answer": null})")), "prompt 7: the field \"answer\" of its row is null");
+  EXPECT_EQ(error(number_rule({}), rollout("1")), "prompt 7: its row has no field \"answer\": there is no row");
+  EXPECT_EQ(error(number_rule({}), rollout("1", R"({"answer": "many"})")),
+            "prompt 7: the field \"answer\" of its row holds no number: \"many\"");
+  EXPECT_EQ(error(exact_rule({.field = "label"}), rollout("1", R"({"label": {"a": 1}})")),
+            "prompt 7: the field \"label\" of its row wants text or a list of texts, found {\"a\": 1}");
+  EXPECT_EQ(error(exact_rule({.field = "label"}), rollout("1", R"({"label": []})")),
+            "prompt 7: the field \"label\" of its row is an empty list");
+}
+
+TEST(RewardRules, AnExactAnswerIsTheRowsText) {
+  const RewardRule plain = exact_rule({});
+  EXPECT_EQ(value_of(plain, rollout(" Paris\n", R"({"answer": "Paris "})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("paris", R"({"answer": "Paris"})")), 0);
+  EXPECT_EQ(value_of(plain, rollout("Paris", R"({"answer": ["Lutetia", "Paris"]})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("Rome", R"({"answer": ["Lutetia", "Paris"]})")), 0);
+  EXPECT_EQ(value_of(plain, rollout("4", R"({"answer": 4})")), 1);
+  const RewardRule loose = exact_rule({.ignore_case = true, .collapse_spaces = true, .marks = {5, -5}});
+  EXPECT_EQ(value_of(loose, rollout("NEW \n\u00A0 york", R"({"answer": "New York"})")), 5);
+  EXPECT_EQ(value_of(loose, rollout("\u00C9TE", R"({"answer": "\u00e9te"})")), 5);
+  EXPECT_EQ(value_of(loose, rollout("newyork", R"({"answer": "New York"})")), -5);
+}
+
+TEST(RewardRules, LengthIsCountedInItsUnit) {
+  Rollout one = rollout("\u00E9t\u00E9, hot\n days");
+  one.ids = {1, 2, 3, 4, 5, 6};
+  one.prompt_length = 2;
+  EXPECT_EQ(value_of(length_rule({}), one), 4);
+  EXPECT_EQ(value_of(length_rule({.unit = LengthUnit::characters}), one), 14);
+  EXPECT_EQ(value_of(length_rule({.unit = LengthUnit::words}), one), 3);
+  EXPECT_EQ(value_of(length_rule({.target = 5}), one), -0.2);
+  EXPECT_EQ(value_of(length_rule({.target = 2}), one), -1);
+  EXPECT_EQ(value_of(length_rule({.limit = 4}), one), 0);
+  EXPECT_EQ(value_of(length_rule({.limit = 2}), one), -1);
+  EXPECT_EQ(value_of(length_rule({.limit = 2, .window = 8}), one), -0.25);
+}
+
+}  // namespace
+}  // namespace kedge
