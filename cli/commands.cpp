@@ -32,6 +32,7 @@ std::string overview(std::span<const Command> commands) {
          "  kedge config sft                   every key with its default and meaning\n"
          "  kedge config sft --yaml            the same as a file to start from\n"
          "  kedge sft FILE.yaml model.optim.lr=1e-5\n"
+         "  kedge serve reward rm_model_file=DIR inference.port=5555\n"
          "  kedge tokenize --model DIR --text 'Hello there'\n"
          "  kedge data check prompts.jsonl --as prompts --model DIR\n"
          "  kedge init OUT --shape tiny --tokenizer DIR\n"
@@ -51,15 +52,26 @@ bool is_help(const std::string& argument) { return argument == "--help" || argum
 
 // What the reference's programs are called.
 std::string without_alias(const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kAliases = {
-      {{"train_gpt_sft", "sft"}, {"train_reward_model", "rm"}}};
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAliases = {{{"train_gpt_sft", "sft"},
+                                                                                              {"train_reward_model", "rm"},
+                                                                                              {"serve_reward_model", "serve reward"},
+                                                                                              {"serve_ppo_critic", "serve critic"}}};
   for (const auto& [alias, command] : kAliases)
     if (name == alias || name == std::string(alias) + ".py") return std::string(command);
   return name;
 }
 
-const Command& find_command(std::span<const Command> commands, const std::string& given) {
-  const std::string name = without_alias(given);
+// The arguments without the reference's names: an alias may stand for two words.
+Arguments without_alias(const Arguments& arguments) {
+  const std::string command = without_alias(arguments[0]);
+  const size_t space = command.find(' ');
+  Arguments result = {command.substr(0, space)};
+  if (space != std::string::npos) result.push_back(command.substr(space + 1));
+  result.insert(result.end(), arguments.begin() + 1, arguments.end());
+  return result;
+}
+
+const Command& find_command(std::span<const Command> commands, const std::string& name) {
   const auto found = std::find_if(commands.begin(), commands.end(), [&](const Command& command) { return command.name == name; });
   if (found != commands.end()) return *found;
   std::vector<std::string> names;
@@ -69,7 +81,8 @@ const Command& find_command(std::span<const Command> commands, const std::string
 
 }  // namespace
 
-int run_commands(std::span<const Command> commands, const Arguments& arguments) {
+int run_commands(std::span<const Command> commands, const Arguments& given) {
+  const Arguments arguments = given.empty() ? given : without_alias(given);
   if (arguments.empty() || (is_help(arguments[0]) && arguments.size() == 1)) {
     print(overview(commands));
     return arguments.empty() ? kExitUsage : kExitOk;
@@ -79,7 +92,7 @@ int run_commands(std::span<const Command> commands, const Arguments& arguments) 
     return kExitOk;
   }
   if (is_help(arguments[0])) {
-    print(help_of(find_command(commands, arguments[1])));
+    print(help_of(find_command(commands, without_alias({arguments[1]})[0])));
     return kExitOk;
   }
   const Command& command = find_command(commands, arguments[0]);

@@ -22,6 +22,8 @@ int run_sft(const Arguments& arguments);
 std::string sft_flags();
 int run_rm(const Arguments& arguments);
 std::string rm_flags();
+int run_serve(const Arguments& arguments);
+std::string serve_flags();
 int run_plan(const Arguments& arguments);
 std::string plan_flags();
 int run_bench(const Arguments& arguments);

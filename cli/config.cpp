@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "kedge/algo/rm.h"
+#include "kedge/algo/serve_config.h"
 #include "kedge/algo/sft.h"
 #include "kedge/core/error.h"
 #include "kedge/core/nearest.h"
@@ -30,6 +31,8 @@ Section default_section() {
 constexpr std::array kConfigs = {
     NamedConfig{"sft", "kedge sft: supervised fine-tuning", default_section<SftConfig>},
     NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
+    NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
+    NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
     NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
 };
 

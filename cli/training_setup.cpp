@@ -6,29 +6,17 @@
 #include "kedge/core/machine.h"
 #include "kedge/model/model_folder.h"
 
+#include "cli/compute.h"
 #include "cli/training_job.h"
 
 namespace kedge::cli {
-namespace {
-
-std::string device_name(const ComputeConfig& compute) { return compute.accelerator == "gpu" ? "cuda" : compute.accelerator; }
-
-void check_ranks(const ComputeConfig& compute, int num_ranks) {
-  const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
-  check(!compute.devices || wanted == num_ranks, "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ", num_ranks,
-        num_ranks == 1 ? " was started; mpirun -n N starts more" : " were started");
-}
-
-}  // namespace
 
 TrainingSetup::TrainingSetup(const TrainingJob& given)
     : job(given),
-      mesh(Mesh::from_environment({.device = device_name(job.compute), .device_key = "trainer.accelerator"})),
+      mesh(open_mesh(job.compute)),
       folder(find_model_folder(job.model_path, job.model_key)),
       network(load_model_config(folder)),
       tokenizer(load_tokenizer(folder)) {
-  check_ranks(job.compute, mesh.world.size());
-  if (job.compute.threads > 0) at::set_num_threads(static_cast<int>(job.compute.threads));
   job.limit_length(network.max_positions);
   task = job.make_task(model, *tokenizer, folder);
   plan = plan_supervised(job.loop, task, job.batches(), mesh.world.size(), "trainer." + job.name);
@@ -36,8 +24,7 @@ TrainingSetup::TrainingSetup(const TrainingJob& given)
 }
 
 StorageOptions TrainingSetup::storage() const {
-  StorageOptions storage{mesh.device.is_cuda() ? at::kBFloat16 : at::kFloat, mesh.device, job.network.peft.peft_scheme == PeftScheme::none};
-  if (job.compute.precision) storage.dtype = parse_dtype(*job.compute.precision, "trainer.precision");
+  const StorageOptions storage{dtype_of(job.compute, mesh.device), mesh.device, job.network.peft.peft_scheme == PeftScheme::none};
   check(storage.dtype != at::kHalf, "trainer.precision: ", *job.compute.precision,
         " is not supported; bf16 has the range that training needs");
   return storage;

@@ -50,6 +50,11 @@ set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEP
 set(KEDGE_TEST_PYTHON "${deps}/tests-${wanted_packages}/bin/python")
 set(KEDGE_CLANG_FORMAT "${deps}/tests-${wanted_packages}/bin/clang-format")
 
+file(SHA256 "${CMAKE_SOURCE_DIR}/tests/requirements-pytriton.txt" wanted_pytriton)
+string(SUBSTRING "${wanted_pytriton}" 0 12 wanted_pytriton)
+set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/requirements-pytriton.txt")
+set(KEDGE_PYTRITON_PYTHON "${deps}/pytriton-${wanted_pytriton}/bin/python")
+
 # A Python script that asks a real peer what it makes of our files or servers.
 #   kedge_interop_test(metrics.tensorboard metrics/tensorboard_interop.py $<TARGET_FILE:write_events>)
 function(kedge_interop_test name script)

@@ -1,6 +1,7 @@
 #include "kedge/net/call_queue.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "kedge/core/error.h"
@@ -8,6 +9,9 @@
 
 namespace kedge {
 namespace {
+
+constexpr auto kAlone = std::chrono::seconds(1);
+constexpr int64_t kUsualDelayUs = 2000;
 
 // What two requests must have in common to be run together: their inputs and the shape of a row of each.
 std::string shape_key_of(const InferRequest& request) {
@@ -50,7 +54,9 @@ bool CallQueue::add(Call call) {
   const std::lock_guard lock(mutex_);
   if (stopping_) throw RequestError(503, "the server is shutting down");
   if (static_cast<int64_t>(waiting_.size()) >= options_.max_calls) return false;
-  waiting_.push_back({std::move(call), std::move(key), Clock::now()});
+  const auto now = Clock::now();
+  if (is_running_ || !waiting_.empty()) last_company_ = now;
+  waiting_.push_back({std::move(call), std::move(key), now});
   changed_.notify_all();
   return true;
 }
@@ -70,6 +76,7 @@ void CallQueue::stop() {
 }
 
 void CallQueue::run() {
+  if (options_.on_start) options_.on_start();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     drop_gone();
@@ -86,9 +93,11 @@ void CallQueue::run() {
     for (const size_t index : next.take) batch.push_back(std::move(waiting_[index]));
     for (auto index = next.take.rbegin(); index != next.take.rend(); ++index)
       waiting_.erase(waiting_.begin() + static_cast<int64_t>(*index));
+    is_running_ = true;
     lock.unlock();
     execute(std::move(batch));
     lock.lock();
+    is_running_ = false;
   }
   std::deque<Entry> left = std::move(waiting_);
   waiting_.clear();
@@ -105,6 +114,11 @@ void CallQueue::drop_gone() {
   });
 }
 
+// A caller that has been the only one for a while is not made to wait for others, unless a long wait was asked for.
+bool CallQueue::waits_for_company(const Entry& entry, Clock::time_point now) const {
+  return now - last_company_ < kAlone || models_[entry.call.model].signature.max_queue_delay_us > kUsualDelayUs;
+}
+
 BatchPlan CallQueue::plan() {
   const auto now = Clock::now();
   std::vector<Waiting> view;
@@ -114,7 +128,8 @@ BatchPlan CallQueue::plan() {
     view.push_back({.model = static_cast<int64_t>(entry.call.model),
                     .rows = entry.call.rows,
                     .shape_key = entry.shape_key,
-                    .age_us = static_cast<double>(ns_between(entry.arrival, now)) / 1000,
+                    .age_us = waits_for_company(entry, now) ? static_cast<double>(ns_between(entry.arrival, now)) / 1000
+                                                            : std::numeric_limits<double>::infinity(),
                     .may_run = !model.may_run || model.may_run(entry.call.request),
                     .alone = model.signature.max_batch_size == 0});
   }

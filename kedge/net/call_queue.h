@@ -32,6 +32,7 @@ struct QueueOptions {
   int64_t max_calls = 4096;
   int64_t max_merged_rows = 0;  // 0: no limit
   bool merge = true;            // false: every call runs alone
+  std::function<void()> on_start = {};  // the first thing the queue's thread does
 };
 
 // Thread-safe. `models` and `stats` must outlive it.
@@ -59,6 +60,7 @@ class CallQueue {
   void run();
   void drop_gone();
   [[nodiscard]] BatchPlan plan();
+  [[nodiscard]] bool waits_for_company(const Entry& entry, Clock::time_point now) const;
   void execute(std::vector<Entry> batch);
   [[nodiscard]] ServedResult compute(const std::vector<Entry>& batch) const;
 
@@ -69,6 +71,8 @@ class CallQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> waiting_;
+  bool is_running_ = false;
+  Clock::time_point last_company_;  // when a call came while another waited or ran
   bool stopping_ = false;
   std::thread thread_;
 };

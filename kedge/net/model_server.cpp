@@ -85,12 +85,16 @@ HttpServerOptions http_options(const ServerConfig& config, bool has_token) {
 
 }  // namespace
 
-ModelServer::ModelServer(const ServerConfig& config, std::vector<ServedModel> models)
+void check_address(const ServerConfig& config) {
+  const HttpServer trial(http_options(config, read_token(config).has_value()), [](const HttpRequest&, const HttpReply&) {});
+}
+
+ModelServer::ModelServer(const ServerConfig& config, std::vector<ServedModel> models, std::function<void()> on_start)
     : config_(config), token_(read_token(config)), models_(std::move(models)) {
   for (const ServedModel& model : models_) stats_.emplace_back(model.signature.name);
   const HttpServerOptions options = http_options(config_, token_.has_value());
-  queue_ = std::make_unique<CallQueue>(
-      QueueOptions{.max_calls = config_.queue_limit, .max_merged_rows = config_.max_merged_rows, .merge = config_.merge}, models_, stats_);
+  const QueueOptions queue{config_.queue_limit, config_.max_merged_rows, config_.merge, std::move(on_start)};
+  queue_ = std::make_unique<CallQueue>(queue, models_, stats_);
   http_ = std::make_unique<HttpServer>(
       options, [this](HttpRequest request, HttpReply reply) { handle(std::move(request), reply); },
       [this](const HttpRequest& head) { return gate(head); });

@@ -14,11 +14,16 @@
 
 namespace kedge {
 
+// What would keep a server from being made there, before anything costly is done for it: a UsageError, or an Error where the address is
+// taken.
+void check_address(const ServerConfig& config);
+
 // Serves from its making on. Thread-safe.
 class ModelServer {
  public:
-  // UsageError for an address beyond this machine that nobody said is meant to be open.
-  ModelServer(const ServerConfig& config, std::vector<ServedModel> models);
+  // UsageError for an address beyond this machine that nobody said is meant to be open. `on_start` is called first on the thread that runs
+  // the models.
+  ModelServer(const ServerConfig& config, std::vector<ServedModel> models, std::function<void()> on_start = {});
   ~ModelServer();  // stops
   ModelServer(const ModelServer&) = delete;
   ModelServer& operator=(const ModelServer&) = delete;

@@ -184,5 +184,33 @@ TEST(CallQueue, StoppingEndsWhatRunsAndTellsTheRest) {
   EXPECT_EQ(error_of<RequestError>([&] { (void)served.send(0, count_by(1)); }), "the server is shutting down");
 }
 
+TEST(CallQueue, OnlyWhoHasCompanyWaitsForMore) {
+  // Preferred are four rows, and the oldest of fewer would wait two milliseconds for them.
+  std::vector<int64_t> batches;
+  Gate gate;
+  Counter counter;
+  Served served({doubling_model([&](int64_t rows) { batches.push_back(rows); }, {4}, 2000), counter.model([&] { gate.pass(); })});
+  for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(served.send(0, numbers({i})).get(), (Numbers{2 * i}));
+  EXPECT_LT(served.stats(0).wait_ns, 20 * 2000000);  // none waited that long, so their sum is less
+  auto held = served.send(1, count_by(1));
+  served.wait_for_size(0);
+  std::vector<std::future<Numbers>> four;
+  for (int64_t i = 0; i < 4; ++i) four.push_back(served.send(0, numbers({i})));
+  gate.open();
+  for (auto& answer : four) (void)answer.get();
+  EXPECT_EQ(batches.back(), 4);
+}
+
+TEST(CallQueue, ALongWaitThatWasAskedForIsWaitedOut) {
+  std::vector<int64_t> batches;
+  Served served({doubling_model([&](int64_t rows) { batches.push_back(rows); }, {2}, 60000000)});
+  auto first = served.send(0, numbers({1}));
+  EXPECT_EQ(first.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  auto second = served.send(0, numbers({2}));
+  EXPECT_EQ(first.get(), (Numbers{2}));
+  EXPECT_EQ(second.get(), (Numbers{4}));
+  EXPECT_EQ(batches, (Numbers{2}));
+}
+
 }  // namespace
 }  // namespace kedge

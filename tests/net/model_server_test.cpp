@@ -128,7 +128,9 @@ TEST(ModelServer, IsNotOpenToOthersByAccident) {
   EXPECT_EQ(error_of<UsageError>([] { ModelServer server({.ip = "0.0.0.0"}, {doubling_model()}); }),
             "ip: 0.0.0.0 can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where "
             "that is meant");
+  EXPECT_THROW(check_address({.ip = "0.0.0.0"}), UsageError);
   ModelServer open({.ip = "0.0.0.0", .insecure = true}, {doubling_model()});
+  EXPECT_EQ(error_of<Error>([&] { check_address({.port = open.port()}); }).substr(0, 17), "cannot listen on ");
   EXPECT_EQ(call(open, "GET", "/v2/health/live").status, 200);
 }
 

@@ -1,0 +1,26 @@
+#include "cli/compute.h"
+
+#include <ATen/Parallel.h>
+
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+
+namespace kedge::cli {
+
+Mesh open_mesh(const ComputeConfig& compute) {
+  const std::string device = compute.accelerator == "gpu" ? "cuda" : compute.accelerator;
+  Mesh mesh = Mesh::from_environment({.device = device, .device_key = "trainer.accelerator"});
+  const int num_ranks = mesh.world.size();
+  const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
+  check(!compute.devices || wanted == num_ranks, "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ", num_ranks,
+        num_ranks == 1 ? " was started; mpirun -n N starts more" : " were started");
+  if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
+  return mesh;
+}
+
+at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
+  if (compute.precision) return parse_dtype(*compute.precision, "trainer.precision");
+  return device.is_cuda() ? at::kBFloat16 : at::kFloat;
+}
+
+}  // namespace kedge::cli

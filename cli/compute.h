@@ -1,0 +1,14 @@
+#pragma once
+// Where a job computes, by the keys of its `trainer` section.
+#include "kedge/algo/training_config.h"
+#include "kedge/dist/mesh.h"
+
+namespace kedge::cli {
+
+// This rank's place and device; the number of ranks that were started must be the one that was asked for. Sets the CPU's threads.
+[[nodiscard]] Mesh open_mesh(const ComputeConfig& compute);
+
+// fp32, bf16 or fp16: what was asked for, else what the device is best at.
+[[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
+
+}  // namespace kedge::cli

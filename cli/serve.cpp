@@ -1,0 +1,101 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "kedge/algo/reward_service.h"
+#include "kedge/algo/serve_config.h"
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/stop.h"
+#include "kedge/metrics/progress.h"
+#include "kedge/model/model_files.h"
+#include "kedge/model/model_folder.h"
+
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/serve.h"
+
+namespace kedge::cli {
+namespace {
+
+// --insecure and --token-file FILE, wherever they stand, as keys of the section that has the server's.
+Arguments without_flags(const Arguments& arguments, const std::string& section) {
+  Arguments rest;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--insecure") {
+      rest.push_back(section + ".insecure=true");
+    } else if (arguments[i] == "--token-file") {
+      check(i + 1 < arguments.size(), "--token-file: wants a file");
+      rest.push_back(section + ".token_file=" + arguments[++i]);
+    } else {
+      rest.push_back(arguments[i]);
+    }
+  }
+  return rest;
+}
+
+int serve_reward(const Arguments& arguments) {
+  RewardServerConfig config;
+  const ConfigArguments given = read_config_arguments(without_flags(arguments, "inference"));
+  load_config(describe(config), given.file, given.overrides);
+  const auto begin = std::chrono::steady_clock::now();
+  check_address(config.inference);
+  const ServedBatches batches{preferred_batch_sizes(config.inference.inference_micro_batch_size, "inference.inference_micro_batch_size"),
+                              config.inference.max_queue_delay_microseconds};
+  const Mesh mesh = open_server_mesh(config.trainer);
+  const Path folder = find_model_folder(config.rm_model_file, "rm_model_file");
+  const RewardScorerOptions options = scorer_options(config.model);
+  const auto model = load_model(folder, {.storage = {dtype_of(config.trainer, mesh.device), mesh.device, false}, .head = HeadKind::score});
+  const int64_t max_length = std::min(config.model.encoder_seq_length, model->config().max_positions);
+  const ServedRows rows(folder, model->config(), {max_length, config.inference.add_bos, config.inference.add_eos});
+  const RewardScorer scorer(*model, options);
+  log_info("reward model ", folder.string(), ": ", format_number(static_cast<double>(model->parameters().num_elements())), " parameters, ",
+           name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens");
+  return serve_until_told({config.inference, {make_reward_service(config.inference.model_name, rows, scorer, batches)}, mesh.device, begin});
+}
+
+}  // namespace
+
+Mesh open_server_mesh(const ComputeConfig& compute) {
+  Mesh mesh = open_mesh(compute);
+  check(mesh.world.size() == 1, "kedge serve: ", mesh.world.size(), " ranks were started; a server is one process");
+  return mesh;
+}
+
+int serve_until_told(ServerParts parts) {
+  const StopSignals signals;
+  std::vector<std::string> names;
+  for (const ServedModel& model : parts.models) names.push_back(model.signature.name);
+  ModelServer server(parts.config, std::move(parts.models), [device = parts.device] {
+    if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  });
+  const std::string address = str("http://", parts.config.ip, ":", server.port(), "/v2/models/");
+  for (const std::string& name : names) log_info(name, ": ", address, name, "/infer, ", address, name, "/config, ", address, name, "/ready");
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - parts.begin;
+  log_info("ready after ", format_number(took.count()), " s; numbers at http://", parts.config.ip, ":", server.port(),
+           "/metrics; stop it with: kill -SIGINT ", getpid());
+  while (!signals.received()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  log_info(name_of_signal(*signals.received()), ": finishing what runs, sending the rest away");
+  server.stop();
+  log_info("stopped");
+  return kExitOk;
+}
+
+std::string serve_flags() {
+  return "  --insecure           listen to other machines without a token (where ip says so)\n"
+         "  --token-file FILE    callers must send the word in this file as a bearer token\n\n"
+         "kedge config serve_reward and kedge config serve_critic list every key; with --yaml they print a file to start from.\n";
+}
+
+int run_serve(const Arguments& arguments) {
+  check(!arguments.empty() && (arguments[0] == "reward" || arguments[0] == "critic"), "kedge serve: wants reward or critic first",
+        arguments.empty() ? "" : str(", found \"", arguments[0], "\""));
+  const Arguments rest(arguments.begin() + 1, arguments.end());
+  return arguments[0] == "reward" ? serve_reward(rest) : serve_critic(without_flags(rest, "trainer.ppo"));
+}
+
+}  // namespace kedge::cli

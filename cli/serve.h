@@ -1,0 +1,29 @@
+#pragma once
+// What the servers of kedge serve have in common.
+#include <chrono>
+#include <vector>
+
+#include "kedge/net/model_server.h"
+
+#include "cli/arguments.h"
+#include "cli/compute.h"
+
+namespace kedge::cli {
+
+// A server is one process on one device.
+[[nodiscard]] Mesh open_server_mesh(const ComputeConfig& compute);
+
+struct ServerParts {
+  const ServerConfig& config;
+  std::vector<ServedModel> models;
+  at::Device device;                            // where the models compute
+  std::chrono::steady_clock::time_point begin;  // of the program's work, to say how long it took
+};
+
+// Serves until SIGINT, SIGTERM or SIGUSR1; says how to reach the models and how to stop. Returns the exit code.
+int serve_until_told(ServerParts parts);
+
+// kedge serve critic.
+int serve_critic(const Arguments& arguments);
+
+}  // namespace kedge::cli
