@@ -1,11 +1,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "kedge/algo/reward_scorer.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/metrics/progress.h"
 #include "kedge/model/model_folder.h"
-#include "kedge/model/score_head.h"
 
 #include "cli/commands.h"
 #include "cli/json_lines.h"
@@ -64,32 +64,30 @@ TokenIds read_line(RowReader& reader, const Json& line, const std::string& where
   throw UsageError(str(where, R"(: wants an object with "prompt" and "response", with "messages", with "text" or with "ids")"));
 }
 
+RewardScorerOptions scorer_options(const ScoreOptions& given) {
+  RewardScorerOptions options;
+  options.pooling = given.pooling;
+  options.merge_attributes = given.merge;
+  if (given.attribute_weights) options.attribute_weights = parse_weights(*given.attribute_weights);
+  options.standardization = {given.reward_mean || given.reward_std, given.reward_mean.value_or(0), given.reward_std.value_or(1)};
+  options.weights_key = "--attribute-weights";
+  options.standardization_key = given.reward_mean ? "--reward-mean" : "--reward-std";
+  return options;
+}
+
 // Scores batches and prints their lines.
 class Scorer {
  public:
-  Scorer(const Model& model, const ScoreOptions& options)
-      : model_(model), pooling_(options.pooling.value_or(noted_pooling(model.config()))) {
-    const int64_t num_labels = model.head().num_labels;
-    if (options.attribute_weights) weights_ = parse_weights(*options.attribute_weights);
-    check(weights_.empty() || static_cast<int64_t>(weights_.size()) == num_labels, "--attribute-weights: ", weights_.size(),
-          " weights for ", num_labels, " labels");
-    one_number_ = num_labels == 1 || options.merge || !weights_.empty();
-    standardization_ = {options.reward_mean || options.reward_std, options.reward_mean.value_or(0), options.reward_std.value_or(1)};
-    check(!standardization_.enable || num_labels == 1, options.reward_mean ? "--reward-mean" : "--reward-std",
-          ": standardises the one reward of a ranking model; this one has ", num_labels, " labels");
-  }
+  Scorer(const Model& model, const ScoreOptions& options) : scorer_(model, scorer_options(options)) {}
 
   void print(RowBatch batch) {
-    Tensor scores = row_scores(model_, pack_rows(batch.rows, model_.device()), pooling_);
-    if (one_number_ && (scores.size(1) > 1 || !weights_.empty()))
-      scores = merge_labels(scores, weights_, "--attribute-weights").unsqueeze(1);
-    scores = standardization_.apply(scores).to(at::kCPU).contiguous();
+    const Tensor scores = scorer_.score(batch.rows);
     const auto* values = scores.const_data_ptr<float>();
     for (size_t row = 0; row < batch.lines.size(); ++row) {
       Json line = std::move(batch.lines[row]);
       Json::Array rewards;
       for (int64_t label = 0; label < scores.size(1); ++label) rewards.push_back(short_number(*values++));
-      if (one_number_) {
+      if (scorer_.num_rewards() == 1) {
         add(*(values - 1));
         line.set("reward", rewards.front());
       } else {
@@ -114,11 +112,7 @@ class Scorer {
     squares_ += reward * reward;
   }
 
-  const Model& model_;
-  Pooling pooling_;
-  std::vector<double> weights_;
-  Standardization standardization_;
-  bool one_number_ = false;
+  RewardScorer scorer_;
   double num_rewards_ = 0, sum_ = 0, squares_ = 0;
 };
 

@@ -8,9 +8,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
 #include "kedge/data/rows.h"
-#include "kedge/model/model_folder.h"
-#include "kedge/model/model_snapshot.h"
-#include "kedge/model/peft_files.h"
+#include "kedge/train/model_state.h"
 
 namespace kedge {
 namespace {
@@ -189,25 +187,13 @@ FolderWriter SupervisedTrainer::save(StateSnapshot& state) const {
   state.set("trainer.step", step_);
   state.set("trainer.tokens", num_tokens_);
   if (parts_.group.rank() != 0) return {};
-  if (!state.copies()) {
-    state.add("parameters", parts_.model.trained().flat_master());
-    return [this](const Path& folder) { write_model(folder); };
-  }
-  // One copy of the weights serves the state and the model's folder.
-  const auto snapshot = std::make_shared<const ModelSnapshot>(parts_.model);
-  state.take("parameters", snapshot->masters());
-  return [snapshot, save = parts_.save, base = parts_.base](const Path& folder) { snapshot->save(folder, save, base); };
+  return save_model_state(parts_.model, state, {parts_.save, parts_.base});
 }
 
-void SupervisedTrainer::write_model(const Path& folder) const {
-  if (parts_.model.adapters() == nullptr) return save_model(parts_.model, folder, parts_.save);
-  if (parts_.save.companions) copy_companions(*parts_.save.companions, folder);
-  save_adapter(parts_.model, folder, parts_.base);
-}
+void SupervisedTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, {parts_.save, parts_.base}); }
 
 void SupervisedTrainer::load(const StateFiles& state) {
-  state.read("parameters", parts_.model.trained().flat_master());
-  parts_.model.trained().publish();
+  load_model_state(parts_.model, state);
   optimizer_.load(state);
   updater_.load(state);
   sampler_.restore(state.at("sampler"));

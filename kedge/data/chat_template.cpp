@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kedge/core/error.h"
+#include "kedge/data/fingerprint.h"
 #include "kedge/data/python_unicode.h"
 
 namespace kedge {
@@ -71,7 +72,7 @@ ChatTemplate ChatTemplate::from_text(std::string_view text, std::string_view nam
   return chat;
 }
 
-ChatTemplate ChatTemplate::load(const Path& folder) {
+std::optional<ChatTemplate> ChatTemplate::find(const Path& folder) {
   ChatTemplate chat;
   chat.origin_ = folder.string();
   const Path config_path = folder / "tokenizer_config.json", file = folder / "chat_template.jinja",
@@ -101,8 +102,23 @@ ChatTemplate ChatTemplate::load(const Path& folder) {
     const std::string place = (folder / "chat_template.json").string();
     chat.add("default", legacy->at("chat_template", place).as_text(place), place);
   }
-  check(!chat.templates_.empty(), chat.origin_, ": no chat template (no chat_template.jinja, and none in tokenizer_config.json)");
+  if (chat.templates_.empty()) return std::nullopt;
   return chat;
+}
+
+ChatTemplate ChatTemplate::load(const Path& folder) {
+  std::optional<ChatTemplate> chat = find(folder);
+  check(chat.has_value(), folder.string(), ": no chat template (no chat_template.jinja, and none in tokenizer_config.json)");
+  return *std::move(chat);
+}
+
+std::string ChatTemplate::fingerprint() const {
+  Fingerprint fingerprint;
+  for (const auto& [name, named] : templates_) {
+    fingerprint.add(name);
+    fingerprint.add(named.source);
+  }
+  return fingerprint.hex();
 }
 
 const ChatTemplate::Named& ChatTemplate::choose(const ChatOptions& options) const {

@@ -32,6 +32,8 @@ class ChatTemplate {
   // From chat_template.jinja and additional_chat_templates/, else tokenizer_config.json, else chat_template.json; with the special
   // tokens of tokenizer_config.json. A UsageError when the folder has no chat template.
   static ChatTemplate load(const Path& folder);
+  // The same, or none where the folder has no chat template.
+  static std::optional<ChatTemplate> find(const Path& folder);
 
   // `messages` is a list of objects as Hugging Face has them: "role", "content" (text or a list of parts) and what else the
   // template reads. A UsageError names the template and its line.
@@ -39,6 +41,8 @@ class ChatTemplate {
 
   // The same, with the passages of {% generation %} blocks; none where the template has no such block.
   [[nodiscard]] JinjaTemplate::Rendered render_generated(const Json& messages, const ChatOptions& options = {}) const;
+  // Equal where the templates have the same names and texts.
+  [[nodiscard]] std::string fingerprint() const;
   [[nodiscard]] bool has_generation(const ChatOptions& options) const { return choose(options).compiled.has_generation(); }
 
  private:

@@ -75,10 +75,21 @@ std::optional<double> number_of(const CheckpointMeta& meta, const std::string& k
   return std::nullopt;
 }
 
-// A folder that is removed again unless it got another name.
+Path hidden_beside(const Path& checkpoint, std::string_view prefix) {
+  return checkpoint.parent_path() / (std::string(prefix) + checkpoint.filename().string());
+}
+
+// Gives a written folder its name; one of that name from an earlier try goes first.
+void publish(const Path& written, const Path& checkpoint) {
+  if (fs::exists(checkpoint)) remove_checkpoint(checkpoint);
+  fs::rename(written, checkpoint);
+  sync_folder(checkpoint.parent_path());
+}
+
+// The folder of a checkpoint to be, removed again unless it gets its name.
 class Unfinished {
  public:
-  explicit Unfinished(Path folder) : folder_(std::move(folder)) {
+  explicit Unfinished(const Path& checkpoint) : folder_(hidden_beside(checkpoint, kUnfinished)) {
     fs::remove_all(folder_);
     make_folder(folder_);
   }
@@ -88,6 +99,12 @@ class Unfinished {
   }
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
+
+  void fill(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write) const {
+    write(folder_);
+    write_atomic(folder_ / kMeta, record_of(meta, file_sizes(folder_)));
+    sync_all(folder_);
+  }
 
   [[nodiscard]] const Path& folder() const { return folder_; }
 
@@ -104,11 +121,10 @@ int64_t Checkpoint::step() const {
 
 Checkpoint read_checkpoint(const Path& folder) { return {folder, read_whole(folder)}; }
 
-CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_(std::move(folder)), config_(std::move(config)) {
-  static_cast<void>(checkpoint_name(config_.filename, {}, "filename"));
-  make_folder(folder_);
+void open_checkpoints(const Path& folder) {
+  make_folder(folder);
   std::vector<Path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(kUnfinished) || name.starts_with(kRemoved)) leftovers.push_back(entry.path());
   }
@@ -118,9 +134,9 @@ CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_
   }
 }
 
-std::vector<Checkpoint> CheckpointStore::list() const {
+std::vector<Checkpoint> list_checkpoints(const Path& folder) {
   std::vector<Checkpoint> found;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_directory() || entry.path().filename().string().starts_with('.')) continue;
     try {
       found.push_back(read_checkpoint(entry.path()));
@@ -133,6 +149,25 @@ std::vector<Checkpoint> CheckpointStore::list() const {
     return std::pair(a.step(), is_last(a.folder)) < std::pair(b.step(), is_last(b.folder));
   });
   return found;
+}
+
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write) {
+  const Unfinished written(checkpoint);
+  written.fill(meta, write);
+  publish(written.folder(), checkpoint);
+}
+
+// Out of sight first, so that a half removed one is never taken for a checkpoint.
+void remove_checkpoint(const Path& checkpoint) {
+  const Path hidden = hidden_beside(checkpoint, kRemoved);
+  fs::rename(checkpoint, hidden);
+  sync_folder(checkpoint.parent_path());
+  fs::remove_all(hidden);
+}
+
+CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_(std::move(folder)), config_(std::move(config)) {
+  static_cast<void>(checkpoint_name(config_.filename, {}, "filename"));
+  open_checkpoints(folder_);
 }
 
 std::optional<Checkpoint> CheckpointStore::newest() const {
@@ -164,21 +199,6 @@ bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkp
   });
 }
 
-// Gives a written folder its name; one of that name from an earlier try goes first.
-void CheckpointStore::publish(const Path& written, const std::string& name) const {
-  if (fs::exists(folder_ / name)) remove(folder_ / name);
-  fs::rename(written, folder_ / name);
-  sync_folder(folder_);
-}
-
-// Out of sight first, so that a half removed one is never taken for a checkpoint.
-void CheckpointStore::remove(const Path& checkpoint) const {
-  const Path hidden = folder_ / (std::string(kRemoved) + checkpoint.filename().string());
-  fs::rename(checkpoint, hidden);
-  sync_folder(folder_);
-  fs::remove_all(hidden);
-}
-
 void CheckpointStore::remove_worst(const std::string& saved) const {
   if (config_.save_top_k < 0) return;
   std::vector<Checkpoint> best;
@@ -194,7 +214,7 @@ void CheckpointStore::remove_worst(const std::string& saved) const {
       if (worst == best.end() || (!std::isnan(most) && (std::isnan(number) || is_better(most, number)))) worst = one;
     }
     if (worst == best.end()) return;
-    remove(worst->folder);
+    remove_checkpoint(worst->folder);
     best.erase(worst);
   }
 }
@@ -208,21 +228,20 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
   const bool ranked = ranks(meta, best);
   if (!ranked && !config_.save_last) return;
 
-  const Unfinished written(folder_ / (std::string(kUnfinished) + name));
-  write(written.folder());
-  write_atomic(written.folder() / kMeta, record_of(meta, file_sizes(written.folder())));
-  sync_all(written.folder());
+  const Path ranked_as = folder_ / name, last_as = folder_ / (name + std::string(kLast));
+  const Unfinished written(ranked_as);
+  written.fill(meta, write);
   if (ranked && config_.save_last) {
     // The same files under two names take no more room.
-    const Unfinished twin(folder_ / (std::string(kUnfinished) + name + std::string(kLast)));
+    const Unfinished twin(last_as);
     fs::copy(written.folder(), twin.folder(), fs::copy_options::recursive | fs::copy_options::create_hard_links);
     sync_all(twin.folder());
-    publish(twin.folder(), name + std::string(kLast));
+    publish(twin.folder(), last_as);
   }
-  publish(written.folder(), ranked ? name : name + std::string(kLast));
+  publish(written.folder(), ranked ? ranked_as : last_as);
   if (config_.save_last)
     for (const Checkpoint& old : last)
-      if (old.folder.filename() != name + std::string(kLast)) remove(old.folder);
+      if (old.folder != last_as) remove_checkpoint(old.folder);
   if (ranked) remove_worst(name);
 }
 

@@ -60,14 +60,24 @@ struct Checkpoint {
 // UsageError where the folder is not whole: a file is missing or has another size, or the record cannot be read.
 [[nodiscard]] Checkpoint read_checkpoint(const Path& folder);
 
+// What stores of checkpoints are made of. A folder of checkpoints holds each in a folder of its own.
+// Makes the folder where it is not there, and removes what a killed run left in it half written or half removed.
+void open_checkpoints(const Path& folder);
+// All that are whole, by step. One that is not is warned of by name.
+[[nodiscard]] std::vector<Checkpoint> list_checkpoints(const Path& folder);
+// `write` fills an empty folder. When it returns, the checkpoint appears under its name; one of that name from an earlier try goes first.
+// After an error everything is as before.
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write);
+// At once or not at all.
+void remove_checkpoint(const Path& checkpoint);
+
 // Not thread-safe; one for a folder.
 class CheckpointStore {
  public:
   // Removes what a killed run left half written or half removed. `folder` is made where it is not there.
   CheckpointStore(Path folder, CheckpointConfig config);
 
-  // All that are whole, by step. One that is not is warned of by name.
-  [[nodiscard]] std::vector<Checkpoint> list() const;
+  [[nodiscard]] std::vector<Checkpoint> list() const { return list_checkpoints(folder_); }
   // The one to resume from: that with the most steps.
   [[nodiscard]] std::optional<Checkpoint> newest() const;
   // The best by the monitored number; none where nothing is ranked.
@@ -80,8 +90,6 @@ class CheckpointStore {
  private:
   [[nodiscard]] bool ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const;
   [[nodiscard]] bool is_better(double a, double b) const { return config_.mode == MonitorMode::min ? a < b : a > b; }
-  void publish(const Path& written, const std::string& name) const;
-  void remove(const Path& checkpoint) const;
   void remove_worst(const std::string& saved) const;
 
   Path folder_;

@@ -12,13 +12,13 @@
 #include "kedge/dist/group.h"
 #include "kedge/metrics/metrics.h"
 #include "kedge/train/background_saver.h"
+#include "kedge/train/model_state.h"
 #include "kedge/train/state_files.h"
 #include "kedge/train/step_plan.h"
 
 namespace kedge {
 
 using Counters = std::map<std::string, int64_t>;
-using FolderWriter = std::function<void(const Path& folder)>;
 
 // What an algorithm is to the loop. Every rank calls everything, in the same order.
 class Trainer {

@@ -150,6 +150,16 @@ TEST(ChatTemplate, TheLastMessageCanBeLeftOpen) {
             "t: continue thinking: the template does not read this field");
 }
 
+TEST(ChatTemplate, TheFingerprintIsThatOfTheTexts) {
+  const std::string text = "{{ messages[0].content }}";
+  EXPECT_EQ(ChatTemplate::from_text(text, "a").fingerprint(), ChatTemplate::from_text(text, "b").fingerprint());
+  EXPECT_NE(ChatTemplate::from_text(text, "a").fingerprint(), ChatTemplate::from_text(text + " ", "a").fingerprint());
+  const TempFolder folder;
+  EXPECT_FALSE(ChatTemplate::find(folder.path()).has_value());
+  folder.file("chat_template.jinja", text);
+  EXPECT_EQ(ChatTemplate::find(folder.path())->fingerprint(), ChatTemplate::from_text(text, "a").fingerprint());
+}
+
 TEST(ChatTemplate, WhatTheTemplateRaisesNamesItsLine) {
   const ChatTemplate chat = ChatTemplate::from_text("\n{{ raise_exception('roles must alternate') }}", "model/chat_template.jinja");
   EXPECT_EQ(error_of([&] { return chat.render(messages("[{}]")); }), "model/chat_template.jinja:2: roles must alternate");

@@ -1,0 +1,216 @@
+#include "kedge/algo/critic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/net/request_error.h"
+
+namespace kedge {
+namespace {
+
+constexpr size_t kNumRemembered = 64;
+constexpr const char *kTrain = "train", *kSave = "save", *kRestore = "restore";
+constexpr const char *kActorStep = "actor_step", *kTrainCalls = "train_calls";  // counters of a checkpoint
+
+std::optional<int64_t> label_of(const Checkpoint& checkpoint) {
+  const auto found = checkpoint.meta.counters.find(kActorStep);
+  return found == checkpoint.meta.counters.end() ? std::nullopt : std::optional(found->second);
+}
+
+// "3, 5 and 0, the beginning": what can be restored.
+std::string labels_text(const std::vector<Checkpoint>& checkpoints) {
+  std::string text;
+  for (const Checkpoint& one : checkpoints)
+    if (const auto label = label_of(one); label && *label != 0) text += (text.empty() ? "" : ", ") + std::to_string(*label);
+  return text.empty() ? "only 0, the beginning" : text + " and 0, the beginning";
+}
+
+template <typename T>
+void append_numbers(std::string& bytes, const std::vector<T>& numbers) {
+  bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
+}
+
+template <typename T>
+void take_numbers(std::string_view& bytes, std::vector<T>& numbers, int64_t count) {
+  numbers.resize(static_cast<size_t>(count));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(T));
+  bytes.remove_prefix(numbers.size() * sizeof(T));
+}
+
+}  // namespace
+
+// A line of JSON, then the numbers as they lie in memory, little-endian.
+std::string to_bytes(const TrainCall& call) {
+  Json header;
+  header.set("call", kTrain);
+  header.set("key", call.key);
+  header.set("rows", call.batch.num_rows);
+  header.set("width", call.batch.width);
+  std::string bytes = header.dump() + "\n";
+  append_numbers(bytes, call.batch.tokens);
+  for (const auto* numbers : {&call.batch.returns, &call.batch.previous, &call.batch.mask}) append_numbers(bytes, *numbers);
+  return bytes;
+}
+
+TrainCall read_train_call(std::string_view bytes) {
+  const std::string where = "a journal's call to train";
+  const size_t end = bytes.find('\n');
+  check(end != std::string_view::npos, where, ": no header");
+  const Json header = Json::parse(bytes.substr(0, end), where);
+  bytes.remove_prefix(end + 1);
+  TrainCall call;
+  call.key = header.at("key", where).as_text(where);
+  CriticBatch& batch = call.batch;
+  batch.num_rows = header.at("rows", where).as_integer(where);
+  batch.width = header.at("width", where).as_integer(where);
+  const int64_t num_tokens = batch.num_rows * batch.width, num_targets = batch.num_rows * (batch.width - 1);
+  check(static_cast<int64_t>(bytes.size()) == num_tokens * 8 + num_targets * 12, where, ": ", bytes.size(), " bytes for ", batch.num_rows,
+        " rows of ", batch.width, " tokens");
+  take_numbers(bytes, batch.tokens, num_tokens);
+  for (auto* numbers : {&batch.returns, &batch.previous, &batch.mask}) take_numbers(bytes, *numbers, num_targets);
+  return call;
+}
+
+Critic::Critic(CriticParts parts) : parts_(std::move(parts)), history_(parts_.folder, "megatron_gpt-{step}") { recover(); }
+
+void Critic::recover() {
+  int64_t num_calls = 0;
+  history_.tell({.load = [&](const Checkpoint* checkpoint) { load(checkpoint); },
+                 .remark = [&](const Json& remark) { remember_json(remark); },
+                 .call =
+                     [&](std::string_view bytes) {
+                       const TrainCall call = read_train_call(bytes);
+                       static_cast<void>(apply(call.batch, call.key));
+                       ++num_calls;
+                     }});
+  if (num_calls > 0) log_info("made ", num_calls, " training calls again that came after the checkpoint; step ", model_->step());
+}
+
+void Critic::load(const Checkpoint* checkpoint) {
+  train_calls_ = 0;
+  remembered_.clear();
+  SinkPositions positions;
+  if (checkpoint == nullptr) {
+    model_.reset();  // its memory first
+    model_ = parts_.start();
+  } else {
+    if (!model_) model_ = parts_.start();
+    model_->load(StateFiles(checkpoint->folder / "state"));
+    const std::string where = checkpoint->folder.string() + "/meta.json";
+    train_calls_ = checkpoint->meta.counters.at(kTrainCalls);
+    for (const Json& done : checkpoint->meta.record.at("calls", where).as_array(where)) remember_json(done);
+    for (const auto& [name, position] : checkpoint->meta.record.at("positions", where).as_object(where))
+      positions[name] = position.as_integer(where);
+  }
+  parts_.log.resume(model_->step(), positions);
+}
+
+const CriticResult* Critic::find(std::string_view call, const std::string& key) const {
+  if (key.empty()) return nullptr;
+  for (const Remembered& done : remembered_)
+    if (done.call == call && done.key == key) return &done.result;
+  return nullptr;
+}
+
+CriticResult Critic::remember(Remembered done) {
+  const CriticResult result = done.result;
+  if (done.key.empty() || find(done.call, done.key) != nullptr) return result;
+  remembered_.push_back(std::move(done));
+  if (remembered_.size() > kNumRemembered) remembered_.pop_front();
+  return result;
+}
+
+Json Critic::to_json(const Remembered& done) {
+  Json json;
+  json.set("call", done.call);
+  json.set("key", done.key);
+  json.set("loss", done.result.loss);
+  json.set("train_calls", done.result.train_calls);
+  return json;
+}
+
+void Critic::remember_json(const Json& done) {
+  const std::string where = "a remembered call";
+  const Json& loss = done.at("loss", where);
+  remember({done.at("call", where).as_text(where),
+            done.at("key", where).as_text(where),
+            {loss.is_null() ? std::nan("") : loss.as_number(where), done.at("train_calls", where).as_integer(where)}});
+}
+
+CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
+  const int64_t before = model_->step();
+  const std::vector<Metrics> updates = model_->train(batch);
+  for (size_t i = 0; i < updates.size(); ++i) parts_.log.write(before + static_cast<int64_t>(i) + 1, updates[i]);
+  ++train_calls_;
+  return remember({kTrain, key, {updates.back().find("train/loss").value(), train_calls_}});
+}
+
+CriticResult Critic::train(const CriticBatch& batch, const std::string& key) {
+  if (const CriticResult* known = find(kTrain, key)) return *known;
+  history_.append(to_bytes({key, batch}));
+  try {
+    return apply(batch, key);
+  } catch (...) {
+    history_.take_back();
+    recover();
+    throw;
+  }
+}
+
+CheckpointMeta Critic::meta(std::optional<int64_t> actor_step, const Remembered& save) {
+  CheckpointMeta meta;
+  meta.counters = {{"step", model_->step()}, {kTrainCalls, train_calls_}};
+  if (actor_step) meta.counters[kActorStep] = *actor_step;
+  Json calls{Json::Array{}}, positions{Json::Object{}};
+  for (const Remembered& done : remembered_) calls.push_back(to_json(done));
+  calls.push_back(to_json(save));
+  for (const auto& [name, position] : parts_.log.positions()) positions.append(name, Json(position));
+  meta.record.set("calls", std::move(calls));
+  meta.record.set("positions", std::move(positions));
+  return meta;
+}
+
+// Has the newest checkpoint this label, and was nothing trained since? A second one would only push out an older one.
+bool Critic::is_saved(int64_t actor_step) const {
+  const std::vector<Checkpoint> saved = history_.checkpoints();
+  return !saved.empty() && label_of(saved.back()) == actor_step && saved.back().meta.counters.at(kTrainCalls) == train_calls_;
+}
+
+CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& key) {
+  if (const CriticResult* known = find(kSave, key)) return *known;
+  const Remembered done{kSave, key, {0, train_calls_}};
+  if (actor_step && is_saved(*actor_step)) return remember(done);
+  StateSnapshot state(false);
+  const FolderWriter write_model = model_->save(state);
+  history_.save(meta(actor_step, done), to_json(done), [&](const Path& folder) {
+    write_model(folder / "model");
+    state.write(folder / "state");
+  });
+  return remember(done);
+}
+
+CriticResult Critic::restore(int64_t actor_step, const std::string& key) {
+  if (const CriticResult* known = find(kRestore, key)) return *known;
+  const std::vector<Checkpoint> saved = history_.checkpoints();
+  const auto found = std::find_if(saved.rbegin(), saved.rend(), [&](const Checkpoint& one) { return label_of(one) == actor_step; });
+  if (found == saved.rend() && actor_step != 0)
+    throw RequestError(404, str("no checkpoint of actor_step ", actor_step, "; there are ", labels_text(saved)));
+  const Checkpoint* checkpoint = found == saved.rend() ? nullptr : &*found;
+  const int64_t calls = checkpoint == nullptr ? 0 : checkpoint->meta.counters.at(kTrainCalls);
+  const Remembered done{kRestore, key, {0, calls}};
+  try {
+    load(checkpoint);
+    history_.go_back(checkpoint, to_json(done));
+  } catch (...) {
+    recover();
+    throw;
+  }
+  log_info("back at actor_step ", actor_step, ": step ", model_->step(), ", ", train_calls_, " training calls");
+  return remember(done);
+}
+
+}  // namespace kedge

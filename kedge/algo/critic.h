@@ -1,0 +1,84 @@
+#pragma once
+// A critic that lives in a folder: every call that changes it takes effect exactly once, whenever the process dies, and the same call again
+// is answered as the first time. Knows no requests and no HTTP.
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/algo/critic_model.h"
+#include "kedge/metrics/metrics.h"
+#include "kedge/train/call_history.h"
+
+namespace kedge {
+
+// What a call gave.
+struct CriticResult {
+  double loss = 0;          // of the last update; of training alone
+  int64_t train_calls = 0;  // in effect when it was done
+};
+
+struct CriticParts {
+  Path folder;                                          // of the run; held by nobody else
+  std::function<std::unique_ptr<CriticModel>()> start;  // the critic as it is before the first call
+  MetricsLog& log;                                      // numbers of every update
+};
+
+// Not thread-safe. `parts` must outlive it.
+class Critic {
+ public:
+  // Goes on where the folder stands: the newest checkpoint, and every call after it once more.
+  explicit Critic(CriticParts parts);
+
+  // As of CriticModel.
+  [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const { return model_->values(rows); }
+
+  // Calls with a key that one of the last 64 had are answered as that one was. An empty key is like no other.
+  // On disk before it has an effect. After an error nothing has changed.
+  CriticResult train(const CriticBatch& batch, const std::string& key);
+  // A checkpoint, labelled with the actor's step where there is one. The two newest are kept.
+  CriticResult save(std::optional<int64_t> actor_step, const std::string& key);
+  // Everything as it was at the save with that label; what was trained later is gone. 0 is the beginning where no checkpoint has that
+  // label. RequestError (404) where there is none.
+  CriticResult restore(int64_t actor_step, const std::string& key);
+
+  [[nodiscard]] int64_t train_calls() const { return train_calls_; }  // in effect since the beginning
+  [[nodiscard]] const CriticModel& model() const { return *model_; }
+
+ private:
+  struct Remembered {
+    std::string call, key;  // "train", and what the caller named it
+    CriticResult result;
+  };
+  [[nodiscard]] const CriticResult* find(std::string_view call, const std::string& key) const;
+  CriticResult remember(Remembered done);
+  [[nodiscard]] static Json to_json(const Remembered& done);
+  void remember_json(const Json& done);
+
+  void recover();
+  void load(const Checkpoint* checkpoint);
+  CriticResult apply(const CriticBatch& batch, const std::string& key);
+  [[nodiscard]] CheckpointMeta meta(std::optional<int64_t> actor_step, const Remembered& save);
+  [[nodiscard]] bool is_saved(int64_t actor_step) const;
+
+  CriticParts parts_;
+  CallHistory history_;
+  std::unique_ptr<CriticModel> model_;
+  int64_t train_calls_ = 0;
+  std::deque<Remembered> remembered_;  // the newest last
+};
+
+// A call to train as the journal holds it.
+struct TrainCall {
+  std::string key;
+  CriticBatch batch;
+};
+[[nodiscard]] std::string to_bytes(const TrainCall& call);
+[[nodiscard]] TrainCall read_train_call(std::string_view bytes);
+
+}  // namespace kedge

@@ -1,0 +1,78 @@
+#pragma once
+// A critic: a network that gives every token a value, and learns values from returns. Has its optimizer and its place in the schedule.
+// Knows no requests and no checkpoints on disk.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/reward_scorer.h"
+#include "kedge/algo/supervised.h"
+#include "kedge/data/tokenizer.h"
+#include "kedge/metrics/metrics.h"
+#include "kedge/train/model_state.h"
+#include "kedge/train/optimizer.h"
+#include "kedge/train/schedule.h"
+#include "kedge/train/updater.h"
+
+namespace kedge {
+
+struct CriticOptions {
+  int64_t micro_batch_size = 1, global_batch_size = 64;
+  int64_t forward_micro_batch_size = 1;  // rows of one pass where nothing is trained
+  double loss_clip_val = 0.2;
+  Standardization standardization = {};        // of values
+  std::vector<double> attribute_weights = {};  // where the head has several outputs; empty: their mean
+  OptimConfig optim = {};
+  UpdateConfig update = {};
+  int64_t max_steps = 10000;  // the horizon of the schedule
+  bool checkpoint_activations = false;
+  uint64_t seed = 1234;            // of adapters' dropout
+  ModelFolderOptions folder = {};  // of checkpoints
+};
+
+// Rows to learn from, all of one width; row-major.
+struct CriticBatch {
+  int64_t num_rows = 0, width = 0;
+  std::vector<int64_t> tokens = {};                           // [rows, width]
+  std::vector<float> returns = {}, previous = {}, mask = {};  // [rows, width - 1]; what follows a token belongs to it; mask 0: not learned
+
+  friend bool operator==(const CriticBatch&, const CriticBatch&) = default;
+};
+
+// Not thread-safe.
+class CriticModel {
+ public:
+  // UsageError for settings that do not fit each other or the model, which has a score head and is trainable.
+  CriticModel(std::unique_ptr<Model> model, CriticOptions options);
+
+  // fp32 [tokens] in host memory, row behind row: what the critic expects after each token. Every row has a token at least.
+  [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
+
+  // One update for every global_batch_size rows, in their order; the last ones may be fewer. Numbers of each update: "train/loss", ...
+  // Needs at least one row; ids are inside the vocabulary and rows no longer than the network can read.
+  [[nodiscard]] std::vector<Metrics> train(const CriticBatch& batch);
+
+  [[nodiscard]] int64_t step() const { return step_; }  // updates so far
+  [[nodiscard]] const Model& model() const { return *model_; }
+
+  // As of a Trainer: all that the next update depends on, and what writes the model's folder.
+  [[nodiscard]] FolderWriter save(StateSnapshot& state) const;
+  void load(const StateFiles& state);
+
+ private:
+  [[nodiscard]] Tensor token_values(const PackedBatch& batch, const PassOptions& pass) const;
+  struct MicroBatch;
+  [[nodiscard]] Tensor loss_of(const MicroBatch& micro, int64_t index) const;
+  [[nodiscard]] Metrics update(const CriticBatch& batch, int64_t first_row);
+
+  std::unique_ptr<Model> model_;
+  CriticOptions options_;
+  Optimizer optimizer_;
+  Updater updater_;
+  Schedule schedule_;
+  int64_t step_ = 0;
+};
+
+}  // namespace kedge

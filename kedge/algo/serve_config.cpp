@@ -1,0 +1,64 @@
+#include "kedge/algo/serve_config.h"
+
+#include <algorithm>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+RewardScorerOptions options_of(const AttributesConfig& attributes, RewardModelType type, const StandardizationConfig& standardization) {
+  RewardScorerOptions options;
+  options.merge_attributes = attributes.merge_attributes;
+  if (attributes.merge_attributes) options.attribute_weights = attributes.attribute_weights.value_or(std::vector<double>());
+  options.standardization = standardization_of(standardization);
+  options.is_regression = type == RewardModelType::regression;
+  return options;
+}
+
+}  // namespace
+
+CriticServerConfig::CriticServerConfig() {
+  exp_manager.name = "critic";
+  exp_manager.metrics.console_keys = {"train/loss", "train/lr", "train/grad_norm"};
+  exp_manager.checkpoint_callback_params = {
+      .monitor = "step", .mode = MonitorMode::max, .save_top_k = 0, .filename = "megatron_gpt-{step}"};
+}
+
+std::vector<int64_t> preferred_batch_sizes(const Json& micro_batch_size, const std::string& key) {
+  std::vector<int64_t> sizes;
+  const auto add = [&](const Json& size) {
+    check(size.is_integer() && size.as_integer(key) > 0, key, ": wants a number of rows, or a list of such, found ",
+          micro_batch_size.dump());
+    sizes.push_back(size.as_integer(key));
+  };
+  if (micro_batch_size.is_array()) {
+    for (const Json& size : micro_batch_size.as_array(key)) add(size);
+  } else {
+    add(micro_batch_size);
+  }
+  check(!sizes.empty(), key, ": an empty list");
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+Standardization standardization_of(const StandardizationConfig& config) {
+  if (!config.enable) return {};
+  check(config.mean && config.std, "model.reward_standardization: wants mean and std where it is enabled");
+  return {true, *config.mean, *config.std};
+}
+
+RewardScorerOptions scorer_options(const RewardServerConfig::Model& model) {
+  RewardScorerOptions options = options_of(model.regression, model.reward_model_type, model.reward_standardization);
+  options.micro_batch_size = model.forward_micro_batch_size;
+  return options;
+}
+
+RewardScorerOptions scorer_options(const CriticServerConfig::Model& model) {
+  RewardScorerOptions options = options_of(model.regression, model.reward_model_type, model.reward_standardization);
+  options.micro_batch_size = model.forward_micro_batch_size;
+  return options;
+}
+
+}  // namespace kedge

@@ -1,0 +1,40 @@
+#pragma once
+// A file of byte records that only grows: what was appended is there after a crash, whole or not at all. Knows not what the records mean.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/core/files.h"
+
+namespace kedge {
+
+// The records at the front of a journal's bytes, up to the first that is torn or damaged; `size` of the bytes belong to them.
+struct JournalRecords {
+  std::vector<std::string_view> records;
+  size_t size = 0;
+};
+[[nodiscard]] JournalRecords read_journal(std::string_view bytes);
+
+// For one writer; not thread-safe.
+class Journal {
+ public:
+  // Opened where it exists, else created; the folder must exist. What a crash left torn at its end is cut off, which is warned of.
+  explicit Journal(const Path& file);
+
+  // On disk when it returns; after an Error, it is not in the journal.
+  void append(std::string_view record);
+
+  // Every record, in the order in which they were appended; the bytes live during the call.
+  void for_each(const std::function<void(std::string_view record)>& use) const;
+
+  [[nodiscard]] int64_t size() const { return num_records_; }
+  [[nodiscard]] const Path& path() const { return file_.path(); }
+
+ private:
+  AppendFile file_;
+  int64_t num_records_ = 0;
+};
+
+}  // namespace kedge

@@ -1,0 +1,28 @@
+#pragma once
+// The model's part of a checkpoint: its weights among the state, and its folder as others read it.
+#include <functional>
+#include <string>
+
+#include "kedge/core/files.h"
+#include "kedge/model/model.h"
+#include "kedge/model/model_files.h"
+#include "kedge/train/state_files.h"
+
+namespace kedge {
+
+using FolderWriter = std::function<void(const Path& folder)>;
+
+struct ModelFolderOptions {
+  SaveOptions save;
+  std::string base;  // of adapters: the name of the model they stand on
+};
+
+// The folder: the whole model, or the adapters and the companions.
+void write_model_folder(const Model& model, const Path& folder, const ModelFolderOptions& options);
+
+// Puts the trained weights into `state`. The result writes the folder as the model is now; of a state that copies, on any thread and
+// whatever becomes of the model.
+[[nodiscard]] FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options);
+void load_model_state(Model& model, const StateFiles& state);
+
+}  // namespace kedge

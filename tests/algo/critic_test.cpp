@@ -1,0 +1,242 @@
+#include "kedge/algo/critic.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kedge/core/error.h"
+#include "kedge/metrics/jsonl.h"
+#include "kedge/net/request_error.h"
+
+#include "tests/support/expect_error.h"
+#include "tests/support/toy_critic.h"
+
+namespace kedge {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::JudgeFolder;
+using testing::same_bits;
+using testing::TempFolder;
+using testing::toy_critic_batch;
+
+// A critic in a folder, with a log beside it.
+struct Toy {
+  explicit Toy(const JudgeFolder& judge, const Path& folder, const CriticOptions& options = testing::toy_critic_options()) {
+    log.add<JsonlSink>(folder, [] { return 0.0; });
+    critic = std::make_unique<Critic>(CriticParts{folder, [&judge, options] { return testing::toy_critic(judge, options); }, log});
+  }
+  Critic* operator->() const { return critic.get(); }
+  [[nodiscard]] Tensor weights() const { return testing::weights_of(critic->model()); }
+
+  MetricsLog log{true};
+  std::unique_ptr<Critic> critic;
+};
+
+CriticBatch batch(uint64_t seed) { return toy_critic_batch(6, 8, seed); }
+
+// Everything that must be the same after a crash: what the next calls give, too.
+struct State {
+  Tensor weights;
+  int64_t step, train_calls;
+
+  explicit State(const Toy& toy) : weights(toy.weights().clone()), step(toy->model().step()), train_calls(toy->train_calls()) {}
+};
+void expect_same(const Toy& toy, const State& wanted, const std::string& where) {
+  EXPECT_TRUE(same_bits(toy.weights(), wanted.weights)) << where;
+  EXPECT_EQ(toy->model().step(), wanted.step) << where;
+  EXPECT_EQ(toy->train_calls(), wanted.train_calls) << where;
+}
+
+// The folder as a killed process leaves it.
+struct Copy : TempFolder {
+  explicit Copy(const Path& of) { fs::copy(of, path(), fs::copy_options::recursive); }
+};
+
+std::vector<std::string> names_in(const Path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(Critic, AJournalsCallReadsBack) {
+  const TrainCall call{"key \"1\"\n", batch(3)};
+  const TrainCall read = read_train_call(to_bytes(call));
+  EXPECT_EQ(read.key, call.key);
+  EXPECT_EQ(read.batch, call.batch);
+  const std::string bytes = to_bytes(call);
+  EXPECT_THAT(error_of([&] { return read_train_call(bytes.substr(0, bytes.size() - 1)); }), HasSubstr("bytes for 6 rows of 8 tokens"));
+}
+
+// After every call of a run with saves and returns, a process that is killed there goes on with the same bits: weights, counts, results of
+// calls that are sent again, and the calls that follow.
+TEST(Critic, KilledAfterAnyCallItGoesOnWithTheSameBits) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  std::map<std::string, CriticResult> results;
+  const std::vector<std::pair<std::string, std::function<CriticResult(Critic&)>>> calls = {
+      {"t1", [](Critic& critic) { return critic.train(batch(1), "t1"); }},
+      {"s1", [](Critic& critic) { return critic.save(1, "s1"); }},
+      {"t2", [](Critic& critic) { return critic.train(batch(2), "t2"); }},
+      {"t3", [](Critic& critic) { return critic.train(batch(3), "t3"); }},
+      {"s2", [](Critic& critic) { return critic.save(2, "s2"); }},
+      {"t4", [](Critic& critic) { return critic.train(batch(4), "t4"); }},
+      {"r1", [](Critic& critic) { return critic.restore(1, "r1"); }},
+      {"t5", [](Critic& critic) { return critic.train(batch(5), "t5"); }},
+      {"s3", [](Critic& critic) { return critic.save(3, "s3"); }},
+      {"r0", [](Critic& critic) { return critic.restore(0, "r0"); }},
+      {"t6", [](Critic& critic) { return critic.train(batch(6), "t6"); }},
+  };
+  for (const auto& [name, call] : calls) {
+    const CriticResult result = call(*toy.critic);
+    const State state(toy);
+    const Copy copy(temp.path());
+    Toy again(judge, copy.path());
+    expect_same(again, state, name);
+    const CriticResult repeated = call(*again.critic);
+    EXPECT_EQ(repeated.loss, result.loss) << name;
+    EXPECT_EQ(repeated.train_calls, result.train_calls) << name;
+    expect_same(again, state, name + " repeated");
+  }
+}
+
+TEST(Critic, ATornJournalIsACallThatDidNotHappen) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  toy->train(batch(1), "t1");
+  const State before(toy);
+  const std::string whole = read_text(temp / "journals/journal-0");
+  const CriticResult result = toy->train(batch(2), "t2");
+  const State after(toy);
+  const std::string more = read_text(temp / "journals/journal-0");
+  for (const size_t cut : {whole.size() + 1, whole.size() + 16, (whole.size() + more.size()) / 2, more.size() - 1}) {
+    const Copy copy(temp.path());
+    copy.file("journals/journal-0", more.substr(0, cut));
+    Toy again(judge, copy.path());
+    expect_same(again, before, std::to_string(cut));
+    EXPECT_EQ(again->train(batch(2), "t2").loss, result.loss);  // the caller, who got no answer, sends it again
+    expect_same(again, after, std::to_string(cut));
+  }
+}
+
+TEST(Critic, ACallIsMadeOnceHoweverOftenItIsSent) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  const CriticResult first = toy->train(batch(1), "a");
+  const State state(toy);
+  EXPECT_EQ(toy->train(batch(1), "a").loss, first.loss);
+  EXPECT_EQ(toy->train(batch(2), "a").loss, first.loss);  // the key counts
+  expect_same(toy, state, "repeated");
+  EXPECT_EQ(toy->train(batch(1), "").train_calls, 2);
+  EXPECT_EQ(toy->train(batch(1), "").train_calls, 3);  // without a key, each is another call
+}
+
+TEST(Critic, SixtyFourKeysAreRemembered) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  const CriticBatch one = toy_critic_batch(1, 4, 1);
+  for (int i = 0; i < 65; ++i) toy->train(one, "key " + std::to_string(i));
+  EXPECT_EQ(toy->train(one, "key 1").train_calls, 2);   // the oldest that is known
+  EXPECT_EQ(toy->train(one, "key 0").train_calls, 66);  // forgotten: made again
+}
+
+TEST(Critic, CheckpointsAreNamedByTheirStepAndTwoAreKept) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  toy->train(batch(1), "");
+  toy->save(1, "");
+  EXPECT_EQ(names_in(temp / "checkpoints"), (std::vector<std::string>{"megatron_gpt-step=2-last"}));
+  toy->save(2, "");  // nothing was trained in between
+  toy->save(2, "");  // the same again pushes nothing out
+  EXPECT_EQ(names_in(temp / "checkpoints"), (std::vector<std::string>{"megatron_gpt-step=2-last", "megatron_gpt-step=2-v1-last"}));
+  toy->train(batch(2), "");
+  toy->save(std::nullopt, "");
+  EXPECT_EQ(names_in(temp / "checkpoints"), (std::vector<std::string>{"megatron_gpt-step=2-v1-last", "megatron_gpt-step=4-last"}));
+  EXPECT_EQ(names_in(temp / "journals"), (std::vector<std::string>{"journal-2", "journal-3"}));
+  EXPECT_TRUE(is_file(temp / "checkpoints/megatron_gpt-step=4-last/model/config.json"));
+}
+
+TEST(Critic, RestoringGoesBackToALabel) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  const State beginning(toy);
+  toy->train(batch(1), "t1");
+  toy->save(5, "");
+  const State saved(toy);
+  const CriticResult later = toy->train(batch(2), "t2");
+  toy->save(6, "");
+  toy->train(batch(3), "t3");
+  EXPECT_EQ(toy->restore(5, "").train_calls, 1);
+  expect_same(toy, saved, "5");
+  // What came later is gone, its keys as well: an actor that goes on from there sends the same calls again.
+  EXPECT_EQ(toy->train(batch(2), "t2").loss, later.loss);
+  EXPECT_EQ(toy->train_calls(), 2);
+  EXPECT_EQ(error_of<RequestError>([&] { return toy->restore(6, ""); }), "no checkpoint of actor_step 6; there are 5 and 0, the beginning");
+  toy->restore(0, "");
+  expect_same(toy, beginning, "0");
+  EXPECT_EQ(error_of<RequestError>([&] { return toy->restore(5, ""); }), "no checkpoint of actor_step 5; there are only 0, the beginning");
+  toy->save(0, "");
+  toy->train(batch(1), "");
+  toy->restore(0, "");
+  expect_same(toy, beginning, "a label 0");
+}
+
+// A call that fails has no effect, neither now nor after a restart.
+TEST(Critic, ACallThatFailsChangesNothing) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  CriticOptions options = testing::toy_critic_options();
+  options.update.max_skipped_updates = 0;
+  Toy toy(judge, temp.path(), options);
+  toy->train(batch(1), "t1");
+  const State state(toy);
+  CriticBatch bad = batch(2);
+  bad.returns.back() = bad.returns[bad.returns.size() - 8] = 3e38F;  // in the second update: its gradient is infinite
+  bad.mask.assign(bad.mask.size(), 1.0F);
+  EXPECT_THAT(error_of<Error>([&] { return toy->train(bad, "bad"); }), HasSubstr("not finite"));
+  expect_same(toy, state, "now");
+  {
+    const Copy copy(temp.path());
+    expect_same(Toy(judge, copy.path(), options), state, "restarted");
+  }
+  toy->train(batch(3), "t3");
+  const State after(toy);
+  const Copy copy(temp.path());
+  expect_same(Toy(judge, copy.path(), options), after, "later");
+}
+
+TEST(Critic, NumbersOfUpdatesAreLoggedOnceInTheirOrder) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  {
+    Toy toy(judge, temp.path());
+    toy->train(batch(1), "");
+    toy->save(1, "");
+    toy->train(batch(2), "");
+    toy->train(batch(3), "");
+  }
+  {
+    Toy again(judge, temp.path());  // makes two calls again
+    again->train(batch(4), "");
+    again.log.flush();
+  }
+  std::vector<int64_t> steps;
+  const std::string log = read_text(temp / "metrics.jsonl");
+  for (size_t begin = 0; begin < log.size();) {
+    const size_t end = log.find('\n', begin);
+    steps.push_back(Json::parse(log.substr(begin, end - begin)).at("step", "log").as_integer("step"));
+    begin = end + 1;
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+}  // namespace
+}  // namespace kedge

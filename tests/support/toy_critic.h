@@ -1,0 +1,56 @@
+#pragma once
+// A tiny critic over the folder of a tiny reward model, and rows to train it on.
+#include <memory>
+#include <vector>
+
+#include "kedge/algo/critic_model.h"
+#include "kedge/core/autograd.h"
+
+#include "tests/support/judge_folder.h"
+
+namespace kedge::testing {
+
+inline CriticOptions toy_critic_options() {
+  CriticOptions options;
+  options.micro_batch_size = 2;
+  options.global_batch_size = 4;
+  options.forward_micro_batch_size = 3;
+  options.optim.lr = 1e-2;
+  options.optim.sched = {.name = ScheduleKind::constant, .warmup_steps = 2};
+  return options;
+}
+
+inline std::unique_ptr<CriticModel> toy_critic(const JudgeFolder& folder, const CriticOptions& options = toy_critic_options()) {
+  return std::make_unique<CriticModel>(folder.load(true), options);
+}
+
+// Gives every token this value, whatever it reads, until it is trained: only the bias of its head is not 0.
+inline std::unique_ptr<CriticModel> constant_critic(double value, const CriticOptions& options) {
+  auto model = byte_model({HeadKind::score, 1, true});
+  {
+    const NoGrad no_grad;
+    model->score_head().weight.zero_();
+    model->score_head().bias.fill_(value);
+  }
+  return std::make_unique<CriticModel>(std::move(model), options);
+}
+
+// Rows that begin with a prompt of 2 tokens, which is not learned from, and end at different places.
+inline CriticBatch toy_critic_batch(int64_t num_rows, int64_t width, uint64_t seed) {
+  CriticBatch batch{num_rows, width, {}, {}, {}, {}};
+  const Tensor ids = ids_below(256, num_rows * width, seed), numbers = normals({2, num_rows * (width - 1)}, seed);
+  const auto* number = numbers.const_data_ptr<float>();
+  batch.tokens.assign(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
+  for (int64_t row = 0; row < num_rows; ++row)
+    for (int64_t t = 0; t < width - 1; ++t) {
+      const int64_t i = row * (width - 1) + t;
+      batch.returns.push_back(number[i]);
+      batch.previous.push_back(number[i + num_rows * (width - 1)]);
+      batch.mask.push_back(t >= 1 && t < width - 1 - row % 3 ? 1.0F : 0.0F);
+    }
+  return batch;
+}
+
+inline Tensor weights_of(const CriticModel& critic) { return critic.model().parameters().flat_master(); }
+
+}  // namespace kedge::testing
