@@ -94,18 +94,21 @@ std::optional<Found> number_at(std::string_view text, size_t at) {
   return found;
 }
 
+// The first byte, at or behind `at`, that a number could begin with.
+size_t next_candidate(std::string_view text, size_t at) { return text.find_first_of("0123456789.-$\\\u2212", at); }
+
 std::optional<double> first_number(std::string_view text) {
-  for (size_t at = 0; at < text.size(); ++at)
+  for (size_t at = next_candidate(text, 0); at < text.size(); at = next_candidate(text, at + 1))
     if (const auto found = number_at(text, at)) return found->value;
   return std::nullopt;
 }
 
 std::optional<double> last_number(std::string_view text) {
   std::optional<double> last;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = next_candidate(text, 0); at < text.size();) {
     const auto found = number_at(text, at);
     if (found) last = found->value;
-    at = found ? found->end : at + 1;
+    at = next_candidate(text, found ? found->end : at + 1);
   }
   return last;
 }

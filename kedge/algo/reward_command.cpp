@@ -1,8 +1,6 @@
 #include "kedge/algo/reward_command.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,6 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -95,7 +95,7 @@ bool take_line(std::string& buffer, std::string& line) {
 class RewardCommand::Pool {
  public:
   explicit Pool(RewardCommandConfig config) : config_(std::move(config)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (wake_ < 0) throw Error(str(config_.name, ": cannot make an event descriptor: ", ::strerror(errno)));
+    if (wake_ < 0) throw Error(str(config_.name, ": cannot make an event descriptor: ", std::strerror(errno)));
     argv_ = config_.command.size() == 1 ? std::vector<std::string>{"/bin/sh", "-c", config_.command[0]} : config_.command;
     workers_.resize(static_cast<size_t>(config_.workers));
     for (size_t i = 0; i < workers_.size(); ++i) workers_[i].name = str(config_.name, ", worker ", i + 1);
@@ -135,7 +135,8 @@ class RewardCommand::Pool {
  private:
   void wake() const {
     const uint64_t one = 1;
-    if (::write(wake_, &one, sizeof one) < 0 && errno != EAGAIN) log_error(config_.name, ": cannot wake its thread: ", ::strerror(errno));
+    if (::write(wake_, &one, sizeof one) < 0 && errno != EAGAIN)
+      log_error(config_.name, ": cannot wake its thread: ", std::strerror(errno));
   }
 
   void run() {
@@ -208,7 +209,7 @@ class RewardCommand::Pool {
     }
     ::poll(watched.data(), watched.size(), timeout_ms);
     uint64_t count = 0;
-    if (::read(wake_, &count, sizeof count) < 0 && errno != EAGAIN) log_error(config_.name, ": ", ::strerror(errno));
+    if (::read(wake_, &count, sizeof count) < 0 && errno != EAGAIN) log_error(config_.name, ": ", std::strerror(errno));
   }
 
   void look_at(Worker& worker) {
@@ -300,9 +301,9 @@ class RewardCommand::Pool {
 
   // One of them is at fault and the others are not.
   void try_alone(std::vector<Row> rows) {
-    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-      row->alone = true;
-      waiting_.push_front(std::move(*row));
+    for (; !rows.empty(); rows.pop_back()) {
+      rows.back().alone = true;
+      waiting_.push_front(std::move(rows.back()));
     }
   }
 

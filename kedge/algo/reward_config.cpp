@@ -8,6 +8,8 @@
 namespace kedge {
 namespace {
 
+constexpr std::array<std::string_view, 4> kCommonKeys = {"kind", "weight", "route", "clip"};
+
 // The keys that one kind reads beside those of all kinds; the first ones must be set.
 struct KindKeys {
   RewardKind kind;
@@ -48,7 +50,7 @@ void check_source(const RewardSourceConfig& config, const std::string& key, Erro
   const KindKeys& own = keys_of(config.kind);
   const Section section = describe(copy);
   for (const Field& field : section.fields) {
-    if (!field.nullable || field.name == "clip") continue;
+    if (std::find(kCommonKeys.begin(), kCommonKeys.end(), field.name) != kCommonKeys.end()) continue;
     const auto found = std::find(own.keys.begin(), own.keys.end(), field.name);
     const auto place = static_cast<size_t>(found - own.keys.begin());
     if (found == own.keys.end() && !field.get().is_null()) {
@@ -127,7 +129,7 @@ std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std:
 
 std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key) {
   const std::string where = key + ".command";
-  const Json& command = config.command.value();
+  const Json& command = config.command;
   if (command.is_text()) return {command.as_text(where)};
   check(command.is_array() && command.as_array(where).size() > 1, where,
         ": wants a line for the shell, or a list of a program and its arguments, found ", command.dump());

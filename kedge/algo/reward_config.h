@@ -51,7 +51,7 @@ struct RewardSourceConfig {
   std::optional<double> correct = {}, wrong = {};
   std::optional<LengthUnit> unit = {};
   std::optional<int64_t> target = {}, limit = {}, window = {};
-  std::optional<Json> command = {};
+  Json command = nullptr;
   std::optional<int64_t> workers = {}, batch = {};
   std::optional<double> timeout = {}, start_timeout = {};
   std::optional<std::string> url = {}, folder = {};

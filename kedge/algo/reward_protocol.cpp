@@ -67,8 +67,7 @@ std::vector<RowReward> parse_reward_reply(std::string_view line, const RewardExc
   const Json reply = Json::parse(line, "reply");
   if (const Json* id = reply.find("id")) check(*id == Json(exchange.id), "reply: wants the id ", exchange.id, ", found ", id->dump());
   if (!exchange.batched) return {read_row(reply, "reply")};
-  if (const Json* error = reply.find("error"); error != nullptr && !error->is_null())
-    return std::vector<RowReward>(exchange.num_rows, read_row(reply, "reply"));
+  if (const Json* error = reply.find("error"); error != nullptr && !error->is_null()) return {exchange.num_rows, read_row(reply, "reply")};
   const Json& rewards = reply.is_array() ? reply : reply.at("rewards", "reply");
   const auto& items = rewards.as_array("rewards");
   check(items.size() == exchange.num_rows, "reply: wants ", exchange.num_rows, " rewards, found ", items.size());

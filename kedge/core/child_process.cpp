@@ -1,14 +1,14 @@
 #include "kedge/core/child_process.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <utility>
 
 #include "kedge/core/error.h"
@@ -25,7 +25,7 @@ void close_fd(int& fd) {
 struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(str("cannot make a pipe: ", ::strerror(errno)));
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(str("cannot make a pipe: ", std::strerror(errno)));
     read = above_standard(ends[0]);
     write = above_standard(ends[1]);
   }
@@ -79,12 +79,13 @@ std::string how_it_ended(int status) {
 ChildProcess::ChildProcess(const std::vector<std::string>& argv) {
   ensure(!argv.empty(), "a program without a name");
   std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
   for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
   Pipe in, out, err, report;
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) throw Error(str("cannot start ", argv[0], ": ", ::strerror(errno)));
+  if (pid < 0) throw Error(str("cannot start ", argv[0], ": ", std::strerror(errno)));
   if (pid == 0) run_child(pointers.data(), in, out, err, report.write, parent);
   pid_ = pid;
   close_fd(report.write);
@@ -94,7 +95,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv) {
   while (size < 0 && errno == EINTR);
   if (size > 0) {
     reap(0);
-    throw Error(str("cannot start ", argv[0], ": ", ::strerror(problem)));
+    throw Error(str("cannot start ", argv[0], ": ", std::strerror(problem)));
   }
   input_ = take_end(in.write);
   output_ = take_end(out.read);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "kedge/core/files.h"
+
+#include "tests/support/assets.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/reward_toys.h"
 #include "tests/support/rollouts.h"
@@ -73,6 +76,18 @@ TEST(RewardConfig, NamesKeysThatAreMissingOrThatNobodyReads) {
       "reward.sources.a/b.clip: wants [low, high]\n"
       "reward.watch.c.file: a reward of kind lexicon wants it (lexicon: lines of a word, a tab and its value)\n"
       "reward.standardization: is enabled and wants mean and std");
+}
+
+TEST(RewardConfig, WhatTheDocsShowLoads) {
+  int64_t count = 0;
+  for (const char* page : {"docs/rewards.md", "examples/python_reward/README.md"}) {
+    const std::string text = read_text(testing::source_folder() / page);
+    for (size_t at = text.find("```yaml\n"); at != std::string::npos; at = text.find("```yaml\n", at + 1), ++count) {
+      const size_t start = at + 8;
+      check_rewards(testing::load_rewards(text.substr(start, text.find("```", start) - start)));
+    }
+  }
+  EXPECT_EQ(count, 3);
 }
 
 TEST(RewardConfig, EveryKindOfRuleIsMade) {
