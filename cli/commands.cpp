@@ -53,16 +53,16 @@ bool is_help(const std::string& argument) { return argument == "--help" || argum
 // What the reference's programs are called.
 std::string without_alias(const std::string& name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAliases = {{{"train_gpt_sft", "sft"},
-                                                                                              {"train_reward_model", "rm"},
-                                                                                              {"serve_reward_model", "serve reward"},
-                                                                                              {"serve_ppo_critic", "serve critic"}}};
+                                                                                             {"train_reward_model", "rm"},
+                                                                                             {"serve_reward_model", "serve reward"},
+                                                                                             {"serve_ppo_critic", "serve critic"}}};
   for (const auto& [alias, command] : kAliases)
     if (name == alias || name == std::string(alias) + ".py") return std::string(command);
   return name;
 }
 
 // The arguments without the reference's names: an alias may stand for two words.
-Arguments without_alias(const Arguments& arguments) {
+Arguments expand_alias(const Arguments& arguments) {
   const std::string command = without_alias(arguments[0]);
   const size_t space = command.find(' ');
   Arguments result = {command.substr(0, space)};
@@ -82,7 +82,7 @@ const Command& find_command(std::span<const Command> commands, const std::string
 }  // namespace
 
 int run_commands(std::span<const Command> commands, const Arguments& given) {
-  const Arguments arguments = given.empty() ? given : without_alias(given);
+  const Arguments arguments = given.empty() ? given : expand_alias(given);
   if (arguments.empty() || (is_help(arguments[0]) && arguments.size() == 1)) {
     print(overview(commands));
     return arguments.empty() ? kExitUsage : kExitOk;
@@ -92,7 +92,7 @@ int run_commands(std::span<const Command> commands, const Arguments& given) {
     return kExitOk;
   }
   if (is_help(arguments[0])) {
-    print(help_of(find_command(commands, without_alias({arguments[1]})[0])));
+    print(help_of(find_command(commands, expand_alias({arguments[1]})[0])));
     return kExitOk;
   }
   const Command& command = find_command(commands, arguments[0]);

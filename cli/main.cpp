@@ -28,14 +28,16 @@ constexpr std::array kCommands = {
             "           'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "           exp_manager.explicit_log_dir=runs/judge",
             kedge::cli::run_rm, kedge::cli::rm_flags},
-    Command{"serve", "Training", "a reward model or a trainable critic for online training, over HTTP (KServe v2, as Triton speaks it)",
-            "kedge serve reward | critic [CONFIG.yaml] [key=value ...] [--token-file FILE] [--insecure]\n\n"
-            "  kedge serve reward rm_model_file=DIR inference.port=5555\n"
-            "  kedge serve critic pretrained_checkpoint.restore_from_path=DIR trainer.ppo.port=5556 exp_manager.explicit_log_dir=runs/critic\n\n"
-            "Listens to this machine alone unless told otherwise (inference.ip, trainer.ppo.ip). SIGINT and SIGTERM end it after the call that "
-            "runs. A critic\n"
-            "started again with the same folder goes on where it was, also after kill -9: no training call is lost or repeated.",
-            kedge::cli::run_serve, kedge::cli::serve_flags},
+    Command{
+        "serve", "Training", "a reward model or a trainable critic for online training, over HTTP (KServe v2, as Triton speaks it)",
+        "kedge serve reward | critic [CONFIG.yaml] [key=value ...] [--token-file FILE] [--insecure]\n\n"
+        "  kedge serve reward rm_model_file=DIR inference.port=5555\n"
+        "  kedge serve critic pretrained_checkpoint.restore_from_path=DIR trainer.ppo.port=5556 "
+        "exp_manager.explicit_log_dir=runs/critic\n\n"
+        "Listens to this machine alone unless told otherwise (inference.ip, trainer.ppo.ip). SIGINT and SIGTERM end it after the call that "
+        "runs. A critic\n"
+        "started again with the same folder goes on where it was, also after kill -9: no training call is lost or repeated.",
+        kedge::cli::run_serve, kedge::cli::serve_flags},
     Command{"plan", "Training", "what a training run will take: memory by phase, steps, tokens; runs nothing",
             "kedge plan [sft | rm] [CONFIG.yaml] [key=value ...] [--json]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl",

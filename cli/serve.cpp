@@ -1,3 +1,5 @@
+#include "cli/serve.h"
+
 #include <unistd.h>
 
 #include <chrono>
@@ -17,7 +19,6 @@
 
 #include "cli/commands.h"
 #include "cli/compute.h"
-#include "cli/serve.h"
 
 namespace kedge::cli {
 namespace {
@@ -55,7 +56,8 @@ int serve_reward(const Arguments& arguments) {
   const RewardScorer scorer(*model, options);
   log_info("reward model ", folder.string(), ": ", format_number(static_cast<double>(model->parameters().num_elements())), " parameters, ",
            name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens");
-  return serve_until_told({config.inference, {make_reward_service(config.inference.model_name, rows, scorer, batches)}, mesh.device, begin});
+  return serve_until_told(
+      {config.inference, {make_reward_service(config.inference.model_name, rows, scorer, batches)}, mesh.device, begin});
 }
 
 }  // namespace
@@ -74,7 +76,8 @@ int serve_until_told(ServerParts parts) {
     if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   });
   const std::string address = str("http://", parts.config.ip, ":", server.port(), "/v2/models/");
-  for (const std::string& name : names) log_info(name, ": ", address, name, "/infer, ", address, name, "/config, ", address, name, "/ready");
+  for (const std::string& name : names)
+    log_info(name, ": ", address, name, "/infer, ", address, name, "/config, ", address, name, "/ready");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - parts.begin;
   log_info("ready after ", format_number(took.count()), " s; numbers at http://", parts.config.ip, ":", server.port(),
            "/metrics; stop it with: kill -SIGINT ", getpid());

@@ -19,6 +19,25 @@
 namespace kedge::cli {
 namespace {
 
+CriticOptions options_of(const CriticServerConfig& config, const Path& folder) {
+  const CriticServerConfig::Model& model = config.model;
+  CriticOptions options;
+  options.micro_batch_size = model.micro_batch_size;
+  options.global_batch_size = model.global_batch_size;
+  options.forward_micro_batch_size = model.forward_micro_batch_size;
+  options.loss_clip_val = model.loss_clip_val;
+  options.standardization = standardization_of(model.reward_standardization);
+  options.attribute_weights = model.regression.attribute_weights.value_or(std::vector<double>{});
+  options.optim = model.optim;
+  options.update = config.trainer.ppo;
+  options.max_steps = config.trainer.ppo.max_steps;
+  options.checkpoint_activations = model.activations_checkpoint_granularity == Recompute::full;
+  options.seed = static_cast<uint64_t>(model.seed);
+  options.folder.save.companions = folder;
+  options.folder.base = config.pretrained_checkpoint.restore_from_path;
+  return options;
+}
+
 // The critic as it is before its first update: the reward model's weights.
 std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, const Path& folder, const Mesh& mesh) {
   const PeftConfig& peft = config.model.peft;
@@ -30,7 +49,7 @@ std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, cons
     model->add_adapters(peft.lora_tuning, true, "model.peft.lora_tuning");
     model->adapters()->initialise(static_cast<uint64_t>(config.model.seed));
   }
-  return std::make_unique<CriticModel>(std::move(model), critic_options(config, folder));
+  return std::make_unique<CriticModel>(std::move(model), options_of(config, folder));
 }
 
 void write_papers(const CriticServerConfig& config, const Path& run_folder, const Arguments& arguments, const Mesh& mesh) {
@@ -38,10 +57,10 @@ void write_papers(const CriticServerConfig& config, const Path& run_folder, cons
   write_atomic(run_folder / "config.yaml", dump_config(describe(shown)));
   std::vector<std::string> words = {"kedge", "serve", "critic"};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  add_run_record(run_folder, run_record({.command_line = words,
-                                         .torch_version = TORCH_VERSION,
-                                         .device = name_of(mesh.device),
-                                         .num_threads = at::get_num_threads()}));
+  add_run_record(
+      run_folder,
+      run_record(
+          {.command_line = words, .torch_version = TORCH_VERSION, .device = name_of(mesh.device), .num_threads = at::get_num_threads()}));
 }
 
 }  // namespace
@@ -77,8 +96,7 @@ int serve_critic(const Arguments& arguments) {
   log_info("critic of ", format_number(static_cast<double>(critic.model().model().trained().num_elements())), " trained parameters on ",
            name_of(mesh.device), scorer ? ", with the reward model it started from" : "", ": ", critic.train_calls(), " training calls, ",
            critic.model().step(), " updates so far; folder ", run_folder.string());
-  return serve_until_told(
-      {ppo, make_critic_service({critic, rows, scorer ? &*scorer : nullptr, batches, max_length}), mesh.device, begin});
+  return serve_until_told({ppo, make_critic_service({critic, rows, scorer ? &*scorer : nullptr, batches, max_length}), mesh.device, begin});
 }
 
 }  // namespace kedge::cli

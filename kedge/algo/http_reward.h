@@ -27,8 +27,8 @@ struct HttpAddress {
 
 struct HttpRewardOptions {
   HttpAddress address;
-  int64_t max_tries = 8;                                       // of a call that no answer came to
-  std::chrono::milliseconds timeout = std::chrono::minutes(5);  // of one try
+  int64_t max_tries = 8;                                                   // of a call that no answer came to
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);             // of one try
   std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);  // before the second try; doubles
 };
 

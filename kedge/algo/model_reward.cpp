@@ -29,8 +29,11 @@ std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const
   const bool fits = rewards->type == WireType::fp32 && !rewards->shape.empty() && rewards->shape[0] == static_cast<int64_t>(count) &&
                     num_elements(rewards->shape) == static_cast<int64_t>(count);
   if (!fits)
-    throw Error(str(name, ": wants one FP32 reward for each of ", count, " rows, found ", name_of(rewards->type), " ", shape_json(rewards->shape),
-                    rewards->shape.size() == 2 && rewards->shape[1] > 1 ? "; a server with several attributes must merge them (model.regression.merge_attributes)" : ""));
+    throw Error(str(name, ": wants one FP32 reward for each of ", count, " rows, found ", name_of(rewards->type), " ",
+                    shape_json(rewards->shape),
+                    rewards->shape.size() == 2 && rewards->shape[1] > 1
+                        ? "; a server with several attributes must merge them (model.regression.merge_attributes)"
+                        : ""));
   std::vector<RowReward> rows;
   for (const float value : fp32_values(*rewards)) {
     rows.push_back({.value = value});
@@ -56,7 +59,8 @@ ModelCaller local_caller(ServedModel model, const std::string& name) {
         (void)check_inputs(served->signature, request);
         if (served->check) served->check(request);
         ServedResult result = served->run(request.inputs, request.parameters);
-        promise->set_value({.model_name = served->signature.name, .parameters = std::move(result.parameters), .outputs = std::move(result.outputs)});
+        promise->set_value(
+            {.model_name = served->signature.name, .parameters = std::move(result.parameters), .outputs = std::move(result.outputs)});
       } catch (const RequestError& error) {
         promise->set_exception(std::make_exception_ptr(RemoteError(error.status(), error.what())));
       } catch (...) {
@@ -148,7 +152,8 @@ std::vector<ModelReward::Part> ModelReward::parts_of(const Rollouts& rollouts) {
 void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, const Rollout& rollout) {
   if (!parameter(signature, "tokenizer_fingerprint").empty() || options_.send != RewardInput::automatic) return;
   std::call_once(warned_, [&] {
-    log_warn(caller_.name, " does not say which tokenizer it has, so it is sent text and not ids (send=tokens would change that). One text:\n",
+    log_warn(caller_.name,
+             " does not say which tokenizer it has, so it is sent text and not ids (send=tokens would change that). One text:\n",
              rollout.prompt + rollout.response);
   });
 }

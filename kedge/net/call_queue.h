@@ -30,8 +30,8 @@ struct Call {
 
 struct QueueOptions {
   int64_t max_calls = 4096;
-  int64_t max_merged_rows = 0;  // 0: no limit
-  bool merge = true;            // false: every call runs alone
+  int64_t max_merged_rows = 0;          // 0: no limit
+  bool merge = true;                    // false: every call runs alone
   std::function<void()> on_start = {};  // the first thing the queue's thread does
 };
 
