@@ -29,6 +29,12 @@ std::string labels_text(const std::vector<Checkpoint>& checkpoints) {
   return text.empty() ? "only 0, the beginning" : text + " and 0, the beginning";
 }
 
+int64_t num_told(CallHistory& history) {
+  int64_t count = 0;
+  history.tell({.load = [](const Checkpoint*) {}, .remark = [](const Json&) {}, .call = [&](std::string_view) { ++count; }});
+  return count;
+}
+
 template <typename T>
 void append_numbers(std::string& bytes, const std::vector<T>& numbers) {
   bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
@@ -77,16 +83,36 @@ TrainCall read_train_call(std::string_view bytes) {
 
 Critic::Critic(CriticParts parts) : parts_(std::move(parts)), history_(parts_.folder, "megatron_gpt-{step}") { recover(); }
 
+void Critic::check_usable() const {
+  if (!is_usable_) throw Error("the critic could not be brought back to where its folder stands after an error; it must be started again");
+}
+
+Tensor Critic::values(std::span<const TokenIds> rows) const {
+  check_usable();
+  return model_->values(rows);
+}
+
 void Critic::recover() {
-  int64_t num_calls = 0;
-  history_.tell({.load = [&](const Checkpoint* checkpoint) { load(checkpoint); },
-                 .remark = [&](const Json& remark) { remember_json(remark); },
-                 .call =
-                     [&](std::string_view bytes) {
-                       const TrainCall call = read_train_call(bytes);
-                       static_cast<void>(apply(call.batch, call.key));
-                       ++num_calls;
-                     }});
+  is_usable_ = false;
+  int64_t num_calls = 0, num_begun = 0;
+  try {
+    history_.tell({.load = [&](const Checkpoint* checkpoint) { load(checkpoint); },
+                   .remark = [&](const Json& remark) { remember_json(remark); },
+                   .call =
+                       [&](std::string_view bytes) {
+                         const TrainCall call = read_train_call(bytes);
+                         ++num_begun;
+                         static_cast<void>(apply(call.batch, call.key));
+                         ++num_calls;
+                       }});
+  } catch (const Error& error) {
+    // Killed before it was taken back, the newest call failed then as it fails now.
+    if (num_begun == num_calls || num_begun < num_told(history_)) throw;
+    log_warn("the newest training call fails and is taken back: ", error.what());
+    history_.take_back();
+    return recover();
+  }
+  is_usable_ = true;
   if (num_calls > 0) log_info("made ", num_calls, " training calls again that came after the checkpoint; step ", model_->step());
 }
 
@@ -150,11 +176,13 @@ CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
 }
 
 CriticResult Critic::train(const CriticBatch& batch, const std::string& key) {
+  check_usable();
   if (const CriticResult* known = find(kTrain, key)) return *known;
   history_.append(to_bytes({key, batch}));
   try {
     return apply(batch, key);
   } catch (...) {
+    is_usable_ = false;
     history_.take_back();
     recover();
     throw;
@@ -181,6 +209,7 @@ bool Critic::is_saved(int64_t actor_step) const {
 }
 
 CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& key) {
+  check_usable();
   if (const CriticResult* known = find(kSave, key)) return *known;
   const Remembered done{kSave, key, {0, train_calls_}};
   if (actor_step && is_saved(*actor_step)) return remember(done);
@@ -194,6 +223,7 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
 }
 
 CriticResult Critic::restore(int64_t actor_step, const std::string& key) {
+  check_usable();
   if (const CriticResult* known = find(kRestore, key)) return *known;
   const std::vector<Checkpoint> saved = history_.checkpoints();
   const auto found = std::find_if(saved.rbegin(), saved.rend(), [&](const Checkpoint& one) { return label_of(one) == actor_step; });

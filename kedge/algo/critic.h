@@ -36,7 +36,7 @@ class Critic {
   explicit Critic(CriticParts parts);
 
   // As of CriticModel.
-  [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const { return model_->values(rows); }
+  [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
 
   // Calls with a key that one of the last 64 had are answered as that one was. An empty key is like no other.
   // On disk before it has an effect. After an error nothing has changed.
@@ -60,6 +60,7 @@ class Critic {
   [[nodiscard]] static Json to_json(const Remembered& done);
   void remember_json(const Json& done);
 
+  void check_usable() const;
   void recover();
   void load(const Checkpoint* checkpoint);
   CriticResult apply(const CriticBatch& batch, const std::string& key);
@@ -70,6 +71,7 @@ class Critic {
   CallHistory history_;
   std::unique_ptr<CriticModel> model_;
   int64_t train_calls_ = 0;
+  bool is_usable_ = false;             // it stands where the folder says
   std::deque<Remembered> remembered_;  // the newest last
 };
 

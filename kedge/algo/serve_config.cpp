@@ -61,4 +61,22 @@ RewardScorerOptions scorer_options(const CriticServerConfig::Model& model) {
   return options;
 }
 
+CriticOptions critic_options(const CriticServerConfig& config) {
+  const CriticServerConfig::Model& model = config.model;
+  check(model.regression.merge_attributes, "model.regression.merge_attributes: must be true, a critic gives one value a token");
+  CriticOptions options;
+  options.micro_batch_size = model.micro_batch_size;
+  options.global_batch_size = model.global_batch_size;
+  options.forward_micro_batch_size = model.forward_micro_batch_size;
+  options.loss_clip_val = model.loss_clip_val;
+  options.standardization = standardization_of(model.reward_standardization);
+  options.attribute_weights = model.regression.attribute_weights.value_or(std::vector<double>());
+  options.optim = model.optim;
+  options.update = config.trainer.ppo;
+  options.max_steps = config.trainer.ppo.max_steps;
+  options.checkpoint_activations = model.activations_checkpoint_granularity == Recompute::full;
+  options.seed = static_cast<uint64_t>(model.seed);
+  return options;
+}
+
 }  // namespace kedge

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kedge/algo/critic_model.h"
 #include "kedge/algo/reward_scorer.h"
 #include "kedge/algo/rm.h"
 #include "kedge/algo/training_config.h"
@@ -173,5 +174,7 @@ struct CriticServerConfig {
 [[nodiscard]] Standardization standardization_of(const StandardizationConfig& config);
 [[nodiscard]] RewardScorerOptions scorer_options(const RewardServerConfig::Model& model);
 [[nodiscard]] RewardScorerOptions scorer_options(const CriticServerConfig::Model& model);
+// Without what its checkpoints' folders take along.
+[[nodiscard]] CriticOptions critic_options(const CriticServerConfig& config);
 
 }  // namespace kedge

@@ -8,6 +8,7 @@
 #include "kedge/net/request_error.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/toy_critic.h"
 
 namespace kedge {
@@ -211,6 +212,32 @@ TEST(Critic, ACallThatFailsChangesNothing) {
   const State after(toy);
   const Copy copy(temp.path());
   expect_same(Toy(judge, copy.path(), options), after, "later");
+}
+
+// Where even that cannot be written down, it does not go on with weights that no start would find again.
+TEST(Critic, AFailureThatCannotBeTakenBackEndsIt) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  CriticOptions options = testing::toy_critic_options();
+  options.update.max_skipped_updates = 0;
+  Toy toy(judge, temp.path(), options);
+  const State beginning(toy);
+  const CriticBatch bad{1, 2, {1, 2}, {3e38F}, {0}, {1}};
+  const int64_t call = static_cast<int64_t>(to_bytes({"bad", bad}).size()) + 17;
+  {
+    const testing::FileSizeLimit limit(fs::file_size(temp / "journals/journal-0") + static_cast<size_t>(call));
+    EXPECT_THAT(error_of<Error>([&] { return toy->train(bad, "bad"); }), HasSubstr("cannot be written"));
+  }
+  EXPECT_THAT(error_of<Error>([&] { return toy->train(batch(1), ""); }), HasSubstr("must be started again"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->save(1, ""); }), HasSubstr("must be started again"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->restore(0, ""); }), HasSubstr("must be started again"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->values(std::vector<TokenIds>{{1}}); }), HasSubstr("must be started again"));
+  // Started again, it takes the call back.
+  const Copy copy(temp.path());
+  for (const char* start : {"first", "second"}) {
+    Toy again(judge, copy.path(), options);
+    expect_same(again, beginning, start);
+  }
 }
 
 TEST(Critic, NumbersOfUpdatesAreLoggedOnceInTheirOrder) {

@@ -81,6 +81,31 @@ TEST(ServeConfig, WeightsCountOnlyWhereAttributesAreMerged) {
   EXPECT_TRUE(scorer_options(config.model).attribute_weights.empty());
 }
 
+TEST(ServeConfig, TheCriticsOptionsAreTheKeys) {
+  const auto config = load<CriticServerConfig>(R"(
+pretrained_checkpoint: {restore_from_path: judge}
+trainer: {ppo: {max_steps: 50, gradient_clip_val: 0.5}}
+model: {micro_batch_size: 2, global_batch_size: 8, forward_micro_batch_size: 16, loss_clip_val: 0.3, seed: 7,
+        activations_checkpoint_granularity: full, reward_standardization: {enable: true, mean: 1, std: 2}, optim: {lr: 1e-3},
+        regression: {attribute_weights: [1, 3]}}
+)");
+  const CriticOptions options = critic_options(config);
+  EXPECT_EQ(options.micro_batch_size, 2);
+  EXPECT_EQ(options.global_batch_size, 8);
+  EXPECT_EQ(options.forward_micro_batch_size, 16);
+  EXPECT_EQ(options.loss_clip_val, 0.3);
+  EXPECT_EQ(options.standardization.mean, 1);
+  EXPECT_EQ(options.optim.lr, 1e-3);
+  EXPECT_EQ(options.update.gradient_clip_val, 0.5);
+  EXPECT_EQ(options.max_steps, 50);
+  EXPECT_EQ(options.seed, 7U);
+  EXPECT_TRUE(options.checkpoint_activations);
+  EXPECT_THAT(options.attribute_weights, ElementsAre(1, 3));
+  CriticServerConfig apart = config;
+  apart.model.regression.merge_attributes = false;
+  EXPECT_THAT(error_of([&] { return critic_options(apart).seed; }), HasSubstr("merge_attributes: must be true"));
+}
+
 TEST(ServeConfig, WhatCannotBe) {
   EXPECT_THAT(error_of([] { return load<RewardServerConfig>("{rm_model_file: judge, inference: {micro_batch_size: 4}}"); }),
               HasSubstr("inference.micro_batch_size: is called inference_micro_batch_size"));

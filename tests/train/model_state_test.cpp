@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kedge/core/autograd.h"
-
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_models.h"
 
@@ -13,13 +11,11 @@ namespace {
 using testing::same_bits;
 using testing::TempFolder;
 
-std::unique_ptr<Model> network() { return testing::tiny_model(testing::kTinyLlama, {.dtype = at::kBFloat16, .trainable = true}); }
-
-void change(Model& model) {
-  const NoGrad no_grad;
-  model.trained().flat_master().add_(1);
-  model.trained().publish();
+std::unique_ptr<Model> network(bool trainable = true) {
+  return testing::tiny_model(testing::kTinyLlama, {.dtype = at::kBFloat16, .trainable = trainable});
 }
+
+void change(Model& model) { testing::scatter_weights(model.trained(), 77, 0.1); }
 
 // With a copy, what is written is what the model was; without one, it is written at once.
 TEST(ModelState, TheWeightsComeBackWithEveryBit) {
@@ -43,7 +39,7 @@ TEST(ModelState, TheWeightsComeBackWithEveryBit) {
 
 TEST(ModelState, OfAdaptersOnlyTheyAreWritten) {
   const TempFolder temp;
-  const auto model = network();
+  const auto model = network(false);
   model->add_adapters({}, true);
   model->adapters()->initialise(3);
   StateSnapshot state;
