@@ -16,7 +16,7 @@
 
 namespace kedge::cli {
 
-std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable) {
+std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable, HeadKind head) {
   StorageOptions storage = flags.device.storage();
   storage.trainable = trainable && !flags.lora;
   check(flags.model.has_value() != flags.shape.has_value(), "kedge bench: wants either --model or --shape");
@@ -25,9 +25,11 @@ std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable)
   if (flags.model) {
     LoadOptions load;
     load.storage = storage;
+    load.head = head;
+    load.new_labels = 1;
     model = load_model(find_model_folder(*flags.model, "--model"), load);
   } else {
-    model = std::make_unique<Model>(shape_config(*flags.shape), HeadOptions{}, storage);
+    model = std::make_unique<Model>(shape_config(*flags.shape), HeadOptions{.kind = head}, storage);
     model->initialise(seed);
   }
   if (flags.lora) {

@@ -23,6 +23,8 @@ struct BenchCase {
 
 [[nodiscard]] Json bench_engine_decode(const Arguments& arguments);
 [[nodiscard]] std::string bench_engine_flags();
+[[nodiscard]] Json bench_server_reward(const Arguments& arguments);
+[[nodiscard]] std::string bench_server_flags();
 [[nodiscard]] Json bench_train_step(const Arguments& arguments);
 [[nodiscard]] std::string bench_train_flags();
 
@@ -41,8 +43,8 @@ struct BenchFlags {
   }
 };
 
-// Trainable: everything, or the adapters where there are any.
-[[nodiscard]] std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable);
+// Trainable: everything, or the adapters where there are any. A score head that the folder lacks is a new one of one label.
+[[nodiscard]] std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable, HeadKind head = HeadKind::language);
 
 [[nodiscard]] std::vector<std::vector<int32_t>> random_rows(int64_t rows, int64_t length, int64_t vocab_size);
 

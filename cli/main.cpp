@@ -89,7 +89,8 @@ constexpr std::array kCommands = {
     Command{"bench", "Look and check", "the benchmarks: one JSON line with settings, median and spread",
             "kedge bench CASE --model DIR | --shape NAME [flags]\n\n"
             "  kedge bench train.step --shape 30m --rows 16 --length 256 --dtype fp32\n"
-            "  kedge bench engine.decode --shape 30m --batch 64 --prompt-tokens 32 --new-tokens 128 --dtype fp32",
+            "  kedge bench engine.decode --shape 30m --batch 64 --prompt-tokens 32 --new-tokens 128 --dtype fp32\n"
+            "  kedge bench server.reward --shape 30m --clients 64 --requests 256 --length 256",
             kedge::cli::run_bench, kedge::cli::bench_flags},
     Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
             kedge::cli::run_config, kedge::cli::config_flags},

@@ -19,25 +19,6 @@
 namespace kedge::cli {
 namespace {
 
-CriticOptions options_of(const CriticServerConfig& config, const Path& folder) {
-  const CriticServerConfig::Model& model = config.model;
-  CriticOptions options;
-  options.micro_batch_size = model.micro_batch_size;
-  options.global_batch_size = model.global_batch_size;
-  options.forward_micro_batch_size = model.forward_micro_batch_size;
-  options.loss_clip_val = model.loss_clip_val;
-  options.standardization = standardization_of(model.reward_standardization);
-  options.attribute_weights = model.regression.attribute_weights.value_or(std::vector<double>{});
-  options.optim = model.optim;
-  options.update = config.trainer.ppo;
-  options.max_steps = config.trainer.ppo.max_steps;
-  options.checkpoint_activations = model.activations_checkpoint_granularity == Recompute::full;
-  options.seed = static_cast<uint64_t>(model.seed);
-  options.folder.save.companions = folder;
-  options.folder.base = config.pretrained_checkpoint.restore_from_path;
-  return options;
-}
-
 // The critic as it is before its first update: the reward model's weights.
 std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, const Path& folder, const Mesh& mesh) {
   const PeftConfig& peft = config.model.peft;
@@ -49,7 +30,10 @@ std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, cons
     model->add_adapters(peft.lora_tuning, true, "model.peft.lora_tuning");
     model->adapters()->initialise(static_cast<uint64_t>(config.model.seed));
   }
-  return std::make_unique<CriticModel>(std::move(model), options_of(config, folder));
+  CriticOptions options = critic_options(config);
+  options.folder.save.companions = folder;
+  options.folder.base = config.pretrained_checkpoint.restore_from_path;
+  return std::make_unique<CriticModel>(std::move(model), std::move(options));
 }
 
 void write_papers(const CriticServerConfig& config, const Path& run_folder, const Arguments& arguments, const Mesh& mesh) {

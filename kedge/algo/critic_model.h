@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kedge/algo/critic_batch.h"
 #include "kedge/algo/reward_scorer.h"
 #include "kedge/algo/supervised.h"
 #include "kedge/data/tokenizer.h"
@@ -30,15 +31,6 @@ struct CriticOptions {
   bool checkpoint_activations = false;
   uint64_t seed = 1234;            // of adapters' dropout
   ModelFolderOptions folder = {};  // of checkpoints
-};
-
-// Rows to learn from, all of one width; row-major.
-struct CriticBatch {
-  int64_t num_rows = 0, width = 0;
-  std::vector<int64_t> tokens = {};                           // [rows, width]
-  std::vector<float> returns = {}, previous = {}, mask = {};  // [rows, width - 1]; what follows a token belongs to it; mask 0: not learned
-
-  friend bool operator==(const CriticBatch&, const CriticBatch&) = default;
 };
 
 // Not thread-safe.

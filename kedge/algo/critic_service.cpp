@@ -62,7 +62,11 @@ ServedModel infer_service(const CriticServiceParts& parts) {
     check_rows(request);
   };
   model.may_run = [&critic = parts.critic](const InferRequest& request) {
-    return critic.train_calls() >= integer_parameter(request.parameters, "min_train_calls").value_or(0);
+    const int64_t wanted = integer_parameter(request.parameters, "min_train_calls").value_or(0), done = critic.train_calls();
+    // A caller has one training call under way at most: more than that will never come, because this is not the critic it knew.
+    if (wanted > done + 1)
+      throw RequestError(409, str("the call wants a critic after ", wanted, " training calls, and this one has had ", done));
+    return done >= wanted;
   };
   model.run = [&critic = parts.critic, &rows = parts.rows, scorer = parts.scorer](const std::vector<WireTensor>& inputs, const Json&) {
     const ReadRows read = rows.read(inputs);

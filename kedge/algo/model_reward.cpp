@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kedge/algo/ids_request.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 
@@ -159,33 +160,13 @@ void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, con
 }
 
 InferRequest ModelReward::request_of(const Part& part) const {
-  const auto count = static_cast<int64_t>(part.rollouts.size());
+  if (part.input == RewardInput::tokens) return ids_request(part.rollouts, options_.pad_to_length);
+  const bool is_text = part.input == RewardInput::text;
+  std::vector<std::string> texts;
+  for (const auto& rollout : part.rollouts)
+    texts.push_back(is_text ? rollout->prompt + rollout->response : conversation_of(*rollout).dump_compact());
   InferRequest request;
-  if (part.input != RewardInput::tokens) {
-    std::vector<std::string> texts;
-    for (const auto& rollout : part.rollouts) {
-      const bool is_text = part.input == RewardInput::text;
-      texts.push_back(is_text ? rollout->prompt + rollout->response : conversation_of(*rollout).dump_compact());
-    }
-    request.inputs = {text_tensor(part.input == RewardInput::text ? "sentences" : "messages", {count, 1}, texts)};
-    return request;
-  }
-  int64_t width = 0;
-  std::vector<int64_t> lengths;
-  for (const auto& rollout : part.rollouts) {
-    lengths.push_back(rollout->length());
-    width = std::max(width, rollout->length());
-  }
-  if (options_.pad_to_length) {
-    check(width <= *options_.pad_to_length, "pad_to_length: ", *options_.pad_to_length, " tokens, but a rollout has ", width);
-    width = *options_.pad_to_length;
-  }
-  std::vector<int64_t> ids(static_cast<size_t>(count * width), 0);
-  for (int64_t row = 0; row < count; ++row) {
-    const TokenIds& from = part.rollouts[static_cast<size_t>(row)]->ids;
-    std::copy(from.begin(), from.end(), ids.begin() + row * width);
-  }
-  request.inputs = {int64_tensor("tokens", {count, width}, ids), int64_tensor("sequence_lengths", {count, 1}, lengths)};
+  request.inputs = {text_tensor(is_text ? "sentences" : "messages", {static_cast<int64_t>(texts.size()), 1}, texts)};
   return request;
 }
 

@@ -79,7 +79,7 @@ void CallQueue::run() {
   if (options_.on_start) options_.on_start();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    drop_gone();
+    std::erase_if(waiting_, [&](Entry& entry) { return is_given_up(entry); });
     const BatchPlan next = plan();
     if (next.take.empty()) {
       if (next.wait_us) {
@@ -105,13 +105,23 @@ void CallQueue::run() {
   for (const Entry& entry : left) entry.call.failed(std::make_exception_ptr(RequestError(503, "the server is shutting down")));
 }
 
-// A call nobody waits for is not worth running, unless it changes something.
-void CallQueue::drop_gone() {
-  std::erase_if(waiting_, [&](const Entry& entry) {
-    const bool drop = !models_[entry.call.model].is_kept && entry.call.is_gone && entry.call.is_gone();
-    if (drop) ++stats_[entry.call.model].num_dropped;
-    return drop;
-  });
+// A call nobody waits for is not worth running, unless it changes something; one that never may run is refused. Looks whether the others
+// may.
+bool CallQueue::is_given_up(Entry& entry) {
+  const ServedModel& model = models_[entry.call.model];
+  ModelStats& stats = stats_[entry.call.model];
+  if (!model.is_kept && entry.call.is_gone && entry.call.is_gone()) {
+    ++stats.num_dropped;
+    return true;
+  }
+  try {
+    entry.may_run = !model.may_run || model.may_run(entry.call.request);
+  } catch (const RequestError&) {
+    ++stats.num_refused;
+    entry.call.failed(std::current_exception());
+    return true;
+  }
+  return false;
 }
 
 // A caller that has been the only one for a while is not made to wait for others, unless a long wait was asked for.
@@ -130,7 +140,7 @@ BatchPlan CallQueue::plan() {
                     .shape_key = entry.shape_key,
                     .age_us = waits_for_company(entry, now) ? static_cast<double>(ns_between(entry.arrival, now)) / 1000
                                                             : std::numeric_limits<double>::infinity(),
-                    .may_run = !model.may_run || model.may_run(entry.call.request),
+                    .may_run = entry.may_run,
                     .alone = model.signature.max_batch_size == 0});
   }
   return plan_batch(view, rules_);

@@ -55,10 +55,11 @@ class CallQueue {
     Call call;
     std::string shape_key;
     Clock::time_point arrival;
+    bool may_run = true;
   };
 
   void run();
-  void drop_gone();
+  [[nodiscard]] bool is_given_up(Entry& entry);
   [[nodiscard]] BatchPlan plan();
   [[nodiscard]] bool waits_for_company(const Entry& entry, Clock::time_point now) const;
   void execute(std::vector<Entry> batch);

@@ -19,7 +19,7 @@ struct ServedModel {
   // Looks at a request when it arrives, its inputs already held against the signature: RequestError for what the model cannot read. Called
   // from several threads.
   std::function<void(const InferRequest& request)> check = {};
-  // May this one run yet? Empty: always. Called on the thread that runs models.
+  // May this one run yet? Empty: always. A RequestError where it never will. Called on the thread that runs models.
   std::function<bool(const InferRequest& request)> may_run = {};
   // Runs alone, on the one thread that runs models, in the order of arrival. Of a batched model, inputs may be the rows of several
   // requests, and every output must have a row for each; `parameters` are those of the first.

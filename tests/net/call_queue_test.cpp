@@ -131,6 +131,20 @@ TEST(CallQueue, ACallThatMayNotRunYetLetsOthersPass) {
   EXPECT_EQ(first.get(), (Numbers{2}));
 }
 
+TEST(CallQueue, ACallThatNeverMayRunIsRefused) {
+  ServedModel doubling = doubling_model();
+  doubling.may_run = [](const InferRequest& request) -> bool {
+    if (request.parameters.find("hopeless") != nullptr) throw RequestError(409, "will not come");
+    return true;
+  };
+  Served served({doubling});
+  InferRequest hopeless = numbers({1});
+  hopeless.parameters.set("hopeless", true);
+  EXPECT_EQ(error_of<RequestError>([&] { (void)served.send(0, hopeless).get(); }), "will not come");
+  EXPECT_EQ(served.send(0, numbers({2})).get(), (Numbers{4}));
+  EXPECT_EQ(served.stats(0).num_refused, 1);
+}
+
 TEST(CallQueue, AFullQueueTakesNothing) {
   Gate gate;
   Counter counter;

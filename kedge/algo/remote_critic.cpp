@@ -1,0 +1,146 @@
+#include "kedge/algo/remote_critic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "kedge/algo/ids_request.h"
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+std::string random_name() {
+  std::random_device source;
+  return str(std::hex, source(), source());
+}
+
+bool gives(const ModelSignature& signature, std::string_view output) {
+  return std::any_of(signature.outputs.begin(), signature.outputs.end(), [&](const TensorSpec& spec) { return spec.name == output; });
+}
+
+const WireTensor& output_of(const InferReply& reply, const char* name) {
+  const WireTensor* found = find_tensor(reply.outputs, name);
+  if (found == nullptr) throw Error(str(reply.model_name, ": the answer has no ", name));
+  if (found->type != WireType::fp32) throw Error(str(reply.model_name, ": wants FP32 ", name, ", found ", name_of(found->type)));
+  return *found;
+}
+
+int64_t train_calls_of(const InferReply& reply) {
+  const Json* count = reply.parameters.find("train_calls");
+  return count != nullptr && count->is_integer() ? count->as_integer("train_calls") : -1;
+}
+
+}  // namespace
+
+RemoteCritic::RemoteCritic(ModelClient& client, RemoteCriticOptions options)
+    : client_(client), options_(std::move(options)), name_(random_name()) {}
+
+void RemoteCritic::check_server() {
+  const bool has_rewards = gives(client_.signature(options_.infer), "rewards");
+  check(has_rewards == options_.wants_rewards, options_.combine_key, " is ", options_.wants_rewards ? "true" : "false", ", but ",
+        options_.infer, " of the ", client_.server_name(), has_rewards ? " gives rewards" : " gives no rewards",
+        "; the server's trainer.ppo.combine_rm_and_critic_server must be equal");
+}
+
+std::future<RolloutValues> RemoteCritic::values(Rollouts rollouts) {
+  auto sent = std::make_shared<std::promise<std::future<InferReply>>>();
+  auto reply = std::make_shared<std::future<std::future<InferReply>>>(sent->get_future());
+  // Only our servers hold a call back until they have trained as often as it wants; before any other, training must be over.
+  sender_.post([this, sent, rollouts, training = training_, wanted = train_calls_] {
+    try {
+      InferRequest request = ids_request(rollouts, options_.pad_to_length);
+      const bool holds_back = wanted >= 0 && client_.is_kedge();
+      if (holds_back) request.parameters.set("min_train_calls", wanted);
+      if (!holds_back && training.valid()) (void)training.get();
+      sent->set_value(client_.infer(options_.infer, std::move(request)));
+    } catch (...) {
+      sent->set_exception(std::current_exception());
+    }
+  });
+  return std::async(std::launch::deferred, [this, reply, rollouts = std::move(rollouts), training = training_] {
+    if (training.valid()) (void)training.get();  // where it failed, the call below would wait for ever
+    return read_values(reply->get().get(), rollouts);
+  });
+}
+
+RolloutValues RemoteCritic::read_values(const InferReply& reply, const Rollouts& rollouts) const {
+  const auto count = static_cast<int64_t>(rollouts.size());
+  const WireTensor& values = output_of(reply, "values");
+  int64_t longest = 0;
+  for (const auto& rollout : rollouts) longest = std::max(longest, rollout->length());
+  if (values.shape.size() != 2 || values.shape[0] != count || values.shape[1] < longest)
+    throw Error(str(options_.infer, " of the ", client_.server_name(), ": wants values of ", count, " rows of ", longest,
+                    " tokens at least, found ", shape_json(values.shape)));
+  RolloutValues result;
+  const std::span<const float> all = fp32_values(values);
+  for (int64_t row = 0; row < count; ++row) {
+    const Rollout& rollout = *rollouts[static_cast<size_t>(row)];
+    const auto begin = all.begin() + row * values.shape[1];
+    result.values.emplace_back(begin, begin + (rollout.length() - 1));
+    if (!std::all_of(result.values.back().begin(), result.values.back().end(), [](float value) { return std::isfinite(value); }))
+      throw Error(
+          str(options_.infer, " of the ", client_.server_name(), " gave values that are not finite for prompt ", rollout.prompt_id));
+  }
+  if (!options_.wants_rewards) return result;
+  const WireTensor& rewards = output_of(reply, "rewards");
+  if (num_elements(rewards.shape) != count)
+    throw Error(str(options_.infer, " of the ", client_.server_name(), ": wants one reward for each of ", count, " rows, found ",
+                    shape_json(rewards.shape)));
+  for (const float value : fp32_values(rewards)) {
+    result.rewards.push_back({.value = value});
+    if (!std::isfinite(value)) result.rewards.back().error = str("the ", client_.server_name(), " gave ", value);
+  }
+  return result;
+}
+
+Json RemoteCritic::change_parameters(const char* call) { return Json::Object{{"request_key", str(name_, "-", call, "-", num_changes_++)}}; }
+
+void RemoteCritic::train(CriticBatch batch) {
+  (void)finish_training();
+  const std::vector<int64_t> wide = {batch.num_rows, batch.width}, narrow = {batch.num_rows, batch.width - 1};
+  InferRequest request;
+  request.parameters = change_parameters("train");
+  request.inputs = {int64_tensor("tokens", wide, batch.tokens), fp32_tensor("returns", narrow, batch.returns),
+                    fp32_tensor("prev_values", narrow, batch.previous), fp32_tensor("mask", narrow, batch.mask)};
+  training_ = client_.infer(options_.train, std::move(request), Resend::by_key).share();
+  if (train_calls_ >= 0) ++train_calls_;
+}
+
+double RemoteCritic::finish_training() {
+  if (!training_.valid()) return 0;
+  const std::shared_future<InferReply> training = std::exchange(training_, {});
+  const InferReply& reply = training.get();
+  train_calls_ = train_calls_of(reply);
+  const WireTensor& loss = output_of(reply, "loss_mean");
+  if (num_elements(loss.shape) != 1) throw Error(str(options_.train, ": wants one loss, found ", shape_json(loss.shape)));
+  const double value = fp32_values(loss)[0];
+  if (!std::isfinite(value)) throw Error(str(options_.train, " of the ", client_.server_name(), ": the loss is ", value));
+  return value;
+}
+
+InferReply RemoteCritic::change(const std::string& model, InferRequest request) {
+  InferReply reply = client_.infer(model, std::move(request), Resend::by_key).get();
+  train_calls_ = train_calls_of(reply);
+  return reply;
+}
+
+void RemoteCritic::save(int64_t actor_step) {
+  (void)finish_training();
+  InferRequest request;
+  request.parameters = change_parameters("save");
+  request.parameters.set("actor_step", actor_step);
+  request.inputs = {int64_tensor("dummy_var", {1}, std::vector<int64_t>{0})};
+  (void)change(options_.save, std::move(request));
+}
+
+void RemoteCritic::restore(int64_t actor_step) {
+  training_ = {};  // what was under way is undone as well
+  InferRequest request;
+  request.parameters = change_parameters("restore");
+  request.inputs = {int64_tensor("actor_step", {1}, std::vector<int64_t>{actor_step})};
+  (void)change(options_.restore, std::move(request));
+}
+
+}  // namespace kedge

@@ -1,0 +1,50 @@
+#pragma once
+// A critic on a server, ours or one that speaks as ours does. Every call that changes it carries a key, so that it takes effect once
+// however often it must be sent. Knows no HTTP.
+#include <cstdint>
+#include <future>
+#include <optional>
+#include <string>
+
+#include "kedge/algo/value_source.h"
+#include "kedge/core/serial_worker.h"
+#include "kedge/net/model_client.h"
+
+namespace kedge {
+
+struct RemoteCriticOptions {
+  std::string infer = "critic_infer", train = "critic_train", save = "critic_save", restore = "critic_restore";  // names of the models
+  bool wants_rewards = true;  // the server must, or must not, give rewards too (combine_rm_and_critic_server)
+  std::string combine_key = "remote_critic_rm.combine_rm_and_critic_server";
+  std::optional<int64_t> pad_to_length = {};  // rows are sent this wide; none: as wide as the longest of a call
+};
+
+// Not thread-safe, but for the futures. `client` must outlive it.
+class RemoteCritic : public ValueSource {
+ public:
+  RemoteCritic(ModelClient& client, RemoteCriticOptions options);
+
+  // Waits for the server and holds it against the options: a UsageError where it gives rewards and should not, or the other way round.
+  void check_server();
+
+  [[nodiscard]] std::future<RolloutValues> values(Rollouts rollouts) override;
+  void train(CriticBatch batch) override;
+  double finish_training() override;
+  void save(int64_t actor_step) override;
+  void restore(int64_t actor_step) override;
+
+ private:
+  [[nodiscard]] RolloutValues read_values(const InferReply& reply, const Rollouts& rollouts) const;
+  [[nodiscard]] Json change_parameters(const char* call);
+  InferReply change(const std::string& model, InferRequest request);
+
+  ModelClient& client_;
+  RemoteCriticOptions options_;
+  std::string name_;          // begins the keys of all its calls: like no other process's
+  int64_t num_changes_ = 0;   // calls that carried a key
+  int64_t train_calls_ = -1;  // that are in effect on the server when all that was sent is done; -1: not known
+  std::shared_future<InferReply> training_;
+  SerialWorker sender_;  // it may wait for the server; those who ask for values do not
+};
+
+}  // namespace kedge

@@ -1,0 +1,37 @@
+#pragma once
+// The seam to a critic, here or on a server: values of rollouts, training, and saves that are tied to the actor's.
+#include <cstdint>
+#include <future>
+#include <vector>
+
+#include "kedge/algo/critic_batch.h"
+#include "kedge/algo/reward.h"
+
+namespace kedge {
+
+struct RolloutValues {
+  // For every rollout one value for each of its ids but the last: what is expected after that id has been read.
+  std::vector<std::vector<float>> values = {};
+  std::vector<RowReward> rewards = {};  // of a critic with a reward model beside it; else empty
+};
+
+class ValueSource {
+ public:
+  virtual ~ValueSource() = default;
+
+  // Never waits. The values are those of a critic that every train() before this call has changed.
+  [[nodiscard]] virtual std::future<RolloutValues> values(Rollouts rollouts) = 0;
+
+  // Begins to train, and does not wait for the end. An error of the training before it is thrown here.
+  virtual void train(CriticBatch batch) = 0;
+  // Waits for the last training, if one is under way. Its loss; what went wrong is thrown.
+  virtual double finish_training() = 0;
+
+  // The critic as it is now can be had again under the actor's step, also after this process and the critic's died. Returns when that is
+  // so.
+  virtual void save(int64_t actor_step) = 0;
+  // As it was saved under that step; 0: as it was at the beginning. Everything trained since is gone.
+  virtual void restore(int64_t actor_step) = 0;
+};
+
+}  // namespace kedge

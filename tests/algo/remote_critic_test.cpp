@@ -1,0 +1,161 @@
+#include "kedge/algo/remote_critic.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <set>
+
+#include "kedge/core/error.h"
+#include "kedge/net/model_server.h"
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+
+// A critic whose values are the ids plus 100 for every training call, and which remembers saves by their label.
+class ToyCritic {
+ public:
+  std::vector<ServedModel> models(bool with_rewards) {
+    std::vector<ServedModel> all(4);
+    all[0].signature = {.name = "critic_infer",
+                        .max_batch_size = 100,
+                        .inputs = {{"tokens", WireType::int64, {-1}}, {"sequence_lengths", WireType::int64, {-1}}},
+                        .outputs = {{"values", WireType::fp32, {-1}}}};
+    if (with_rewards) all[0].signature.outputs.push_back({"rewards", WireType::fp32, {-1}});
+    all[0].may_run = [this](const InferRequest& request) {
+      const Json* wanted = request.parameters.find("min_train_calls");
+      return wanted == nullptr || calls_ >= wanted->as_integer("min_train_calls");
+    };
+    all[0].run = [this, with_rewards](const std::vector<WireTensor>& inputs, const Json&) {
+      std::vector<float> values, rewards;
+      for (const int64_t id : int64_values(inputs[0])) values.push_back(static_cast<float>(id + 100 * calls_));
+      for (const int64_t length : int64_values(inputs[1])) rewards.push_back(static_cast<float>(length));
+      ServedResult result{{fp32_tensor("values", inputs[0].shape, values)}, parameters()};
+      if (with_rewards) result.outputs.push_back(fp32_tensor("rewards", inputs[1].shape, rewards));
+      return result;
+    };
+    all[1] = changing("critic_train",
+                      {{"tokens", WireType::int64, {-1, -1}},
+                       {"returns", WireType::fp32, {-1, -1}},
+                       {"prev_values", WireType::fp32, {-1, -1}},
+                       {"mask", WireType::fp32, {-1, -1}}},
+                      {"loss_mean", WireType::fp32, {1}}, [this](const std::vector<WireTensor>& inputs, const Json&) {
+                        if (fails) throw std::runtime_error("the loss is not finite");
+                        ++calls_;
+                        return fp32_tensor("loss_mean", {1}, std::vector<float>{fp32_values(inputs[1])[0]});
+                      });
+    const auto status = [] { return int64_tensor("status", {1}, std::vector<int64_t>{0}); };
+    all[2] = changing("critic_save", {{"dummy_var", WireType::int64, {1}}}, {"status", WireType::int64, {1}},
+                      [this, status](const std::vector<WireTensor>&, const Json& given) {
+                        saved_[given.at("actor_step", "").as_integer("")] = calls_;
+                        return status();
+                      });
+    all[3] = changing("critic_restore", {{"actor_step", WireType::int64, {1}}}, {"status", WireType::int64, {1}},
+                      [this, status](const std::vector<WireTensor>& inputs, const Json&) {
+                        calls_ = saved_.at(int64_values(inputs[0])[0]);
+                        return status();
+                      });
+    return all;
+  }
+  std::atomic<bool> fails = false;
+  std::set<std::string> keys;
+
+ private:
+  using Run = std::function<WireTensor(const std::vector<WireTensor>&, const Json&)>;
+  [[nodiscard]] Json parameters() const { return Json::Object{{"train_calls", calls_}}; }
+  ServedModel changing(const std::string& name, std::vector<TensorSpec> inputs, TensorSpec output, Run run) {
+    ServedModel model;
+    model.signature = {.name = name, .inputs = std::move(inputs), .outputs = {std::move(output)}};
+    model.is_kept = true;
+    model.run = [this, run = std::move(run)](const std::vector<WireTensor>& given, const Json& parameters_given) {
+      EXPECT_TRUE(keys.insert(parameters_given.at("request_key", "").as_text("")).second);
+      return ServedResult{{run(given, parameters_given)}, parameters()};
+    };
+    return model;
+  }
+
+  int64_t calls_ = 0;
+  std::map<int64_t, int64_t> saved_;
+};
+
+Rollouts rows() {
+  Rollout a, b;
+  a.ids = {1, 2, 3};
+  b.ids = {7, 8};
+  return {std::make_shared<Rollout>(a), std::make_shared<Rollout>(b)};
+}
+
+CriticBatch batch(float first_return) { return {1, 3, {1, 2, 3}, {first_return, 0}, {0, 0}, {1, 1}}; }
+
+using Values = std::vector<std::vector<float>>;
+
+TEST(RemoteCritic, GivesValuesAndRewardsOfEveryRow) {
+  ToyCritic toy;
+  ModelServer server({}, toy.models(true));
+  ModelClient client({.server = {.label = "critic server", .port = server.port()}});
+  RemoteCritic critic(client, {.pad_to_length = 5});
+  critic.check_server();
+  const RolloutValues got = critic.values(rows()).get();
+  EXPECT_EQ(got.values, (Values{{1, 2}, {7}}));
+  EXPECT_EQ(got.rewards.at(0).value, 3);
+  EXPECT_EQ(got.rewards.at(1).value, 2);
+}
+
+TEST(RemoteCritic, ValuesAskedForAfterTrainingHaveSeenIt) {
+  ToyCritic toy;
+  ModelServer server({}, toy.models(false));
+  ModelClient client({.server = {.label = "critic server", .port = server.port()}});
+  RemoteCritic critic(client, {.wants_rewards = false});
+  for (int round = 1; round <= 5; ++round) {
+    critic.train(batch(static_cast<float>(round)));
+    EXPECT_EQ(critic.values(rows()).get().values, (Values{{1.F + 100 * round, 2.F + 100 * round}, {7.F + 100 * round}}));
+  }
+  EXPECT_EQ(critic.finish_training(), 5);
+  EXPECT_EQ(critic.finish_training(), 0);  // none is under way
+}
+
+TEST(RemoteCritic, SavesAndGoesBack) {
+  ToyCritic toy;
+  ModelServer server({}, toy.models(false));
+  ModelClient client({.server = {.label = "critic server", .port = server.port()}});
+  RemoteCritic critic(client, {.wants_rewards = false});
+  critic.train(batch(1));
+  critic.save(10);
+  critic.train(batch(2));
+  EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{207}));
+  critic.restore(10);
+  EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{107}));
+  critic.train(batch(3));
+  EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{207}));
+}
+
+TEST(RemoteCritic, TrainingThatFailedIsToldBeforeAnythingElse) {
+  ToyCritic toy;
+  ModelServer server({}, toy.models(false));
+  ModelClient client({.server = {.label = "critic server", .port = server.port()}});
+  RemoteCritic critic(client, {.wants_rewards = false});
+  (void)critic.values(rows()).get();
+  toy.fails = true;
+  critic.train(batch(1));
+  const std::string wanted = str("critic_train of the critic server 127.0.0.1:", server.port(), ": HTTP 500: the loss is not finite");
+  EXPECT_EQ(error_of<Error>([&] { (void)critic.values(rows()).get(); }), wanted);  // and does not wait for ever
+  EXPECT_EQ(error_of<Error>([&] { critic.train(batch(1)); }), wanted);
+}
+
+TEST(RemoteCritic, TheFlagOfBothSidesMustBeEqual) {
+  ToyCritic toy;
+  ModelServer server({}, toy.models(true));
+  ModelClient client({.server = {.label = "critic server", .port = server.port()}});
+  RemoteCritic critic(client, {.wants_rewards = false});
+  EXPECT_EQ(error_of<UsageError>([&] { critic.check_server(); }),
+            str("remote_critic_rm.combine_rm_and_critic_server is false, but critic_infer of the critic server 127.0.0.1:", server.port(),
+                " gives rewards; the server's trainer.ppo.combine_rm_and_critic_server must be equal"));
+}
+
+}  // namespace
+}  // namespace kedge
