@@ -54,6 +54,7 @@ std::string to_bytes(const TrainCall& call) {
   Json header;
   header.set("call", kTrain);
   header.set("key", call.key);
+  header.set("settings", call.settings);
   header.set("rows", call.batch.num_rows);
   header.set("width", call.batch.width);
   std::string bytes = header.dump() + "\n";
@@ -70,6 +71,7 @@ TrainCall read_train_call(std::string_view bytes) {
   bytes.remove_prefix(end + 1);
   TrainCall call;
   call.key = header.at("key", where).as_text(where);
+  call.settings = header.at("settings", where).as_text(where);
   CriticBatch& batch = call.batch;
   batch.num_rows = header.at("rows", where).as_integer(where);
   batch.width = header.at("width", where).as_integer(where);
@@ -95,12 +97,14 @@ Tensor Critic::values(std::span<const TokenIds> rows) const {
 void Critic::recover() {
   is_usable_ = false;
   int64_t num_calls = 0, num_begun = 0;
+  bool has_changed = false;
   try {
     history_.tell({.load = [&](const Checkpoint* checkpoint) { load(checkpoint); },
                    .remark = [&](const Json& remark) { remember_json(remark); },
                    .call =
                        [&](std::string_view bytes) {
                          const TrainCall call = read_train_call(bytes);
+                         has_changed = has_changed || call.settings != model_->settings();
                          ++num_begun;
                          static_cast<void>(apply(call.batch, call.key));
                          ++num_calls;
@@ -113,6 +117,10 @@ void Critic::recover() {
     return recover();
   }
   is_usable_ = true;
+  if (has_changed)
+    log_warn(parts_.folder.string(),
+             ": the settings of training were others when the calls since the checkpoint came; they were made again with those of now, so "
+             "the weights are others than they were");
   if (num_calls > 0) log_info("made ", num_calls, " training calls again that came after the checkpoint; step ", model_->step());
 }
 
@@ -178,7 +186,7 @@ CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
 CriticResult Critic::train(const CriticBatch& batch, const std::string& key) {
   check_usable();
   if (const CriticResult* known = find(kTrain, key)) return *known;
-  history_.append(to_bytes({key, batch}));
+  history_.append(to_bytes({key, model_->settings(), batch}));
   try {
     return apply(batch, key);
   } catch (...) {

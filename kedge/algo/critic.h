@@ -77,7 +77,7 @@ class Critic {
 
 // A call to train as the journal holds it.
 struct TrainCall {
-  std::string key;
+  std::string key, settings;  // settings: of the critic when it was made
   CriticBatch batch;
 };
 [[nodiscard]] std::string to_bytes(const TrainCall& call);

@@ -9,6 +9,7 @@
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
+#include "kedge/data/fingerprint.h"
 
 namespace kedge {
 
@@ -109,6 +110,20 @@ std::vector<Metrics> CriticModel::train(const CriticBatch& batch) {
   std::vector<Metrics> all;
   for (int64_t row = 0; row < batch.num_rows; row += options_.global_batch_size) all.push_back(update(batch, row));
   return all;
+}
+
+std::string CriticModel::settings() const {
+  OptimConfig optim = options_.optim;
+  UpdateConfig update = options_.update;
+  Fingerprint settings;
+  settings.add(to_json(section_node(describe(optim))).dump());
+  settings.add(to_json(section_node(describe(update))).dump());
+  for (const int64_t number : {options_.micro_batch_size, options_.global_batch_size, options_.max_steps}) settings.add(number);
+  settings.add(static_cast<int64_t>(options_.seed));
+  settings.add(shortest(options_.loss_clip_val));
+  if (options_.standardization.enable) settings.add(shortest(options_.standardization.mean) + "/" + shortest(options_.standardization.std));
+  for (const double weight : options_.attribute_weights) settings.add(shortest(weight));
+  return settings.hex();
 }
 
 FolderWriter CriticModel::save(StateSnapshot& state) const {

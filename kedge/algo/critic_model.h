@@ -47,6 +47,8 @@ class CriticModel {
   [[nodiscard]] std::vector<Metrics> train(const CriticBatch& batch);
 
   [[nodiscard]] int64_t step() const { return step_; }  // updates so far
+  // Differs where the same rows would be learned from in another way.
+  [[nodiscard]] std::string settings() const;
   [[nodiscard]] const Model& model() const { return *model_; }
 
   // As of a Trainer: all that the next update depends on, and what writes the model's folder.

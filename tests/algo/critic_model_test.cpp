@@ -183,6 +183,24 @@ TEST(CriticModel, GradientsThatAreNoNumbersAreLeftOut) {
   EXPECT_NE(error_of<Error>([&] { return critic->train(batch); }).find("2 updates in a row"), std::string::npos);
 }
 
+TEST(CriticModel, SettingsThatLearnInAnotherWayHaveAnotherName) {
+  const JudgeFolder folder;
+  const std::string wanted = toy_critic(folder)->settings();
+  EXPECT_EQ(toy_critic(folder)->settings(), wanted);
+  const auto changed = [&](const auto& change) {
+    CriticOptions options = toy_critic_options();
+    change(options);
+    return toy_critic(folder, options)->settings();
+  };
+  EXPECT_EQ(changed([](auto& options) { options.forward_micro_batch_size = 9; }), wanted);
+  EXPECT_NE(changed([](auto& options) { options.optim.lr = 1e-5; }), wanted);
+  EXPECT_NE(changed([](auto& options) { options.global_batch_size = 8; }), wanted);
+  EXPECT_NE(changed([](auto& options) { options.loss_clip_val = 0; }), wanted);
+  EXPECT_NE(changed([](auto& options) { options.update.gradient_clip_val = 0.1; }), wanted);
+  EXPECT_NE(changed([](auto& options) { options.standardization = {true, 0, 1}; }), wanted);
+  EXPECT_NE(changed([](auto& options) { options.attribute_weights = {2}; }), wanted);
+}
+
 TEST(CriticModel, SettingsThatCannotBe) {
   const JudgeFolder folder;
   CriticOptions options = toy_critic_options();

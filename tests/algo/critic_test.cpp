@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/log.h"
 #include "kedge/metrics/jsonl.h"
 #include "kedge/net/request_error.h"
 
@@ -63,9 +64,10 @@ std::vector<std::string> names_in(const Path& folder) {
 }
 
 TEST(Critic, AJournalsCallReadsBack) {
-  const TrainCall call{"key \"1\"\n", batch(3)};
+  const TrainCall call{"key \"1\"\n", "settings", batch(3)};
   const TrainCall read = read_train_call(to_bytes(call));
   EXPECT_EQ(read.key, call.key);
+  EXPECT_EQ(read.settings, call.settings);
   EXPECT_EQ(read.batch, call.batch);
   const std::string bytes = to_bytes(call);
   EXPECT_THAT(error_of([&] { return read_train_call(bytes.substr(0, bytes.size() - 1)); }), HasSubstr("bytes for 6 rows of 8 tokens"));
@@ -223,7 +225,7 @@ TEST(Critic, AFailureThatCannotBeTakenBackEndsIt) {
   Toy toy(judge, temp.path(), options);
   const State beginning(toy);
   const CriticBatch bad{1, 2, {1, 2}, {3e38F}, {0}, {1}};
-  const int64_t call = static_cast<int64_t>(to_bytes({"bad", bad}).size()) + 17;
+  const int64_t call = static_cast<int64_t>(to_bytes({"bad", toy->model().settings(), bad}).size()) + 17;
   {
     const testing::FileSizeLimit limit(fs::file_size(temp / "journals/journal-0") + static_cast<size_t>(call));
     EXPECT_THAT(error_of<Error>([&] { return toy->train(bad, "bad"); }), HasSubstr("cannot be written"));
@@ -238,6 +240,23 @@ TEST(Critic, AFailureThatCannotBeTakenBackEndsIt) {
     Toy again(judge, copy.path(), options);
     expect_same(again, beginning, start);
   }
+}
+
+TEST(Critic, CallsThatAreMadeAgainWithOtherSettingsAreWarnedOf) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy(judge, temp.path())->train(batch(1), "");
+  const auto log_of_start = [&](double lr) {
+    CriticOptions options = testing::toy_critic_options();
+    options.optim.lr = lr;
+    const TempFolder logs;
+    set_log_file((logs / "log").string());
+    { const Toy again(judge, temp.path(), options); }
+    set_log_file("");
+    return read_text(logs / "log");
+  };
+  EXPECT_EQ(log_of_start(testing::toy_critic_options().optim.lr).find("the settings of training were others"), std::string::npos);
+  EXPECT_THAT(log_of_start(1e-4), HasSubstr("the settings of training were others"));
 }
 
 TEST(Critic, NumbersOfUpdatesAreLoggedOnceInTheirOrder) {
