@@ -55,7 +55,7 @@ bool CallQueue::add(Call call) {
   if (stopping_) throw RequestError(503, "the server is shutting down");
   if (static_cast<int64_t>(waiting_.size()) >= options_.max_calls) return false;
   const auto now = Clock::now();
-  if (is_running_ || !waiting_.empty()) last_company_ = now;
+  if (num_unanswered_++ > 0) last_company_ = now;
   waiting_.push_back({std::move(call), std::move(key), now});
   changed_.notify_all();
   return true;
@@ -93,11 +93,9 @@ void CallQueue::run() {
     for (const size_t index : next.take) batch.push_back(std::move(waiting_[index]));
     for (auto index = next.take.rbegin(); index != next.take.rend(); ++index)
       waiting_.erase(waiting_.begin() + static_cast<int64_t>(*index));
-    is_running_ = true;
     lock.unlock();
     execute(std::move(batch));
     lock.lock();
-    is_running_ = false;
   }
   std::deque<Entry> left = std::move(waiting_);
   waiting_.clear();
@@ -112,12 +110,14 @@ bool CallQueue::is_given_up(Entry& entry) {
   ModelStats& stats = stats_[entry.call.model];
   if (!model.is_kept && entry.call.is_gone && entry.call.is_gone()) {
     ++stats.num_dropped;
+    --num_unanswered_;
     return true;
   }
   try {
     entry.may_run = !model.may_run || model.may_run(entry.call.request);
   } catch (const RequestError&) {
     ++stats.num_refused;
+    --num_unanswered_;
     entry.call.failed(std::current_exception());
     return true;
   }
@@ -168,6 +168,10 @@ void CallQueue::execute(std::vector<Entry> batch) {
   log_debug(stats.name, ": ", rows, rows == 1 ? " row of " : " rows of ", batch.size(),
             batch.size() == 1 ? " call, waited " : " calls, waited ", ns_between(batch.front().arrival, begin) / 1000, " us, ran ",
             took / 1000, " us");
+  {
+    const std::lock_guard lock(mutex_);  // before they are answered: a caller that sends its next call at once keeps itself no company
+    num_unanswered_ -= static_cast<int64_t>(batch.size());
+  }
   int64_t at = 0;
   for (const Entry& entry : batch) {
     if (error) {

@@ -72,8 +72,8 @@ class CallQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> waiting_;
-  bool is_running_ = false;
-  Clock::time_point last_company_;  // when a call came while another waited or ran
+  int64_t num_unanswered_ = 0;
+  Clock::time_point last_company_;  // when a call came while another had no answer yet
   bool stopping_ = false;
   std::thread thread_;
 };
