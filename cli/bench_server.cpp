@@ -93,19 +93,24 @@ class ServerBench {
     return largest;
   }
 
-  // Milliseconds of one call, alone on the server, and of the model's run in it, which the server itself takes the time of.
-  std::pair<double, double> latency() {
+  struct Latency {
+    double call_ms = 0, added_ms = 0;
+  };
+  // Of one call, alone on the server, and of what is not the model's run in it; the server itself takes the time of that.
+  Latency latency() {
     std::this_thread::sleep_for(std::chrono::seconds(2));  // until nobody else has called for a while
     HttpConnection connection("127.0.0.1", server_.port());
-    std::vector<double> times;
-    const double before = compute_seconds(connection);
+    std::vector<double> calls, added;
+    double before = compute_ms(connection);
     for (int64_t i = 0; i < options_.latency_requests; ++i) {
       const Stopwatch watch;
       (void)reward_in(connection.send(calls_[static_cast<size_t>(i) % calls_.size()]));
-      times.push_back(watch.seconds() * 1000);
+      calls.push_back(watch.seconds() * 1000);
+      const double after = compute_ms(connection);
+      added.push_back(calls.back() - (after - before));
+      before = after;
     }
-    const double computed = compute_seconds(connection) - before;
-    return {median(times), computed * 1000 / static_cast<double>(options_.latency_requests)};
+    return {median(calls), median(added)};
   }
 
   // Resident memory after a tenth of the calls, and after all.
@@ -126,10 +131,10 @@ class ServerBench {
   }
 
  private:
-  static double compute_seconds(HttpConnection& connection) {
+  static double compute_ms(HttpConnection& connection) {
     const Json stats = Json::parse(connection.send({"GET", "/v2/models/reward_model/stats", {}, ""}).body);
     const Json& model = stats.at("model_stats", "stats").as_array("model_stats").at(0);
-    return model.at("inference_stats", "stats").at("compute_infer", "stats").at("ns", "stats").as_number("ns") * 1e-9;
+    return model.at("inference_stats", "stats").at("compute_infer", "stats").at("ns", "stats").as_number("ns") * 1e-6;
   }
 
   double run(const std::vector<HttpRequest>& calls) {
@@ -185,7 +190,7 @@ Json bench_server_reward(const Arguments& arguments) {
     log_info("run ", i + 1, ": offline ", offline.back(), " rows/s, served ", served.back(), " rows/s");
   }
   const double difference = bench.largest_difference();
-  const auto [called, computed] = bench.latency();
+  const ServerBench::Latency latency = bench.latency();
   Json json;
   json.set("case", "server.reward");
   json.set("machine", this_machine().cpu);
@@ -199,9 +204,8 @@ Json bench_server_reward(const Arguments& arguments) {
   json.set("served_rows_per_s", spread_of(served));
   json.set("served_share", spread_of(shares));
   json.set("largest_difference", difference);
-  json.set("call_ms", called);
-  json.set("compute_ms", computed);
-  json.set("added_ms", called - computed);
+  json.set("call_ms", latency.call_ms);
+  json.set("added_ms", latency.added_ms);
   if (options.flat_requests > 0) {
     const auto [before, after] = bench.memory(options.flat_requests, model->config().vocab_size);
     json.set("flat_requests", options.flat_requests);

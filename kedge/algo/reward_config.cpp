@@ -26,8 +26,8 @@ const KindKeys& keys_of(RewardKind kind) {
       {RewardKind::exact, 0, {"field", "ignore_case", "collapse_spaces", "correct", "wrong"}},
       {RewardKind::length, 0, {"unit", "target", "limit", "window"}},
       {RewardKind::command, 1, {"command", "workers", "batch", "timeout", "start_timeout"}},
-      {RewardKind::server, 1, {"url", "send"}},
-      {RewardKind::http, 1, {"url", "send"}},
+      {RewardKind::server, 1, {"url", "model_name", "send", "token_file", "wait_limit"}},
+      {RewardKind::http, 1, {"url", "timeout"}},
       {RewardKind::model, 1, {"folder", "send"}},
   };
   return *std::find_if(kTable.begin(), kTable.end(), [&](const KindKeys& row) { return row.kind == kind; });

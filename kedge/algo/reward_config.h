@@ -54,7 +54,8 @@ struct RewardSourceConfig {
   Json command = nullptr;
   std::optional<int64_t> workers = {}, batch = {};
   std::optional<double> timeout = {}, start_timeout = {};
-  std::optional<std::string> url = {}, folder = {};
+  std::optional<std::string> url = {}, folder = {}, model_name = {}, token_file = {};
+  std::optional<double> wait_limit = {};
   std::optional<RewardInput> send = {};
 
   void fields(auto&& key) {
@@ -79,11 +80,14 @@ struct RewardSourceConfig {
     key("command", command, "command: a line for the shell, or a list of program and arguments");
     key("workers", workers, "command: processes; null: 1", at_least(1));
     key("batch", batch, "command: most rows of one exchange; above 1 they travel as lists; null: 1", at_least(1), kedge::unit("rows"));
-    key("timeout", timeout, "command: for each row; null: 60", above(0), kedge::unit("s"));
+    key("timeout", timeout, "command, http: for each row; null: 60, of http 300", above(0), kedge::unit("s"));
     key("start_timeout", start_timeout, "command: more for a process's first rows; null: 60", at_least(0), kedge::unit("s"));
-    key("url", url, "server, http: its address");
+    key("url", url, "server, http: its address, as http://host:5555");
+    key("model_name", model_name, "server: the model's name there; null: reward_model");
+    key("token_file", token_file, "server: a file with the word it wants as a bearer token");
+    key("wait_limit", wait_limit, "server: how long it may be away; null: 6000", above(0), kedge::unit("s"));
     key("folder", folder, "model: a reward model in Hugging Face's layout");
-    key("send", send, "server, http, model: what it gets to see; null: auto");
+    key("send", send, "server, model: what it gets to see; null: auto");
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/net/token.h"
 
 namespace kedge {
 namespace {
@@ -93,12 +94,12 @@ void ModelClient::work(Worker& worker) {
   }
 }
 
-InferReply ModelClient::perform(Worker& worker, const Job& job) {
+InferReply ModelClient::perform(Worker& worker, Job& job) {
   const ServerWatch::Interest interest(watch_);
-  InferRequest request = job.request;
-  request.outputs.emplace();
-  for (const TensorSpec& output : signature(job.model).outputs) request.outputs->push_back({output.name, true});
-  KserveBody body = write_request(request);
+  job.request.outputs.emplace();
+  for (const TensorSpec& output : signature(job.model).outputs) job.request.outputs->push_back({output.name, true});
+  KserveBody body = write_request(job.request);
+  job.request.inputs = {};  // they may be gigabytes, and are in the body now
   const std::string what = str(job.model, " of the ", server_name());
   if (!is_kedge() && static_cast<int64_t>(body.bytes.size()) > kForeignBodyLimit)
     throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than such a server reads (", kForeignBodyLimit, ")"));
@@ -170,7 +171,7 @@ void ModelClient::abort_calls() {
 
 HttpHeaders ModelClient::headers() const {
   if (!options_.server.token) return {};
-  return {{"Authorization", "Bearer " + *options_.server.token}};
+  return {{"Authorization", authorization_of(*options_.server.token)}};
 }
 
 HttpResponse ModelClient::get(const std::string& target) {

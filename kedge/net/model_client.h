@@ -70,7 +70,7 @@ class ModelClient {
   class Worker;
 
   void work(Worker& worker);
-  [[nodiscard]] InferReply perform(Worker& worker, const Job& job);
+  [[nodiscard]] InferReply perform(Worker& worker, Job& job);
   [[nodiscard]] HttpResponse send(Worker& worker, const HttpRequest& request, Resend resend);
   [[nodiscard]] HttpResponse get(const std::string& target);
   [[nodiscard]] HttpHeaders headers() const;

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "kedge/core/error.h"
-#include "kedge/core/files.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/version.h"
 #include "kedge/net/inflate.h"
 #include "kedge/net/request_error.h"
+#include "kedge/net/token.h"
 
 namespace kedge {
 namespace {
@@ -18,14 +18,6 @@ namespace {
 constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
 
 HttpResponse json_response(const Json& json) { return {200, {{"Content-Type", "application/json"}}, json.dump_compact()}; }
-
-// Takes as long for any two texts of one length, so that time tells nothing of a token.
-bool same_secret(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return difference == 0;
-}
 
 void want_method(const HttpRequest& request, std::string_view method) {
   if (request.method != method) throw RequestError(405, str(request.target, ": wants ", method, ", found ", request.method));
@@ -69,10 +61,7 @@ HttpResponse failure_response(std::exception_ptr error) {
 
 std::optional<std::string> read_token(const ServerConfig& config) {
   if (!config.token_file) return std::nullopt;
-  std::string token = read_text(*config.token_file);
-  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) token.pop_back();
-  check(!token.empty(), "token_file: ", *config.token_file, " is empty");
-  return token;
+  return read_token_file(*config.token_file, "token_file");
 }
 
 HttpServerOptions http_options(const ServerConfig& config, bool has_token) {
@@ -110,8 +99,7 @@ void ModelServer::stop() {
 
 std::optional<HttpResponse> ModelServer::gate(const HttpRequest& head) const {
   if (!token_) return std::nullopt;
-  const std::string given = find_header(head.headers, "Authorization").value_or("");
-  if (given.starts_with("Bearer ") && same_secret(std::string_view(given).substr(7), *token_)) return std::nullopt;
+  if (shows_token(find_header(head.headers, "Authorization").value_or(""), *token_)) return std::nullopt;
   HttpResponse response = error_response(401, "unauthorized");
   response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;

@@ -4,6 +4,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/net/token.h"
 
 namespace kedge {
 namespace {
@@ -91,7 +92,7 @@ void ServerWatch::run() {
 ServerWatch::Health ServerWatch::ask() {
   // Ready, not only alive: a server that starts or ends takes no calls.
   HttpRequest request{"GET", "/v2/health/ready", {}, ""};
-  if (options_.token) request.headers.emplace_back("Authorization", "Bearer " + *options_.token);
+  if (options_.token) request.headers.emplace_back("Authorization", authorization_of(*options_.token));
   const HttpTimes times{.connect = options_.patience, .answer = options_.patience};
   const bool was_open = connection_.is_open();
   try {

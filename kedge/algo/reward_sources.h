@@ -1,0 +1,22 @@
+#pragma once
+// The sources of rewards that need a network or a model: kinds server, http and model of `reward.sources`.
+#include <string>
+
+#include "kedge/algo/model_reward.h"
+#include "kedge/algo/reward_set.h"
+#include "kedge/core/tensor.h"
+
+namespace kedge {
+
+struct RewardSourceParts {
+  // Of the policy, to know whether its ids mean the same elsewhere.
+  std::string tokenizer_fingerprint = {}, chat_template_fingerprint = {};
+  // Where a model in this process computes.
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;
+};
+
+// To be given to a RewardSet. A source holds what it is made of: its connections, its model.
+[[nodiscard]] RewardSourceMaker model_sources(RewardSourceParts parts);
+
+}  // namespace kedge

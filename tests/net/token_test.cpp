@@ -1,0 +1,27 @@
+#include "kedge/net/token.h"
+
+#include <gtest/gtest.h>
+
+#include "kedge/core/error.h"
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temp_folder.h"
+
+namespace kedge {
+namespace {
+
+TEST(Token, IsTheFilesTextWithoutItsEnd) {
+  const testing::TempFolder folder;
+  EXPECT_EQ(read_token_file(folder.file("a", "secret word \r\n\n"), "token_file"), "secret word");
+  const std::string empty = folder.file("b", " \n");
+  EXPECT_EQ(testing::error_of<UsageError>([&] { (void)read_token_file(empty, "token_file"); }), "token_file: " + empty + " is empty");
+}
+
+TEST(Token, IsShownWholeOrNotAtAll) {
+  EXPECT_TRUE(shows_token(authorization_of("secret"), "secret"));
+  for (const char* wrong : {"", "Bearer ", "Bearer secre", "Bearer secret2", "bearer secret", "Basic secret", "secret"})
+    EXPECT_FALSE(shows_token(wrong, "secret")) << wrong;
+}
+
+}  // namespace
+}  // namespace kedge
