@@ -104,7 +104,11 @@ InferReply ModelClient::perform(Worker& worker, const Job& job) {
     throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than such a server reads (", kForeignBodyLimit, ")"));
   HttpRequest call{"POST", "/v2/models/" + job.model + "/infer", headers(), std::move(body.bytes)};
   if (body.header_length) call.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.header_length));
-  const HttpResponse response = send(worker, call, job.resend);
+  HttpResponse response = send(worker, call, job.resend);
+  if (may_be_unloaded(response)) {  // the server was started anew; it has done nothing
+    wait_until_loaded(job.model);
+    response = send(worker, call, job.resend);
+  }
   if (response.status != 200) throw RemoteError(response.status, str(what, ": HTTP ", response.status, ": ", error_text(response)));
   std::optional<int64_t> header_length;
   try {
@@ -159,7 +163,7 @@ HttpResponse ModelClient::send(Worker& worker, const HttpRequest& request, Resen
 
 void ModelClient::pause(Milliseconds time) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, time, [&] { return stopping_; });
+  if (changed_.wait_for(lock, time, [&] { return stopping_; })) throw Error(str("the call to the ", server_name(), " was given up"));
 }
 
 void ModelClient::abort_calls() {
@@ -206,12 +210,38 @@ bool ModelClient::is_kedge() {
   return ours;
 }
 
+// Triton says that it is healthy before its models are loaded. Until then it answers 404; older releases 400, as to any wrong call.
+bool ModelClient::may_be_unloaded(const HttpResponse& response) {
+  return (response.status == 404 || response.status == 400) && !is_kedge();
+}
+
+void ModelClient::wait_until_loaded(const std::string& model) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto told = begin;
+  while (get("/v2/models/" + model + "/ready").status != 200) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - begin);
+    if (now - begin >= options_.server.start_limit)
+      throw Error(str("the ", server_name(), " is there, but its model ", model, " was not ready within ", waited.count(), " s"));
+    if (told == begin || now - told >= options_.server.tell_every) {
+      log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ", waited.count(), " s");
+      told = now;
+    }
+    pause(std::min(options_.server.period, Milliseconds(1000)));
+  }
+}
+
 ModelSignature ModelClient::signature(const std::string& model) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = signatures_.find(model); known != signatures_.end()) return known->second;
   }
-  const HttpResponse response = get("/v2/models/" + model + "/config");
+  const std::string address = "/v2/models/" + model + "/config";
+  HttpResponse response = get(address);
+  if (may_be_unloaded(response)) {
+    wait_until_loaded(model);
+    response = get(address);
+  }
   const std::string what = str("model ", model, " of the ", server_name());
   if (response.status != 200) throw RemoteError(response.status, str(what, ": HTTP ", response.status, ": ", error_text(response)));
   try {

@@ -49,7 +49,8 @@ class ModelClient {
   ModelClient(const ModelClient&) = delete;
   ModelClient& operator=(const ModelClient&) = delete;
 
-  // Waits for the server to be ready, then asks what the model takes and gives. An Error, or a RemoteError where there is no such model.
+  // Waits for the server to be ready, then asks what the model takes and gives. An Error, or a RemoteError where there is no such model;
+  // that takes the whole start_limit with a foreign server, which cannot tell such a model from one that is being loaded.
   [[nodiscard]] ModelSignature signature(const std::string& model);
   // Is it one of ours? Waits as well.
   [[nodiscard]] bool is_kedge();
@@ -73,6 +74,8 @@ class ModelClient {
   [[nodiscard]] InferReply perform(Worker& worker, const Job& job);
   [[nodiscard]] HttpResponse send(Worker& worker, const HttpRequest& request, Resend resend);
   [[nodiscard]] HttpResponse get(const std::string& target);
+  [[nodiscard]] bool may_be_unloaded(const HttpResponse& response);
+  void wait_until_loaded(const std::string& model);
   [[nodiscard]] HttpHeaders headers() const;
   void pause(std::chrono::milliseconds time);
   void abort_calls();
