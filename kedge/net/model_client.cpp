@@ -216,18 +216,22 @@ bool ModelClient::may_be_unloaded(const HttpResponse& response) {
 }
 
 void ModelClient::wait_until_loaded(const std::string& model) {
+  using std::chrono::seconds;
+  const WatchOptions& server = options_.server;
   const auto begin = std::chrono::steady_clock::now();
   auto told = begin;
   while (get("/v2/models/" + model + "/ready").status != 200) {
     const auto now = std::chrono::steady_clock::now();
-    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - begin);
-    if (now - begin >= options_.server.start_limit)
-      throw Error(str("the ", server_name(), " is there, but its model ", model, " was not ready within ", waited.count(), " s"));
-    if (told == begin || now - told >= options_.server.tell_every) {
-      log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ", waited.count(), " s");
+    if (now - begin >= server.start_limit)
+      throw Error(str("the ", server_name(), " is there, but its model ", model, " was not ready within ",
+                      std::chrono::duration_cast<seconds>(server.start_limit).count(), " s",
+                      server.keys.empty() ? "" : "; its address is set by " + server.keys));
+    if (told == begin || now - told >= server.tell_every) {
+      log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ",
+               std::chrono::duration_cast<seconds>(now - begin).count(), " s");
       told = now;
     }
-    pause(std::min(options_.server.period, Milliseconds(1000)));
+    pause(std::min(server.period, Milliseconds(1000)));
   }
 }
 

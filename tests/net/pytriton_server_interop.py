@@ -15,7 +15,7 @@ import unittest
 
 import numpy
 
-from kedge_servers import padded, ragged_rows, tensor, wait_until
+from kedge_servers import ragged_rows, tensor, tokens_request, wait_until
 
 BAD, SLOW = 666, 777  # first ids of a row that makes the function fail, or wait
 SLOW_S = 5
@@ -58,11 +58,16 @@ def serve(port, folder):
 
     rows = lambda name, dtype: Tensor(name=name, dtype=dtype, shape=(-1,), optional=True)
     with Triton(config=TritonConfig(http_address="127.0.0.1", http_port=port, allow_grpc=False, allow_metrics=False), workspace=folder / "workspace") as triton:
-        triton.bind(model_name="reward_model", infer_func=reward, inputs=[rows("sentences", bytes), rows("tokens", numpy.int64), rows("sequence_lengths", numpy.int64)],
-                    outputs=[Tensor(name="rewards", dtype=numpy.float32, shape=(1,))],
-                    config=ModelConfig(max_batch_size=64, batcher=DynamicBatcher(max_queue_delay_microseconds=5000, preferred_batch_size=[8])))
-        triton.bind(model_name="critic_train", infer_func=train, inputs=[Tensor(name="tokens", dtype=numpy.int64, shape=(-1, -1)), Tensor(name="mask", dtype=numpy.float32, shape=(-1, -1))],
-                    outputs=[Tensor(name="loss_mean", dtype=numpy.float32, shape=(1,)), Tensor(name="train_calls", dtype=numpy.int64, shape=(1,))], config=ModelConfig(batching=False))
+        triton.bind(
+            model_name="reward_model", infer_func=reward,
+            inputs=[rows("sentences", bytes), rows("tokens", numpy.int64), rows("sequence_lengths", numpy.int64)],
+            outputs=[Tensor(name="rewards", dtype=numpy.float32, shape=(1,))],
+            config=ModelConfig(max_batch_size=64, batcher=DynamicBatcher(max_queue_delay_microseconds=5000, preferred_batch_size=[8])))
+        triton.bind(
+            model_name="critic_train", infer_func=train,
+            inputs=[Tensor(name="tokens", dtype=numpy.int64, shape=(-1, -1)), Tensor(name="mask", dtype=numpy.float32, shape=(-1, -1))],
+            outputs=[Tensor(name="loss_mean", dtype=numpy.float32, shape=(1,)), Tensor(name="train_calls", dtype=numpy.int64, shape=(1,))],
+            config=ModelConfig(batching=False))
         triton.serve()
 
 
@@ -80,7 +85,8 @@ class PyTritonServer:
 
     def start(self):
         self.log = open(self.folder / "server.log", "ab")
-        self.process = subprocess.Popen([sys.executable, __file__, "serve", str(self.port), str(self.folder)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
+        command = [sys.executable, __file__, "serve", str(self.port), str(self.folder)]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
 
     def processes(self):
         """(id, command line) of all that belong to it."""
@@ -118,7 +124,8 @@ class Client:
     """call_model: one question after another."""
 
     def __init__(self, port, limit_s=LIMIT_S):
-        self.process = subprocess.Popen([PROGRAM, "127.0.0.1", str(port), str(limit_s)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen([PROGRAM, "127.0.0.1", str(port), str(limit_s)], text=True, **pipes)
         self.warnings = []
         self.reader = threading.Thread(target=lambda: self.warnings.extend(self.process.stderr))
         self.reader.start()
@@ -152,8 +159,9 @@ class Client:
 
 
 def reward_call(rows, width=None, datatype="INT64"):
-    tokens, lengths = padded(rows, width or max(map(len, rows)))
-    return {"model": "reward_model", "inputs": [tensor("tokens", datatype, tokens.shape, tokens.tolist()), tensor("sequence_lengths", "INT64", lengths.shape, lengths.tolist())]}
+    request = {"model": "reward_model", **tokens_request(rows, width)}
+    request["inputs"][0]["datatype"] = datatype
+    return request
 
 
 def text_call(texts):
@@ -200,7 +208,8 @@ class RealServer(unittest.TestCase):
                          [("sentences", "TYPE_STRING", [-1], True), ("tokens", "TYPE_INT64", [-1], True), ("sequence_lengths", "TYPE_INT64", [-1], True)])
         self.assertEqual([(one["name"], one["data_type"], one["dims"]) for one in config["output"]], [("rewards", "TYPE_FP32", [1])])
         train = self.client.ask({"config": "critic_train"})["config"]
-        self.assertEqual((train["max_batch_size"], [one["dims"] for one in train["input"]], [one["name"] for one in train["output"]]), (0, [[-1, -1], [-1, -1]], ["loss_mean", "train_calls"]))
+        self.assertEqual((train["max_batch_size"], [one["dims"] for one in train["input"]]), (0, [[-1, -1], [-1, -1]]))
+        self.assertEqual([one["name"] for one in train["output"]], ["loss_mean", "train_calls"])
 
     def test_2_many_calls_at_once(self):
         batches = [ragged_rows(1 + place % 9, 10 + place % 2, place) for place in range(60)]
@@ -213,8 +222,8 @@ class RealServer(unittest.TestCase):
         self.assertEqual([self.trained(self.calls(train_call([[1, 2, 3], [4, 5, 6]]))[0]) for _ in range(3)], [(16, 1), (16, 2), (16, 3)])  # a key means nothing to it
 
     def test_4_failures_are_errors_with_all_of_their_text(self):
-        failed, good, unknown, wrong = self.calls(reward_call([[BAD, 1]]), reward_call([[1, 2, 3, 4]]), {"model": "reward_model", "inputs": [tensor("rows", "INT64", [1, 1], [1])]},
-                                                  reward_call([[1, 2, 3]], datatype="INT32"))
+        strange = {"model": "reward_model", "inputs": [tensor("rows", "INT64", [1, 1], [1])]}
+        failed, good, unknown, wrong = self.calls(reward_call([[BAD, 1]]), reward_call([[1, 2, 3, 4]]), strange, reward_call([[1, 2, 3]], datatype="INT32"))
         self.assertEqual(failed["status"], 500, failed)
         self.assertIn(f"reward_model of the peer 127.0.0.1:{self.server.port}: HTTP 500: ", failed["error"])
         self.assertIn("Traceback", failed["error"])
@@ -231,12 +240,13 @@ class RealServer(unittest.TestCase):
             short.close()
 
     def test_5_a_server_that_is_killed_and_started_again(self):
-        self.client.start_asking({"calls": [reward_call([[SLOW, 1]]), *(reward_call([[place, 2]]) for place in range(20))]})
+        batches = [[[SLOW, 1]], *([[place, 2]] for place in range(20))]
+        self.client.start_asking({"calls": list(map(reward_call, batches))})
         wait_until(self.server.has_begun_a_slow_call)
         self.server.kill()
         self.server.start()
         # What was under way is sent again, once the server has its models.
-        self.assertEqual([one.get("outputs", one) for one in self.client.answer()["replies"]], [rewards([[SLOW, 1]]), *(rewards([[place, 2]]) for place in range(20))])
+        self.assertEqual([one.get("outputs", one) for one in self.client.answer()["replies"]], list(map(rewards, batches)))
         self.server.forget_slow_calls()
 
     def test_6_a_call_that_must_not_be_repeated_is_not(self):
