@@ -185,7 +185,8 @@ HttpResponse ModelClient::get(const std::string& target) {
       HttpConnection connection(options_.server.host, options_.server.port);
       return connection.send({"GET", target, headers(), ""}, {.answer = std::chrono::seconds(30)});
     } catch (const ConnectionError& error) {
-      if (num_lost > options_.max_resends) throw;
+      if (num_lost > options_.max_resends)
+        throw Error(str("the ", server_name(), " was lost ", num_lost, " times during one call to ", target, ": ", error.what()));
       watch_.suspect(error.what());
       pause(back_off(num_lost));
     }

@@ -109,7 +109,7 @@ class PyTritonServer:
         for process in killed:  # Triton's own
             for path in pathlib.Path("/dev/shm").glob(f"pytrtion{process}-*"):
                 path.unlink()
-        shutil.rmtree(self.folder / "workspace")
+        shutil.rmtree(self.folder / "workspace", ignore_errors=True)
         self.log.close()
         self.process = None
 
