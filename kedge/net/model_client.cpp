@@ -219,21 +219,27 @@ bool ModelClient::may_be_unloaded(const HttpResponse& response) {
 void ModelClient::wait_until_loaded(const std::string& model) {
   using std::chrono::seconds;
   const WatchOptions& server = options_.server;
-  const auto begin = std::chrono::steady_clock::now();
-  auto told = begin;
+  const auto begin = Clock::now();
   while (get("/v2/models/" + model + "/ready").status != 200) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = Clock::now();
     if (now - begin >= server.start_limit)
       throw Error(str("the ", server_name(), " is there, but its model ", model, " was not ready within ",
                       std::chrono::duration_cast<seconds>(server.start_limit).count(), " s",
                       server.keys.empty() ? "" : "; its address is set by " + server.keys));
-    if (told == begin || now - told >= server.tell_every) {
+    if (is_time_to_tell(model, now))
       log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ",
                std::chrono::duration_cast<seconds>(now - begin).count(), " s");
-      told = now;
-    }
     pause(std::min(server.period, Milliseconds(1000)));
   }
+}
+
+// Many calls may wait for the same model, and one of them says so.
+bool ModelClient::is_time_to_tell(const std::string& model, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const auto last = told_.find(model);
+  if (last != told_.end() && now - last->second < options_.server.tell_every) return false;
+  told_[model] = now;
+  return true;
 }
 
 ModelSignature ModelClient::signature(const std::string& model) {

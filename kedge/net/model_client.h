@@ -1,6 +1,7 @@
 #pragma once
 // Calls models on one server, ours or any that speaks the KServe protocol: futures, a pool of kept connections, calls sent again where
 // that is safe, and patience with a server that is away. Knows not what the models do.
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <future>
@@ -62,6 +63,8 @@ class ModelClient {
   [[nodiscard]] std::string server_name() const { return watch_.name(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Job {
     std::string model;
     InferRequest request;
@@ -76,6 +79,7 @@ class ModelClient {
   [[nodiscard]] HttpResponse get(const std::string& target);
   [[nodiscard]] bool may_be_unloaded(const HttpResponse& response);
   void wait_until_loaded(const std::string& model);
+  [[nodiscard]] bool is_time_to_tell(const std::string& model, Clock::time_point now);
   [[nodiscard]] HttpHeaders headers() const;
   void pause(std::chrono::milliseconds time);
   void abort_calls();
@@ -89,6 +93,7 @@ class ModelClient {
   bool stopping_ = false;
   std::optional<bool> is_kedge_;
   std::map<std::string, ModelSignature> signatures_;
+  std::map<std::string, Clock::time_point> told_;  // when it was last said that a model is waited for
   ServerWatch watch_;
 };
 
