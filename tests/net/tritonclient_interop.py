@@ -137,28 +137,33 @@ class RewardServer(Served):
 
 
 class Merging(Served):
-    """Calls wait for company until sixteen rows are there."""
-
-    def setUp(self):
+    def serve(self, delay_s):
+        """Calls wait for company until sixteen rows are there, or for so long."""
         self.server = self.enterContext(servers.Server(KEDGE, "reward", f"rm_model_file={self.model}", "inference.inference_micro_batch_size=16",
-                                                       "inference.max_queue_delay_microseconds=2000000"))
+                                                       f"inference.max_queue_delay_microseconds={delay_s * 1000000}"))
         self.client = self.enterContext(triton.InferenceServerClient(self.server.url, concurrency=8))
 
     def answers(self, batches):
         flying = [self.client.async_infer("reward_model", tensors(named)) for named in batches]
         return [result.get_result(timeout=servers.CALL_LIMIT_S).as_numpy("rewards") for result in flying]
 
-    def test_calls_of_one_width_are_computed_together_and_others_are_not(self):
+    def test_calls_of_one_width_are_computed_together(self):
+        self.serve(delay_s=60)
         batches = [servers.ragged_rows(2, 12, 300 + place) for place in range(8)]
         found = self.answers([token_arrays(rows) for rows in batches])
         self.assertEqual(self.server.executions("reward_model"), (8, 1))
         for rewards, rows in zip(found, batches):
             self.close_to(rewards, self.peer.rewards(rows), PEER, "merged, transformers")
             self.close_to(rewards, scores(self.model, [{"ids": row} for row in rows]), SAME, "merged")
-        different = [token_arrays(servers.ragged_rows(2, width, 400 + width)) for width in (5, 6, 7)] + [sentence_arrays(["hello", "you"])]
-        for rewards, named in zip(self.answers(different), different):
-            self.assertEqual(rewards.shape, (2, 1))
-        self.assertEqual(self.server.executions("reward_model"), (12, 5))
+
+    def test_calls_of_other_widths_or_kinds_are_not(self):
+        self.serve(delay_s=1)
+        batches = [servers.ragged_rows(2, width, 400 + width) for width in (5, 6, 7)]
+        *found, of_texts = self.answers([*map(token_arrays, batches), sentence_arrays(SENTENCES)])
+        self.assertEqual(self.server.executions("reward_model"), (4, 4))
+        for rewards, rows in zip(found, batches):
+            self.close_to(rewards, self.peer.rewards(rows), PEER, "merged, transformers")
+        self.close_to(of_texts, scores(self.model, [{"text": text} for text in SENTENCES]), SAME, "merged")
 
 
 if __name__ == "__main__":
