@@ -105,11 +105,16 @@ class LossyProxy {
       : port_(port), server_({}, [this](const HttpRequest& request, const HttpReply& reply) { pass(request, reply); }) {}
 
   [[nodiscard]] int64_t port() const { return server_.port(); }
-  std::atomic<int> num_answers_to_lose = 0;  // of infer calls: carried out, but never heard of
-  std::atomic<bool> hides_name = false;      // the server looks like a foreign one
+  std::atomic<int> num_answers_to_lose = 0;            // of infer calls: carried out, but never heard of
+  std::atomic<bool> hides_name = false;                // the server looks like a foreign one
+  std::atomic<int> num_model_calls_before_loaded = 0;  // answered as Triton does while it loads its models
 
  private:
   void pass(const HttpRequest& request, const HttpReply& reply) {
+    if (request.target.starts_with("/v2/models/") && num_model_calls_before_loaded > 0) {
+      --num_model_calls_before_loaded;
+      return reply.send(error_response(request.target.ends_with("/ready") ? 400 : 404, "Request for unknown model"));
+    }
     HttpConnection connection("127.0.0.1", port_);
     HttpResponse response = connection.send({request.method, request.target, without_host(request.headers), request.body});
     if (request.target.ends_with("/infer") && num_answers_to_lose > 0) {
@@ -154,6 +159,40 @@ TEST(ModelClient, AForeignServerIsNotToldTwice) {
   const std::string error = error_of<Error>([&] { (void)client.infer("count", count_by(5), Resend::by_key).get(); });
   EXPECT_NE(error.find("whether the call was carried out is not known"), std::string::npos) << error;
   EXPECT_EQ(counter.sum(), 5);
+}
+
+TEST(ModelClient, AForeignServersModelsAreWaitedFor) {
+  Counter counter;
+  ModelServer server({}, {counter.model()});
+  LossyProxy proxy(server.port());
+  proxy.hides_name = true;
+  ModelClient client(options_of(proxy.port()));
+  proxy.num_model_calls_before_loaded = 3;
+  EXPECT_EQ(client.signature("count").name, "count");
+  // The server was started anew: it did not carry out what it answered with 404, so even a call that must not be repeated is sent again.
+  proxy.num_model_calls_before_loaded = 3;
+  EXPECT_EQ(output_of(client.infer("count", count_by(5), Resend::by_key)), (Numbers{5}));
+  EXPECT_EQ(counter.sum(), 5);
+}
+
+TEST(ModelClient, AForeignServersModelThatNeverComesEndsTheCall) {
+  ModelServer server({}, {doubling_model()});
+  LossyProxy proxy(server.port());
+  proxy.hides_name = true;
+  ClientOptions options = options_of(proxy.port());
+  std::future<InferReply> never;
+  {
+    ModelClient client(options);
+    never = client.infer("triple", numbers({1}));
+    EXPECT_EQ(never.wait_for(milliseconds(200)), std::future_status::timeout);
+  }
+  EXPECT_NE(error_of<Error>([&] { (void)never.get(); }).find("was given up"), std::string::npos);
+  options.server.start_limit = milliseconds(200);
+  ModelClient client(options);
+  const std::string error = error_of<Error>([&] { (void)client.infer("triple", numbers({1})).get(); });
+  EXPECT_NE(error.find("is there, but its model triple was not ready within 0 s; its address is set by toy.ip and toy.port"),
+            std::string::npos)
+      << error;
 }
 
 TEST(ModelClient, EndingItEndsItsCalls) {
