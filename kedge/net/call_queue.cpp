@@ -53,7 +53,10 @@ bool CallQueue::add(Call call) {
   std::string key = shape_key_of(call.request);
   const std::lock_guard lock(mutex_);
   if (stopping_) throw RequestError(503, "the server is shutting down");
-  if (static_cast<int64_t>(waiting_.size()) >= options_.max_calls) return false;
+  const bool is_kept = models_[call.model].is_kept;
+  if (std::count_if(waiting_.begin(), waiting_.end(), [&](const Entry& entry) { return models_[entry.call.model].is_kept == is_kept; }) >=
+      options_.max_calls)
+    return false;
   const auto now = Clock::now();
   if (num_unanswered_++ > 0) last_company_ = now;
   waiting_.push_back({std::move(call), std::move(key), now});

@@ -29,6 +29,7 @@ struct Call {
 };
 
 struct QueueOptions {
+  // That wait: so many that are kept, and so many others. Those that may not run before a training call must not keep it out.
   int64_t max_calls = 4096;
   int64_t max_merged_rows = 0;          // 0: no limit
   bool merge = true;                    // false: every call runs alone

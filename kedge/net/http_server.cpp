@@ -32,7 +32,29 @@ constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kLingerBytes = 64 * kMiB;  // read and dropped from a peer that was refused while it was still sending
 constexpr auto kLingerTime = std::chrono::seconds(3);
 
+std::string cannot_listen(const HttpServerOptions& options, Failure failure) {
+  return str("cannot listen on ", options.ip, ":", options.port, ": ", failure.message());
+}
+
+// Takes the address, but does not listen yet.
+void bind(tcp::acceptor& acceptor, const HttpServerOptions& options) {
+  Failure failure;
+  const auto address = asio::ip::make_address(options.ip, failure);
+  check(!failure, "cannot listen on ", options.ip, ": wants an IP address");
+  const tcp::endpoint place(address, static_cast<uint16_t>(options.port));
+  acceptor.open(place.protocol(), failure);
+  if (!failure) acceptor.set_option(asio::socket_base::reuse_address(true), failure);
+  if (!failure) acceptor.bind(place, failure);
+  if (failure) throw Error(cannot_listen(options, failure));
+}
+
 }  // namespace
+
+void check_listening(const HttpServerOptions& options) {
+  asio::io_context io;
+  tcp::acceptor acceptor(io);
+  bind(acceptor, options);
+}
 
 // What a connection does now decides what stopping the server does to it.
 enum class Doing { reading, waiting, writing };
@@ -43,21 +65,10 @@ class HttpServer::Listener {
 
   Listener(const HttpServerOptions& options, HttpHandler handler, HttpGate gate)
       : options_(options), handler_(std::move(handler)), gate_(std::move(gate)), acceptor_(io_) {
+    bind(acceptor_, options);
     Failure failure;
-    const auto address = asio::ip::make_address(options.ip, failure);
-    check(!failure, "cannot listen on ", options.ip, ": wants an IP address");
-    const tcp::endpoint place(address, static_cast<uint16_t>(options.port));
-    const auto must = [&] {
-      if (failure) throw Error(str("cannot listen on ", options.ip, ":", options.port, ": ", failure.message()));
-    };
-    acceptor_.open(place.protocol(), failure);
-    must();
-    acceptor_.set_option(asio::socket_base::reuse_address(true), failure);
-    must();
-    acceptor_.bind(place, failure);
-    must();
     acceptor_.listen(asio::socket_base::max_listen_connections, failure);
-    must();
+    if (failure) throw Error(cannot_listen(options, failure));
     port_ = acceptor_.local_endpoint().port();
   }
 

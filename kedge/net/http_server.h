@@ -24,6 +24,9 @@ struct HttpServerOptions {
   int num_threads = 2;  // that read, write and call the handler
 };
 
+// An Error, as HttpServer's, where an address cannot be listened on. Nobody can connect meanwhile.
+void check_listening(const HttpServerOptions& options);
+
 // Where the answer to one request goes. Copies stand for the same one. Thread-safe. If all copies go without an answer, it is 500. The
 // server must outlive them.
 class HttpReply {

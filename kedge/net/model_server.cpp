@@ -74,9 +74,7 @@ HttpServerOptions http_options(const ServerConfig& config, bool has_token) {
 
 }  // namespace
 
-void check_address(const ServerConfig& config) {
-  const HttpServer trial(http_options(config, read_token(config).has_value()), [](const HttpRequest&, const HttpReply&) {});
-}
+void check_address(const ServerConfig& config) { check_listening(http_options(config, read_token(config).has_value())); }
 
 ModelServer::ModelServer(const ServerConfig& config, std::vector<ServedModel> models, std::function<void()> on_start)
     : config_(config), token_(read_token(config)), models_(std::move(models)) {

@@ -158,6 +158,17 @@ TEST(CallQueue, AFullQueueTakesNothing) {
   EXPECT_EQ(b.get(), (Numbers{3}));
 }
 
+TEST(CallQueue, CallsThatWaitForTrainingDoNotKeepItOut) {
+  Counter counter;
+  ServedModel doubling = doubling_model();
+  doubling.may_run = [&](const InferRequest&) { return counter.sum() > 0; };
+  Served served({doubling, counter.model()}, {.max_calls = 1});
+  auto waiting = served.send(0, numbers({1}));
+  EXPECT_EQ(error_of<std::runtime_error>([&] { (void)served.send(0, numbers({2})); }), "full");
+  EXPECT_EQ(served.send(1, count_by(1)).get(), (Numbers{1}));
+  EXPECT_EQ(waiting.get(), (Numbers{2}));
+}
+
 TEST(CallQueue, WhoIsGoneIsNotServedUnlessItsCallChangesSomething) {
   Gate gate;
   std::atomic<int64_t> doubled = 0;

@@ -10,6 +10,7 @@
 #include "kedge/net/http_client.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/raw_peer.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/toy_models.h"
 
@@ -132,6 +133,22 @@ TEST(ModelServer, IsNotOpenToOthersByAccident) {
   ModelServer open({.ip = "0.0.0.0", .insecure = true}, {doubling_model()});
   EXPECT_EQ(error_of<Error>([&] { check_address({.port = open.port()}); }).substr(0, 17), "cannot listen on ");
   EXPECT_EQ(call(open, "GET", "/v2/health/live").status, 200);
+}
+
+// A server that is started again looks whether its address is free before it loads its model, and clients that wait for it must not
+// take that for the server.
+TEST(ModelServer, CheckingAnAddressOpensItToNobody) {
+  const int64_t port = HttpServer({}, [](const HttpRequest&, const HttpReply&) {}).port();
+  std::atomic<bool> checking = true;
+  std::thread checker([&] {
+    for (int i = 0; i < 300; ++i) check_address({.port = port});
+    checking = false;
+  });
+  int64_t num_connected = 0;
+  while (checking)
+    if (RawPeer(port).connected()) ++num_connected;
+  checker.join();
+  EXPECT_EQ(num_connected, 0);
 }
 
 TEST(ModelServer, StoppingAnswersWhoWaits) {

@@ -21,6 +21,11 @@ class RawPeer {
     address.sin_port = htons(static_cast<uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    // Where nobody listens, the system may by chance give this end the very port it calls: then it is connected to itself.
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &size);
+    if (own.sin_port == address.sin_port) connected_ = false;
   }
   ~RawPeer() { close(); }
   RawPeer(const RawPeer&) = delete;
