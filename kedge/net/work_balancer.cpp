@@ -51,7 +51,8 @@ std::vector<int64_t> ask_for_work(const std::string& host, int64_t port, int64_t
   if (response.status != 200) throw Error(str(where, ": HTTP ", response.status, ": ", response.body));
   std::vector<int64_t> indices;
   try {
-    for (const Json& index : Json::parse(response.body, where).as_array(where)) indices.push_back(index.as_integer(where));
+    const Json list = Json::parse(response.body, where);
+    for (const Json& index : list.as_array(where)) indices.push_back(index.as_integer(where));
   } catch (const UsageError& error) {
     throw Error(error.what());
   }
