@@ -136,7 +136,7 @@ void RemoteCritic::save(int64_t actor_step) {
 }
 
 void RemoteCritic::restore(int64_t actor_step) {
-  training_ = {};  // what was under way is undone as well
+  if (training_.valid()) std::exchange(training_, {}).wait();  // it is undone as well, but must not arrive behind this
   InferRequest request;
   request.parameters = change_parameters("restore");
   request.inputs = {int64_tensor("actor_step", {1}, std::vector<int64_t>{actor_step})};

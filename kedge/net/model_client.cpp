@@ -53,7 +53,12 @@ ModelClient::~ModelClient() {
     changed_.notify_all();
   }
   watch_.stop();
-  abort_calls();
+  // Again and again: a worker that is just beginning its call does not hear the first one, and an answer may take hours.
+  for (bool working = true; working;) {
+    abort_calls();
+    std::unique_lock lock(mutex_);
+    working = !changed_.wait_for(lock, Milliseconds(20), [&] { return num_working_ == 0; });
+  }
   for (const auto& worker : workers_) worker->thread.join();
   for (Job& job : jobs_) job.promise.set_exception(std::make_exception_ptr(Error(str("the call to the ", server_name(), " was given up"))));
 }
@@ -68,6 +73,7 @@ std::future<InferReply> ModelClient::infer(const std::string& model, InferReques
   if (num_idle_ < static_cast<int64_t>(jobs_.size()) && static_cast<int64_t>(workers_.size()) < options_.max_in_flight) {
     workers_.push_back(std::make_unique<Worker>(options_.server));
     Worker& worker = *workers_.back();
+    ++num_working_;
     worker.thread = std::thread([this, &worker] { work(worker); });
   }
   changed_.notify_all();
@@ -80,7 +86,7 @@ void ModelClient::work(Worker& worker) {
     ++num_idle_;
     changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
     --num_idle_;
-    if (stopping_) return;
+    if (stopping_) break;
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
     changed_.notify_all();  // there is room for another
@@ -92,6 +98,8 @@ void ModelClient::work(Worker& worker) {
     }
     lock.lock();
   }
+  --num_working_;
+  changed_.notify_all();
 }
 
 InferReply ModelClient::perform(Worker& worker, Job& job) {

@@ -89,7 +89,7 @@ class ModelClient {
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  int64_t num_idle_ = 0, num_sent_ = 0;
+  int64_t num_idle_ = 0, num_working_ = 0, num_sent_ = 0;  // workers that wait, workers that have not ended, calls
   bool stopping_ = false;
   std::optional<bool> is_kedge_;
   std::map<std::string, ModelSignature> signatures_;

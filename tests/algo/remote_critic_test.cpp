@@ -134,6 +134,22 @@ TEST(RemoteCritic, SavesAndGoesBack) {
   EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{207}));
 }
 
+// A large call takes longer to arrive than a small one that was sent after it on another connection.
+TEST(RemoteCritic, GoingBackAlsoUndoesTheTrainingThatIsUnderWay) {
+  ToyCritic toy;
+  ModelServer server({}, toy.models(false));
+  ModelClient client({.server = {.label = "critic server", .port = server.port()}});
+  RemoteCritic critic(client, {.wants_rewards = false});
+  critic.train(batch(1));
+  critic.save(10);
+  const std::vector<float> many(1 << 20);
+  for (int round = 0; round < 3; ++round) {
+    critic.train({1, (1 << 20) + 1, std::vector<int64_t>((1 << 20) + 1), many, many, many});
+    critic.restore(10);
+    EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{107}));
+  }
+}
+
 TEST(RemoteCritic, TrainingThatFailedIsToldBeforeAnythingElse) {
   ToyCritic toy;
   ModelServer server({}, toy.models(false));

@@ -35,9 +35,15 @@ def make_reward_model(kedge, folder):
 
 
 def free_port():
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        return place.getsockname()[1]
+    """Below those that the system gives to callers: one that calls a server which is away could otherwise be given the server's own port."""
+    while True:
+        port = random.SystemRandom().randrange(20000, 32000)
+        with socket.socket() as place:
+            try:
+                place.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def wait_for(what, condition, limit_s=LIMIT_S, pause_s=0.02):
@@ -199,12 +205,13 @@ def output_of(body, name):
 
 class Proxy:
     """Stands before a server and reads whole requests. Of those that are POSTs, by chance: `cut` are carried out and their answers lost, or
-    lost while they are sent; `double` are delivered twice, on connections of their own, at once or later."""
+    lost while they are sent; `double` are delivered twice, on connections of their own, at once or up to `late_s` later."""
 
-    def __init__(self, port, cut=0.0, double=0.0, seed=1):
-        self.port_behind, self.cut, self.double = port, cut, double
+    def __init__(self, port, cut=0.0, double=0.0, late_s=0.5, seed=1):
+        self.port_behind, self.cut, self.double, self.late_s = port, cut, double, late_s
         self.draw = random.Random(seed)
         self.lock = threading.Lock()
+        self.num_carried = 0  # now
         self.counts = {"passed": 0, "answer lost": 0, "request lost": 0, "doubled": 0}
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = self.listener.getsockname()[1]
@@ -227,12 +234,21 @@ class Proxy:
         with peer:
             try:
                 while request := read_message(peer):
-                    answer = self.carry(request)
+                    answer = self.counted(self.carry, request)
                     if answer is None:
                         return
                     peer.sendall(answer)
             except OSError:
                 pass
+
+    def counted(self, work, *arguments):
+        with self.lock:
+            self.num_carried += 1
+        try:
+            return work(*arguments)
+        finally:
+            with self.lock:
+                self.num_carried -= 1
 
     def choose(self, request):
         with self.lock:
@@ -253,7 +269,8 @@ class Proxy:
                 server.sendall(request[:int(len(request) * number)])
             return None
         if fate == "doubled":
-            threading.Thread(target=self.deliver_late, args=(request, number * 0.5 if number > 0.4 else 0), daemon=True).start()
+            delay_s = number * self.late_s if number > 0.4 else 0
+            threading.Thread(target=self.counted, args=(self.deliver_late, request, delay_s), daemon=True).start()
         with socket.create_connection(("127.0.0.1", self.port_behind), timeout=LIMIT_S) as server:
             server.sendall(request)
             if fate == "answer lost" and number < 0.5:
