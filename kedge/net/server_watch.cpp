@@ -55,8 +55,9 @@ void ServerWatch::wait_until_up() {
   if (!was_up_ && !is_told_) down_since_ = begin;
   asks_now_ = true;
   changed_.notify_all();
-  changed_.wait_until(lock, begin + limit, [&] { return is_up_ || stopping_; });
+  changed_.wait_until(lock, begin + limit, [&] { return is_up_ || stopping_ || is_refused_; });
   if (is_up_) return;
+  check(!is_refused_, "the ", name(), options_.token ? " wants another token" : " wants a token");
   if (stopping_) throw Error(str("the call to the ", name(), " was given up"));
   throw Error(str("the ", name(), was_up_ ? " did not come back within " : " did not become ready within ", seconds(limit), " s (", why_,
                   ")", options_.keys.empty() ? "" : "; its address is set by " + options_.keys));
@@ -100,7 +101,8 @@ ServerWatch::Health ServerWatch::ask() {
   try {
     const HttpResponse response = connection_.send(request, times);
     if (response.status == 200) return {.is_up = true};
-    return {.why = response.status == 401 ? "it wants another token" : str("it answers, but is not ready: HTTP ", response.status)};
+    if (response.status == 401) return {.wants_token = true, .why = "it wants another token"};
+    return {.why = str("it answers, but is not ready: HTTP ", response.status)};
   } catch (const ConnectionError& error) {
     if (was_open) return ask();  // it may have closed a connection that was idle for long
     return {.is_lost = true, .why = error.what()};
@@ -109,6 +111,8 @@ ServerWatch::Health ServerWatch::ask() {
 
 void ServerWatch::note(const Health& health) {
   const auto now = Clock::now();
+  is_refused_ = health.wants_token;
+  if (is_refused_) changed_.notify_all();
   if (health.is_up) {
     if (is_told_) log_info("the ", name(), was_up_ ? " is back after " : " is ready after ", seconds(now - down_since_), " s");
     is_up_ = was_up_ = true;

@@ -46,7 +46,8 @@ class ServerWatch {
     ServerWatch& watch_;
   };
 
-  // Waits until the server is ready. An Error that names it, its address and its keys when it does not come in time, and after stop().
+  // Waits until the server is ready. An Error that names it, its address and its keys when it does not come in time, and after stop(); a
+  // UsageError where it wants another token.
   void wait_until_up();
   // A call to it has failed: it is asked at once, over a new connection, whether it is still there, and counts as gone until it answers.
   void suspect(const std::string& why);
@@ -63,6 +64,7 @@ class ServerWatch {
   void run();
   struct Health {
     bool is_up = false, is_lost = false;  // neither: it answers, but takes no calls
+    bool wants_token = false;             // another one than it was shown: waiting would not help
     std::string why = {};
   };
   [[nodiscard]] Health ask();
@@ -73,7 +75,7 @@ class ServerWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t num_interested_ = 0;
-  bool is_up_ = false, was_up_ = false, is_told_ = false, asks_now_ = false, asks_anew_ = false, stopping_ = false;
+  bool is_up_ = false, was_up_ = false, is_told_ = false, asks_now_ = false, asks_anew_ = false, stopping_ = false, is_refused_ = false;
   std::string why_ = "not asked yet";
   Clock::time_point down_since_, last_told_;
   HttpConnection connection_;

@@ -165,6 +165,25 @@ TEST(ServerWatch, AServerThatTakesNoNewConnectionsIsGone) {
   EXPECT_NE(up.get().find("was given up"), std::string::npos);
 }
 
+TEST(ServerWatch, AServerThatWantsAnotherTokenIsNotWaitedFor) {
+  HttpServer server({}, [](const HttpRequest& request, const HttpReply& reply) {
+    reply.send({find_header(request.headers, "Authorization") == "Bearer right" ? 200 : 401, {}, ""});
+  });
+  for (const auto& [token, error] :
+       {std::pair{std::optional<std::string>{}, " wants a token"}, {std::optional<std::string>("wrong"), " wants another token"}}) {
+    WatchOptions options = options_of(server.port());
+    options.token = token;
+    ServerWatch watch(options, [] {});
+    const ServerWatch::Interest interest(watch);
+    EXPECT_EQ(error_of<UsageError>([&] { watch.wait_until_up(); }), "the " + watch.name() + error);
+  }
+  WatchOptions options = options_of(server.port());
+  options.token = "right";
+  ServerWatch watch(options, [] {});
+  const ServerWatch::Interest interest(watch);
+  watch.wait_until_up();
+}
+
 TEST(ServerWatch, WhoWaitsWhenItStopsIsTold) {
   ServerWatch watch(options_of(free_port()), [] {});
   const ServerWatch::Interest interest(watch);
