@@ -26,7 +26,7 @@ struct ServerBenchOptions {
     field("clients", clients, "that call at the same time, each a row a call", at_least(1));
     field("requests", requests, "of all clients in one timed run", at_least(1));
     field("length", length, "tokens of a row", at_least(1));
-    field("micro_batch", micro_batch, "the server's forward_micro_batch_size", at_least(1));
+    field("micro_batch", micro_batch, "the server's forward_micro_batch_size: rows of full length in a pass", at_least(1));
     field("latency_requests", latency_requests, "of one client alone, for the time a call takes", at_least(1));
     field("flat_requests", flat_requests, "more calls of all clients, with rows of 8 tokens, after which memory is looked at; 0: none",
           at_least(0));
@@ -64,7 +64,7 @@ class ServerBench {
   ServerBench(const ServerBenchOptions& options, const Model& model)
       : options_(options),
         rows_({}, model.config(), {options.length, false, false}),
-        served_(model, {.micro_batch_size = options.micro_batch}),
+        served_(model, {.max_tokens = options.micro_batch * model.config().max_positions}),
         offline_(model, {}),
         rows_in_(random_rows(options.requests, options.length, model.config().vocab_size)),
         server_({}, {make_reward_service("reward_model", rows_, served_, {{options.micro_batch}, 2000})}) {

@@ -57,8 +57,14 @@ set(KEDGE_PYTRITON_PYTHON "${deps}/pytriton-${wanted_pytriton}/bin/python")
 
 # A Python script that asks a real peer what it makes of our files or servers.
 #   kedge_interop_test(metrics.tensorboard metrics/tensorboard_interop.py $<TARGET_FILE:write_events>)
-function(kedge_interop_test name script)
-  add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/tests/support/run_python" "${KEDGE_TEST_PYTHON}"
-           "${CMAKE_SOURCE_DIR}/tests/${script}" ${ARGN})
+function(kedge_python_test name python script)
+  add_test(NAME ${name} COMMAND "${CMAKE_SOURCE_DIR}/tests/support/run_python" "${python}" "${CMAKE_SOURCE_DIR}/tests/${script}" ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS interop TIMEOUT 600 SKIP_RETURN_CODE 77)
+endfunction()
+function(kedge_interop_test name script)
+  kedge_python_test(${name} "${KEDGE_TEST_PYTHON}" ${script} ${ARGN})
+endfunction()
+# The same where the peer is PyTriton, whose packages do not go together with the others.
+function(kedge_pytriton_test name script)
+  kedge_python_test(${name} "${KEDGE_PYTRITON_PYTHON}" ${script} ${ARGN})
 endfunction()

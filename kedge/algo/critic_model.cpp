@@ -56,11 +56,11 @@ Tensor CriticModel::token_values(const PackedBatch& batch, const PassOptions& pa
 
 Tensor CriticModel::values(std::span<const TokenIds> rows) const {
   const NoGrad no_grad;
-  const auto micro = static_cast<size_t>(options_.forward_micro_batch_size);
   std::vector<Tensor> parts;
-  for (size_t begin = 0; begin < rows.size(); begin += micro) {
-    const PackedBatch batch = pack_rows(rows.subspan(begin, std::min(micro, rows.size() - begin)), model_->device());
-    parts.push_back(token_values(batch, {}).to(at::kCPU));
+  while (!rows.empty()) {
+    const size_t count = rows_within(rows, options_.forward_tokens);
+    parts.push_back(token_values(pack_rows(rows.first(count), model_->device()), {}).to(at::kCPU));
+    rows = rows.subspan(count);
   }
   return at::cat(parts).contiguous();
 }

@@ -21,7 +21,7 @@ namespace kedge {
 
 struct CriticOptions {
   int64_t micro_batch_size = 1, global_batch_size = 64;
-  int64_t forward_micro_batch_size = 1;  // rows of one pass where nothing is trained
+  int64_t forward_tokens = 4096;  // of one pass where nothing is trained; a longer row goes alone
   double loss_clip_val = 0.2;
   Standardization standardization = {};        // of values
   std::vector<double> attribute_weights = {};  // where the head has several outputs; empty: their mean

@@ -28,10 +28,12 @@ Tensor RewardScorer::score_together(std::span<const TokenIds> rows) const {
 
 Tensor RewardScorer::score(std::span<const TokenIds> rows) const {
   const NoGrad no_grad;
-  const size_t micro = options_.micro_batch_size > 0 ? static_cast<size_t>(options_.micro_batch_size) : std::max<size_t>(rows.size(), 1);
   std::vector<Tensor> parts;
-  for (size_t begin = 0; begin < rows.size(); begin += micro)
-    parts.push_back(score_together(rows.subspan(begin, std::min(micro, rows.size() - begin))));
+  while (!rows.empty()) {
+    const size_t count = rows_within(rows, options_.max_tokens);
+    parts.push_back(score_together(rows.first(count)));
+    rows = rows.subspan(count);
+  }
   return parts.empty() ? at::empty({0, num_rewards()}, at::kFloat) : at::cat(parts).contiguous();
 }
 

@@ -18,8 +18,8 @@ struct RewardScorerOptions {
   bool merge_attributes = false;               // one number a row, the mean of its attributes
   std::vector<double> attribute_weights = {};  // or their sum with these weights
   Standardization standardization = {};
-  bool is_regression = false;    // its numbers are attribute values, which are not standardised; also where there are several
-  int64_t micro_batch_size = 0;  // rows computed together; 0: all
+  bool is_regression = false;  // its numbers are attribute values, which are not standardised; also where there are several
+  int64_t max_tokens = 0;      // computed together; a longer row goes alone; 0: all
   // How the settings are called in errors.
   std::string weights_key = "model.regression.attribute_weights", standardization_key = "model.reward_standardization";
 };

@@ -16,6 +16,9 @@ RewardScorerOptions options_of(const AttributesConfig& attributes, RewardModelTy
   return options;
 }
 
+// What a pass may take is said in rows of full length; without padding, more of the shorter ones fit into it.
+int64_t pass_tokens(const auto& model) { return model.forward_micro_batch_size * model.encoder_seq_length; }
+
 }  // namespace
 
 CriticServerConfig::CriticServerConfig() {
@@ -51,13 +54,13 @@ Standardization standardization_of(const StandardizationConfig& config) {
 
 RewardScorerOptions scorer_options(const RewardServerConfig::Model& model) {
   RewardScorerOptions options = options_of(model.regression, model.reward_model_type, model.reward_standardization);
-  options.micro_batch_size = model.forward_micro_batch_size;
+  options.max_tokens = pass_tokens(model);
   return options;
 }
 
 RewardScorerOptions scorer_options(const CriticServerConfig::Model& model) {
   RewardScorerOptions options = options_of(model.regression, model.reward_model_type, model.reward_standardization);
-  options.micro_batch_size = model.forward_micro_batch_size;
+  options.max_tokens = pass_tokens(model);
   return options;
 }
 
@@ -67,7 +70,7 @@ CriticOptions critic_options(const CriticServerConfig& config) {
   CriticOptions options;
   options.micro_batch_size = model.micro_batch_size;
   options.global_batch_size = model.global_batch_size;
-  options.forward_micro_batch_size = model.forward_micro_batch_size;
+  options.forward_tokens = pass_tokens(model);
   options.loss_clip_val = model.loss_clip_val;
   options.standardization = standardization_of(model.reward_standardization);
   options.attribute_weights = model.regression.attribute_weights.value_or(std::vector<double>());

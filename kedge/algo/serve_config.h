@@ -77,7 +77,8 @@ struct RewardServerConfig {
     StandardizationConfig reward_standardization;
 
     void fields(auto&& field) {
-      field("forward_micro_batch_size", forward_micro_batch_size, "rows of one forward pass", at_least(1));
+      field("forward_micro_batch_size", forward_micro_batch_size,
+            "rows of full length that fit into one forward pass; of shorter ones it takes more", at_least(1));
       field("encoder_seq_length", encoder_seq_length, "longest row; longer texts are cut, longer ids refused", at_least(1), unit("tokens"));
       field("reward_model_type", reward_model_type, "binary_ranking: a reward; regression: attribute values");
       field("regression", regression, "of models with several attributes");
@@ -142,7 +143,8 @@ struct CriticServerConfig {
       NetworkConfig::fields(field);
       field("micro_batch_size", micro_batch_size, "rows of one forward pass in training", at_least(1));
       field("global_batch_size", global_batch_size, "rows of one update", at_least(1));
-      field("forward_micro_batch_size", forward_micro_batch_size, "rows of one forward pass elsewhere", at_least(1),
+      field("forward_micro_batch_size", forward_micro_batch_size,
+            "rows of full length that fit into one forward pass elsewhere; of shorter ones it takes more", at_least(1),
             follows("${.micro_batch_size}"));
       field("loss_clip_val", loss_clip_val, "how far a value may move from the old one and gain by it; 0 or less: no limit");
       field("reward_model_type", reward_model_type, "binary_ranking: a reward; regression: attribute values");

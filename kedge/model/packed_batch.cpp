@@ -34,6 +34,15 @@ PackedBatch pack_rows(std::span<const std::vector<int32_t>> rows, at::Device dev
   return batch;
 }
 
+size_t rows_within(std::span<const std::vector<int32_t>> rows, int64_t max_tokens) {
+  int64_t tokens = 0;
+  for (size_t count = 0; count < rows.size(); ++count) {
+    tokens += static_cast<int64_t>(rows[count].size());
+    if (max_tokens > 0 && tokens > max_tokens) return std::max<size_t>(count, 1);
+  }
+  return rows.size();
+}
+
 PredictedTokens predicted_tokens(const PackedBatch& batch) {
   const int64_t count = batch.num_tokens() - batch.num_rows();
   Tensor places = at::empty({count}, at::kLong);

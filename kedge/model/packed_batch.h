@@ -22,6 +22,9 @@ struct PackedBatch {
 // Every row has a token at least.
 [[nodiscard]] PackedBatch pack_rows(std::span<const std::vector<int32_t>> rows, at::Device device);
 
+// How many of the first rows have at most so many tokens together; one at least. 0: all.
+[[nodiscard]] size_t rows_within(std::span<const std::vector<int32_t>> rows, int64_t max_tokens);
+
 // Which tokens are predicted from which places: all but the first of every row, each from the one before it.
 struct PredictedTokens {
   Tensor places;   // int64 [predicted]: index of the hidden state; no place twice

@@ -113,7 +113,11 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
     throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than such a server reads (", kForeignBodyLimit, ")"));
   HttpRequest call{"POST", "/v2/models/" + job.model + "/infer", headers(), std::move(body.bytes)};
   if (body.header_length) call.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.header_length));
-  const HttpResponse response = send(worker, call, job.resend);
+  HttpResponse response = send(worker, call, job.resend);
+  if (may_be_unloaded(response)) {  // the server was started anew; it has done nothing
+    wait_until_loaded(job.model);
+    response = send(worker, call, job.resend);
+  }
   if (response.status != 200) throw RemoteError(response.status, str(what, ": HTTP ", response.status, ": ", error_text(response)));
   std::optional<int64_t> header_length;
   try {
@@ -168,7 +172,7 @@ HttpResponse ModelClient::send(Worker& worker, const HttpRequest& request, Resen
 
 void ModelClient::pause(Milliseconds time) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, time, [&] { return stopping_; });
+  if (changed_.wait_for(lock, time, [&] { return stopping_; })) throw Error(str("the call to the ", server_name(), " was given up"));
 }
 
 void ModelClient::abort_calls() {
@@ -190,7 +194,8 @@ HttpResponse ModelClient::get(const std::string& target) {
       HttpConnection connection(options_.server.host, options_.server.port);
       return connection.send({"GET", target, headers(), ""}, {.answer = std::chrono::seconds(30)});
     } catch (const ConnectionError& error) {
-      if (num_lost > options_.max_resends) throw;
+      if (num_lost > options_.max_resends)
+        throw Error(str("the ", server_name(), " was lost ", num_lost, " times during one call to ", target, ": ", error.what()));
       watch_.suspect(error.what());
       pause(back_off(num_lost));
     }
@@ -215,12 +220,48 @@ bool ModelClient::is_kedge() {
   return ours;
 }
 
+// Triton says that it is healthy before its models are loaded. Until then it answers 404; older releases 400, as to any wrong call.
+bool ModelClient::may_be_unloaded(const HttpResponse& response) {
+  return (response.status == 404 || response.status == 400) && !is_kedge();
+}
+
+void ModelClient::wait_until_loaded(const std::string& model) {
+  using std::chrono::seconds;
+  const WatchOptions& server = options_.server;
+  const auto begin = Clock::now();
+  while (get("/v2/models/" + model + "/ready").status != 200) {
+    const auto now = Clock::now();
+    if (now - begin >= server.start_limit)
+      throw Error(str("the ", server_name(), " is there, but its model ", model, " was not ready within ",
+                      std::chrono::duration_cast<seconds>(server.start_limit).count(), " s",
+                      server.keys.empty() ? "" : "; its address is set by " + server.keys));
+    if (is_time_to_tell(model, now))
+      log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ",
+               std::chrono::duration_cast<seconds>(now - begin).count(), " s");
+    pause(std::min(server.period, Milliseconds(1000)));
+  }
+}
+
+// Many calls may wait for the same model, and one of them says so.
+bool ModelClient::is_time_to_tell(const std::string& model, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const auto last = told_.find(model);
+  if (last != told_.end() && now - last->second < options_.server.tell_every) return false;
+  told_[model] = now;
+  return true;
+}
+
 ModelSignature ModelClient::signature(const std::string& model) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = signatures_.find(model); known != signatures_.end()) return known->second;
   }
-  const HttpResponse response = get("/v2/models/" + model + "/config");
+  const std::string address = "/v2/models/" + model + "/config";
+  HttpResponse response = get(address);
+  if (may_be_unloaded(response)) {
+    wait_until_loaded(model);
+    response = get(address);
+  }
   const std::string what = str("model ", model, " of the ", server_name());
   if (response.status != 200) throw RemoteError(response.status, str(what, ": HTTP ", response.status, ": ", error_text(response)));
   try {

@@ -1,6 +1,7 @@
 #pragma once
 // Calls models on one server, ours or any that speaks the KServe protocol: futures, a pool of kept connections, calls sent again where
 // that is safe, and patience with a server that is away. Knows not what the models do.
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <future>
@@ -49,7 +50,8 @@ class ModelClient {
   ModelClient(const ModelClient&) = delete;
   ModelClient& operator=(const ModelClient&) = delete;
 
-  // Waits for the server to be ready, then asks what the model takes and gives. An Error, or a RemoteError where there is no such model.
+  // Waits for the server to be ready, then asks what the model takes and gives. An Error, or a RemoteError where there is no such model;
+  // that takes the whole start_limit with a foreign server, which cannot tell such a model from one that is being loaded.
   [[nodiscard]] ModelSignature signature(const std::string& model);
   // Is it one of ours? Waits as well.
   [[nodiscard]] bool is_kedge();
@@ -61,6 +63,8 @@ class ModelClient {
   [[nodiscard]] std::string server_name() const { return watch_.name(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Job {
     std::string model;
     InferRequest request;
@@ -73,6 +77,9 @@ class ModelClient {
   [[nodiscard]] InferReply perform(Worker& worker, Job& job);
   [[nodiscard]] HttpResponse send(Worker& worker, const HttpRequest& request, Resend resend);
   [[nodiscard]] HttpResponse get(const std::string& target);
+  [[nodiscard]] bool may_be_unloaded(const HttpResponse& response);
+  void wait_until_loaded(const std::string& model);
+  [[nodiscard]] bool is_time_to_tell(const std::string& model, Clock::time_point now);
   [[nodiscard]] HttpHeaders headers() const;
   void pause(std::chrono::milliseconds time);
   void abort_calls();
@@ -86,6 +93,7 @@ class ModelClient {
   bool stopping_ = false;
   std::optional<bool> is_kedge_;
   std::map<std::string, ModelSignature> signatures_;
+  std::map<std::string, Clock::time_point> told_;  // when it was last said that a model is waited for
   ServerWatch watch_;
 };
 

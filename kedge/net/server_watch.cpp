@@ -42,7 +42,7 @@ void ServerWatch::suspect(const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (is_up_) down_since_ = Clock::now();
   is_up_ = false;
-  asks_now_ = true;
+  asks_now_ = asks_anew_ = true;
   why_ = why;
   changed_.notify_all();
 }
@@ -70,7 +70,9 @@ void ServerWatch::run() {
       continue;
     }
     asks_now_ = false;
+    const bool anew = std::exchange(asks_anew_, false);
     lock.unlock();
+    if (anew) connection_.close();  // a server that ends may still answer here, and take no new connections
     const Health health = ask();
     lock.lock();
     if (stopping_) return;

@@ -48,7 +48,7 @@ class ServerWatch {
 
   // Waits until the server is ready. An Error that names it, its address and its keys when it does not come in time, and after stop().
   void wait_until_up();
-  // A call to it has failed: it is asked at once whether it is still there, and counts as gone until it answers.
+  // A call to it has failed: it is asked at once, over a new connection, whether it is still there, and counts as gone until it answers.
   void suspect(const std::string& why);
   // Nobody waits any more.
   void stop();
@@ -73,7 +73,7 @@ class ServerWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t num_interested_ = 0;
-  bool is_up_ = false, was_up_ = false, is_told_ = false, asks_now_ = false, stopping_ = false;
+  bool is_up_ = false, was_up_ = false, is_told_ = false, asks_now_ = false, asks_anew_ = false, stopping_ = false;
   std::string why_ = "not asked yet";
   Clock::time_point down_since_, last_told_;
   HttpConnection connection_;

@@ -192,7 +192,7 @@ TEST(CriticModel, SettingsThatLearnInAnotherWayHaveAnotherName) {
     change(options);
     return toy_critic(folder, options)->settings();
   };
-  EXPECT_EQ(changed([](auto& options) { options.forward_micro_batch_size = 9; }), wanted);
+  EXPECT_EQ(changed([](auto& options) { options.forward_tokens = 9; }), wanted);
   EXPECT_NE(changed([](auto& options) { options.optim.lr = 1e-5; }), wanted);
   EXPECT_NE(changed([](auto& options) { options.global_batch_size = 8; }), wanted);
   EXPECT_NE(changed([](auto& options) { options.loss_clip_val = 0; }), wanted);

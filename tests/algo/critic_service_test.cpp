@@ -24,7 +24,7 @@ struct Service {
       : judge_model(judge.load()),
         critic({temp.path(), start ? start : [this] { return testing::toy_critic(judge); }, log}),
         rows(judge.path(), judge_model->config(), {.max_length = max_length}),
-        scorer(*judge_model, {.micro_batch_size = 2}),
+        scorer(*judge_model, {.max_tokens = 20}),
         models(make_critic_service({critic, rows, combined ? &scorer : nullptr, {{4}, 2000}, max_length})) {}
 
   [[nodiscard]] const ServedModel& model(const std::string& name) const {

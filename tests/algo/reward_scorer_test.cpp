@@ -25,7 +25,7 @@ std::unique_ptr<Model> judge(int64_t num_labels, at::ScalarType dtype = at::kFlo
 TEST(RewardScorer, ARewardIsThatOfTheHeadAtTheLastToken) {
   const auto model = judge(1);
   const auto rows = rows_of({3, 9, 1, 5});
-  const Tensor rewards = RewardScorer(*model, {.micro_batch_size = 2}).score(rows);
+  const Tensor rewards = RewardScorer(*model, {.max_tokens = 9}).score(rows);
   EXPECT_EQ(rewards.sizes(), (std::vector<int64_t>{4, 1}));
   EXPECT_EQ(rewards.scalar_type(), at::kFloat);
   EXPECT_FALSE(rewards.requires_grad());
@@ -35,14 +35,14 @@ TEST(RewardScorer, ARewardIsThatOfTheHeadAtTheLastToken) {
   }
 }
 
-// On the CPU a row's bits are its own, whatever stands beside it and however rows are cut into micro-batches.
+// On the CPU a row's bits are its own, whatever stands beside it and however rows are cut into passes.
 TEST(RewardScorer, ARowDoesNotSeeItsCompanions) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto model = judge(2, dtype);
     const auto rows = rows_of({7, 2, 30, 1, 12, 12, 4, 21, 3});
     const Tensor together = RewardScorer(*model, {}).score(rows);
-    for (const int64_t micro : {1, 2, 4, 100})
-      EXPECT_TRUE(same_bits(RewardScorer(*model, {.micro_batch_size = micro}).score(rows), together)) << micro;
+    for (const int64_t tokens : {1, 8, 32, 1000})
+      EXPECT_TRUE(same_bits(RewardScorer(*model, {.max_tokens = tokens}).score(rows), together)) << tokens;
     for (size_t i = 0; i < rows.size(); ++i)
       EXPECT_TRUE(same_bits(RewardScorer(*model, {}).score({&rows[i], 1})[0], together[static_cast<int64_t>(i)])) << i;
   }

@@ -16,11 +16,11 @@ using testing::error_of;
 using testing::JudgeFolder;
 
 struct Service {
-  explicit Service(int64_t num_labels = 1, int64_t micro_batch_size = 4)
+  explicit Service(int64_t num_labels = 1, int64_t max_tokens = 200)
       : folder(num_labels),
         model(folder.load()),
         rows(folder.path(), model->config(), {}),
-        scorer(*model, {.micro_batch_size = micro_batch_size}),
+        scorer(*model, {.max_tokens = max_tokens}),
         served(make_reward_service("reward_model", rows, scorer, {{4}, 2000})) {}
 
   std::vector<float> rewards(const std::vector<WireTensor>& inputs) const {

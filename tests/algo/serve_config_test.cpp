@@ -92,7 +92,7 @@ model: {micro_batch_size: 2, global_batch_size: 8, forward_micro_batch_size: 16,
   const CriticOptions options = critic_options(config);
   EXPECT_EQ(options.micro_batch_size, 2);
   EXPECT_EQ(options.global_batch_size, 8);
-  EXPECT_EQ(options.forward_micro_batch_size, 16);
+  EXPECT_EQ(options.forward_tokens, 16 * 4096);
   EXPECT_EQ(options.loss_clip_val, 0.3);
   EXPECT_EQ(options.standardization.mean, 1);
   EXPECT_EQ(options.optim.lr, 1e-3);

@@ -41,5 +41,14 @@ TEST(PackedBatch, EmptyRowsAndBatchesAreBugs) {
   EXPECT_THROW(static_cast<void>(pack_rows(Rows{}, at::kCPU)), Bug);
 }
 
+TEST(PackedBatch, RowsAreTakenUpToANumberOfTokens) {
+  const Rows rows = {{1, 2, 3}, {4}, {5, 6}};
+  EXPECT_EQ(rows_within(rows, 0), 3U);
+  EXPECT_EQ(rows_within(rows, 6), 3U);
+  EXPECT_EQ(rows_within(rows, 5), 2U);
+  EXPECT_EQ(rows_within(rows, 2), 1U);  // one that is too long goes alone
+  EXPECT_EQ(rows_within(Rows{}, 5), 0U);
+}
+
 }  // namespace
 }  // namespace kedge

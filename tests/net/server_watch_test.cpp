@@ -1,9 +1,15 @@
 #include "kedge/net/server_watch.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
+#include <string_view>
+#include <thread>
 
 #include "kedge/net/http_server.h"
 
@@ -108,6 +114,55 @@ TEST(ServerWatch, AServerThatFallsSilentIsGone) {
   }
   const std::lock_guard lock(mutex);
   unanswered.clear();
+}
+
+// Answers whatever comes over the one connection it takes, as a server does that ends but is not done yet.
+class OneConnectionServer {
+ public:
+  OneConnectionServer() : listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listening_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    EXPECT_EQ(listen(listening_, 1), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { answer(); });
+  }
+  ~OneConnectionServer() { thread_.join(); }
+  OneConnectionServer(const OneConnectionServer&) = delete;
+  OneConnectionServer& operator=(const OneConnectionServer&) = delete;
+
+  [[nodiscard]] int64_t port() const { return port_; }
+
+ private:
+  void answer() {
+    const int connection = accept(listening_, nullptr, nullptr);
+    close(listening_);
+    constexpr std::string_view kReady = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    char question[4096];  // they are short, and come one at a time
+    while (recv(connection, question, sizeof question, 0) > 0) (void)send(connection, kReady.data(), kReady.size(), MSG_NOSIGNAL);
+    close(connection);
+  }
+
+  int listening_;
+  int64_t port_ = 0;
+  std::thread thread_;
+};
+
+TEST(ServerWatch, AServerThatTakesNoNewConnectionsIsGone) {
+  const OneConnectionServer server;
+  std::atomic<int> num_gone = 0;
+  ServerWatch watch(options_of(server.port()), [&] { ++num_gone; });
+  const ServerWatch::Interest interest(watch);
+  watch.wait_until_up();
+  watch.suspect("a call was refused");
+  while (num_gone == 0) std::this_thread::yield();
+  auto up = std::async(std::launch::async, [&] { return error_of<Error>([&] { watch.wait_until_up(); }); });
+  EXPECT_EQ(up.wait_for(milliseconds(100)), std::future_status::timeout);
+  watch.stop();
+  EXPECT_NE(up.get().find("was given up"), std::string::npos);
 }
 
 TEST(ServerWatch, WhoWaitsWhenItStopsIsTold) {

@@ -14,7 +14,7 @@ inline CriticOptions toy_critic_options() {
   CriticOptions options;
   options.micro_batch_size = 2;
   options.global_batch_size = 4;
-  options.forward_micro_batch_size = 3;
+  options.forward_tokens = 20;
   options.optim.lr = 1e-2;
   options.optim.sched = {.name = ScheduleKind::constant, .warmup_steps = 2};
   return options;

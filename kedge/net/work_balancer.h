@@ -1,0 +1,36 @@
+#pragma once
+// Hands out pieces of work, each once, to whoever asks: PUT /get_idx with {"batch_size": n} is answered by a list of up to n numbers, which
+// is empty when nothing is left. Knows not what the numbers stand for.
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kedge/net/http_server.h"
+
+namespace kedge {
+
+// Thread-safe. Serves from its making on.
+class WorkBalancer {
+ public:
+  explicit WorkBalancer(const HttpServerOptions& options);
+
+  // What is handed out from now on, in this order; what was left before is dropped.
+  void fill(std::vector<int64_t> indices);
+  [[nodiscard]] std::vector<int64_t> take(int64_t at_most);
+  [[nodiscard]] int64_t port() const { return server_->port(); }
+
+ private:
+  void handle(const HttpRequest& request, const HttpReply& reply);
+
+  std::mutex mutex_;
+  std::deque<int64_t> left_;
+  std::unique_ptr<HttpServer> server_;  // last: its threads use the rest
+};
+
+// A rank's side of it: one call. An Error that names the address.
+[[nodiscard]] std::vector<int64_t> ask_for_work(const std::string& host, int64_t port, int64_t at_most);
+
+}  // namespace kedge

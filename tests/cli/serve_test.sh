@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# kedge serve as a user meets it: how it starts, what it refuses, how it ends. serve_test.sh KEDGE CONFIGS
+set -uo pipefail
+configs=$(realpath "$2")
+. "$(dirname "$0")/commands_support.sh"
+make_letters letters
+"$kedge" init judge --shape tiny --tokenizer letters --num-labels 1 --threads 1 2>/dev/null >/dev/null
+"$kedge" init policy --shape tiny --tokenizer letters --threads 1 2>/dev/null >/dev/null
+
+fail() {
+  echo "FAILED: $1"
+  failures=$((failures + 1))
+}
+
+# start LOG COMMAND...: a server in the background, ready when this returns; sets $server and $port.
+start() {
+  local log=$1
+  shift
+  "$@" >"$log" 2>&1 &
+  server=$!
+  for _ in $(seq 200); do
+    grep -q "kill -SIGINT $server" "$log" && break
+    sleep 0.05
+  done
+  port=$(sed -n 's/.*numbers at http:\/\/[^:]*:\([0-9]*\)\/metrics.*/\1/p' "$log")
+  [ -n "$port" ] || { cat "$log"; fail "$* did not become ready"; }
+}
+# stop SIGNAL: it must end with 0 within ten seconds.
+stop() {
+  kill -"$1" "$server"
+  for _ in $(seq 200); do
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.05
+  done
+  kill -9 "$server" 2>/dev/null && fail "$1 did not end the server"
+  wait "$server"
+  local status=$?
+  [ $status = 0 ] || fail "$1: exit $status"
+}
+# get PATH: status and body, by bash alone.
+get() {
+  exec 5<>"/dev/tcp/127.0.0.1/$port" || return
+  printf 'GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' "$1" >&5
+  cat <&5
+  exec 5>&-
+}
+
+# It serves, says how to reach and stop it, and ends with 0.
+for signal in INT TERM; do
+  start reward.log "$kedge" serve reward rm_model_file=judge inference.port=0 trainer.threads=1
+  expect 0 'reward_model: http://127\.0\.0\.1:[0-9]+/v2/models/reward_model/infer' cat reward.log
+  expect 0 '^HTTP/1.1 200 OK' get /v2/health/ready
+  expect 0 '"tokenizer_fingerprint"' get /v2/models/reward_model/config
+  # Not beyond this machine: the address it listens on is the loopback's alone.
+  listens=$(awk -v port="$(printf ':%04X' "$port")" '$2 ~ port "$" && $4 == "0A" {print $2}' /proc/net/tcp /proc/net/tcp6)
+  [ "$listens" = "0100007F$(printf ':%04X' "$port")" ] || fail "listens on $listens"
+  expect 1 "cannot listen on 127.0.0.1:$port: Address already in use" "$kedge" serve reward rm_model_file=judge inference.port="$port"
+  stop $signal
+  expect 0 'stopped$' cat reward.log
+done
+
+# The critic's folder is its own; a second server in it is refused; gone on with, it says so.
+start critic.log "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic trainer.threads=1
+expect 0 '"name":"rewards"' get /v2/models/critic_infer
+expect 2 'critic: another run is at work in this folder' \
+  "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic
+stop INT
+for file in config.yaml run.json log.txt; do [ -s critic/$file ] || fail "no critic/$file"; done
+start critic.log "$kedge" serve_ppo_critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 trainer.ppo.combine_rm_and_critic_server=False \
+  exp_manager.explicit_log_dir=critic trainer.threads=1
+get /v2/models/critic_infer | grep -q '"rewards"' && fail "a critic without rewards names them"
+stop TERM
+
+# The reference's names and configurations.
+start alias.log "$kedge" serve_reward_model --config-path "$configs/reference" --config-name inference_rm rm_model_file=judge inference.port=0 trainer.threads=1
+stop INT
+start alias.log "$kedge" serve critic "$configs/reference/gpt_ppo_critic.yaml" pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 \
+  exp_manager.explicit_log_dir=critic2 trainer.threads=1
+stop INT
+
+# What is wrong is said before weights are read.
+expect 2 'kedge serve: wants reward or critic first, found "rewards"' "$kedge" serve rewards
+expect 2 'missing required key "rm_model_file"' "$kedge" serve reward
+expect 2 'rm_model_file: no model nowhere; looked for' "$kedge" serve reward rm_model_file=nowhere
+expect 2 'policy.*score' "$kedge" serve reward rm_model_file=policy inference.port=0
+expect 2 'ip: 0\.0\.0\.0 can be reached from other machines, and no token is set' "$kedge" serve reward rm_model_file=judge inference.ip=0.0.0.0 inference.port=0
+expect 2 'inference.micro_batch_size: is called inference_micro_batch_size' "$kedge" serve reward rm_model_file=judge inference.micro_batch_size=4
+expect 2 'inference.prot.*port' "$kedge" serve reward rm_model_file=judge inference.prot=5555
+expect 2 'standardization: wants mean and std' "$kedge" serve reward rm_model_file=judge model.reward_standardization.enable=true inference.port=0
+: >empty
+expect 2 'token_file: empty is empty' "$kedge" serve reward rm_model_file=judge inference.port=0 --token-file empty
+echo word >token
+start token.log "$kedge" serve reward rm_model_file=judge inference.host=0.0.0.0 inference.port=0 --token-file token trainer.threads=1
+expect 0 '^HTTP/1.1 401' get /v2/models/reward_model
+stop INT
+start open.log "$kedge" serve reward rm_model_file=judge inference.ip=0.0.0.0 inference.port=0 --insecure trainer.threads=1
+stop INT
+expect 0 'inference.max_queue_delay_microseconds' "$kedge" config serve_reward
+expect 0 'loss_clip_val' "$kedge" config serve_critic --yaml
+expect 0 'token-file' "$kedge" serve --help
+
+[ $failures = 0 ] && echo passed
+exit $((failures > 0))
