@@ -221,7 +221,7 @@ def malformed_requests(limit):
 
 
 class GoodClient(threading.Thread):
-    """Asks for rewards that are known, again and again, over a connection that it keeps or a new one."""
+    """Asks for rewards that are known, again and again."""
 
     def __init__(self, port, known):
         super().__init__(daemon=True)
@@ -229,16 +229,17 @@ class GoodClient(threading.Thread):
 
     def run(self):
         draw = random.Random(5)
-        while not self.ending and self.wrong is None:
-            body, rewards = draw.choice(self.known)
-            try:
+        try:
+            while not self.ending:
+                body, rewards = draw.choice(self.known)
                 status, answer = ask(self.port, "POST", "/v2/models/reward_model/infer", body, limit_s=20)
-                found = output_of(answer, "rewards") if status == 200 else f"HTTP {status} {answer}"
-            except OSError as error:
-                found = f"{error}"
-            if status != 200 or any(abs(a - b) > 1e-5 for a, b in zip(found, rewards, strict=True)):
-                self.wrong = f"asked for {body}, wanted {rewards}, found {found}"
-            self.num_asked += 1
+                assert status == 200, f"{body}: HTTP {status} {answer}"
+                found = output_of(answer, "rewards")
+                assert len(found) == len(rewards) and all(abs(a - b) <= 1e-5 for a, b in zip(found, rewards)), \
+                    f"{body}: wanted {rewards}, found {found}"
+                self.num_asked += 1
+        except Exception as error:
+            self.wrong = f"{type(error).__name__}: {error}"
 
 
 def send_and_read(port, data):
