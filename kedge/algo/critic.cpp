@@ -183,9 +183,11 @@ CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
   return remember({kTrain, key, {updates.back().find("train/loss").value(), train_calls_}});
 }
 
-CriticResult Critic::train(const CriticBatch& batch, const std::string& key) {
+CriticResult Critic::train(const CriticBatch& batch, const std::string& key, std::optional<int64_t> after) {
   check_usable();
   if (const CriticResult* known = find(kTrain, key)) return *known;
+  if (after && *after != train_calls_)
+    throw RequestError(409, str("the call wants to train a critic after ", *after, " training calls, and this one has had ", train_calls_));
   history_.append(to_bytes({key, model_->settings(), batch}));
   try {
     return apply(batch, key);

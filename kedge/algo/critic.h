@@ -39,8 +39,9 @@ class Critic {
   [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
 
   // Calls with a key that one of the last 64 had are answered as that one was. An empty key is like no other.
-  // On disk before it has an effect. After an error nothing has changed.
-  CriticResult train(const CriticBatch& batch, const std::string& key);
+  // On disk before it has an effect. After an error nothing has changed. RequestError (409) where not so many calls are in effect as
+  // `after` says: the call was meant for a critic that has since gone back.
+  CriticResult train(const CriticBatch& batch, const std::string& key, std::optional<int64_t> after = {});
   // A checkpoint, labelled with the actor's step where there is one. The two newest are kept.
   CriticResult save(std::optional<int64_t> actor_step, const std::string& key);
   // Everything as it was at the save with that label; what was trained later is gone. 0 is the beginning where no checkpoint has that

@@ -125,10 +125,11 @@ ServedModel train_service(const CriticServiceParts& parts) {
   };
   model.check = [read](const InferRequest& request) {
     static_cast<void>(request_key(request.parameters));
+    static_cast<void>(integer_parameter(request.parameters, "after_train_calls"));
     static_cast<void>(read(request.inputs));
   };
   model.run = [read, &critic = parts.critic](const std::vector<WireTensor>& inputs, const Json& parameters) {
-    const CriticResult result = critic.train(read(inputs), request_key(parameters));
+    const CriticResult result = critic.train(read(inputs), request_key(parameters), integer_parameter(parameters, "after_train_calls"));
     const auto loss = static_cast<float>(result.loss);
     return reply_of({fp32_tensor("loss_mean", {1}, {&loss, 1})}, result.train_calls);
   };

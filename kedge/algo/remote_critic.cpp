@@ -102,6 +102,7 @@ void RemoteCritic::train(CriticBatch batch) {
   const std::vector<int64_t> wide = {batch.num_rows, batch.width}, narrow = {batch.num_rows, batch.width - 1};
   InferRequest request;
   request.parameters = change_parameters("train");
+  if (train_calls_ >= 0) request.parameters.set("after_train_calls", train_calls_);
   request.inputs = {int64_tensor("tokens", wide, batch.tokens), fp32_tensor("returns", narrow, batch.returns),
                     fp32_tensor("prev_values", narrow, batch.previous), fp32_tensor("mask", narrow, batch.mask)};
   training_ = client_.infer(options_.train, std::move(request), Resend::by_key).share();

@@ -193,6 +193,22 @@ TEST(Critic, RestoringGoesBackToALabel) {
 }
 
 // A call that fails has no effect, neither now nor after a restart.
+TEST(Critic, ACallForACriticThatHasGoneBackIsRefused) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  const Toy toy(judge, temp.path());
+  (void)toy->train(batch(1), "a", 0);
+  (void)toy->save(1, "s");
+  (void)toy->train(batch(2), "b", 1);
+  (void)toy->restore(1, "r");
+  const State before(toy);
+  EXPECT_EQ(error_of<RequestError>([&] { (void)toy->train(batch(3), "late", 2); }),
+            "the call wants to train a critic after 2 training calls, and this one has had 1");
+  expect_same(toy, before, "refused");
+  EXPECT_EQ(toy->train(batch(1), "a", 0).train_calls, 1);  // known by its key, it is answered as the first time
+  EXPECT_EQ(toy->train(batch(4), "c", 1).train_calls, 2);
+}
+
 TEST(Critic, ACallThatFailsChangesNothing) {
   const JudgeFolder judge;
   const TempFolder temp;
