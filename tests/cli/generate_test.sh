@@ -204,7 +204,7 @@ expect 0 '"case": "engine.decode".*"batch": 2, "prompt_tokens": 3, "new_tokens":
   "$kedge" bench engine.decode --model lm --batch 2 --prompt-tokens 3 --new-tokens 4 --repeats 1
 expect 0 '"lora": 2.*"ragged": true, "requests": 5, "max_length": 12' "$kedge" bench engine.decode --shape tiny --ragged --requests 5 --max-length 12 --lora 2 --repeats 1 --dtype bf16
 expect 2 'wants either --model or --shape' "$kedge" bench engine.decode
-expect 2 'no case "engine.dcode"; nearest: engine.decode; there are engine.decode and train.step' "$kedge" bench engine.dcode --shape tiny
+expect 2 'no case "engine.dcode"; nearest: engine.decode; there are engine.decode, server.reward and train.step' "$kedge" bench engine.dcode --shape tiny
 expect 2 'wants a case first' "$kedge" bench --shape tiny
 expect 0 '^engine.decode: ' "$kedge" bench --help
 
