@@ -87,7 +87,7 @@ TEST(RewardConfig, WhatTheDocsShowLoads) {
       check_rewards(testing::load_rewards(text.substr(start, text.find("```", start) - start)));
     }
   }
-  EXPECT_EQ(count, 3);
+  EXPECT_EQ(count, 4);
 }
 
 TEST(RewardConfig, EveryKindOfRuleIsMade) {
