@@ -91,14 +91,15 @@ struct RewardSourceConfig {
   }
 };
 
+// Keys of `reward.standardization`, and of a server's `model.reward_standardization`.
 struct RewardStandardization {
   bool enable = false;
   std::optional<double> mean = {}, std = {};
 
   void fields(auto&& field) {
-    field("enable", enable, "(reward - mean) / std");
-    field("mean", mean, "of the rewards");
-    field("std", std, "of the rewards", above(0));
+    field("enable", enable, "give (reward - mean) / std");
+    field("mean", mean, "measured on answers of the policy at the start");
+    field("std", std, "the same", above(0));
   }
 };
 

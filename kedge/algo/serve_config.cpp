@@ -7,7 +7,7 @@
 namespace kedge {
 namespace {
 
-RewardScorerOptions options_of(const AttributesConfig& attributes, RewardModelType type, const StandardizationConfig& standardization) {
+RewardScorerOptions options_of(const AttributesConfig& attributes, RewardModelType type, const RewardStandardization& standardization) {
   RewardScorerOptions options;
   options.merge_attributes = attributes.merge_attributes;
   if (attributes.merge_attributes) options.attribute_weights = attributes.attribute_weights.value_or(std::vector<double>());
@@ -46,7 +46,7 @@ std::vector<int64_t> preferred_batch_sizes(const Json& micro_batch_size, const s
   return sizes;
 }
 
-Standardization standardization_of(const StandardizationConfig& config) {
+Standardization standardization_of(const RewardStandardization& config) {
   if (!config.enable) return {};
   check(config.mean && config.std, "model.reward_standardization: wants mean and std where it is enabled");
   return {true, *config.mean, *config.std};

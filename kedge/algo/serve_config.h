@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kedge/algo/critic_model.h"
+#include "kedge/algo/reward_config.h"
 #include "kedge/algo/reward_scorer.h"
 #include "kedge/algo/rm.h"
 #include "kedge/algo/training_config.h"
@@ -14,18 +15,6 @@
 #include "kedge/train/run_folder.h"
 
 namespace kedge {
-
-// Keys of `model.reward_standardization`.
-struct StandardizationConfig {
-  bool enable = false;
-  std::optional<double> mean, std;
-
-  void fields(auto&& field) {
-    field("enable", enable, "give (x - mean) / std");
-    field("mean", mean, "measured on responses of the policy at the start");
-    field("std", std, "the same", above(0));
-  }
-};
 
 // Keys of `model.regression`.
 struct AttributesConfig {
@@ -74,7 +63,7 @@ struct RewardServerConfig {
     int64_t encoder_seq_length = 4096;
     RewardModelType reward_model_type = RewardModelType::binary_ranking;
     AttributesConfig regression;
-    StandardizationConfig reward_standardization;
+    RewardStandardization reward_standardization;
 
     void fields(auto&& field) {
       field("forward_micro_batch_size", forward_micro_batch_size,
@@ -133,7 +122,7 @@ struct CriticServerConfig {
     double loss_clip_val = 0.2;
     RewardModelType reward_model_type = RewardModelType::binary_ranking;
     AttributesConfig regression;
-    StandardizationConfig reward_standardization;
+    RewardStandardization reward_standardization;
 
     Model() {
       optim.sched.min_lr = 9e-7;
@@ -173,7 +162,7 @@ struct CriticServerConfig {
 
 // What the keys come to. UsageError, opened by the key, for what cannot be.
 [[nodiscard]] std::vector<int64_t> preferred_batch_sizes(const Json& micro_batch_size, const std::string& key);
-[[nodiscard]] Standardization standardization_of(const StandardizationConfig& config);
+[[nodiscard]] Standardization standardization_of(const RewardStandardization& config);
 [[nodiscard]] RewardScorerOptions scorer_options(const RewardServerConfig::Model& model);
 [[nodiscard]] RewardScorerOptions scorer_options(const CriticServerConfig::Model& model);
 // Without what its checkpoints' folders take along.
