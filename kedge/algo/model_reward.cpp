@@ -23,7 +23,7 @@ bool takes(const ModelSignature& signature, std::string_view input) {
 
 std::vector<RowReward> failed(size_t count, const std::string& error) { return std::vector<RowReward>(count, RowReward{.error = error}); }
 
-// One reward a row; of several attributes, their values are the parts, and the reward is the one the model should have made of them.
+// One reward a row. A model that gives several attributes must merge them itself.
 std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const std::string& name) {
   const WireTensor* rewards = find_tensor(reply.outputs, "rewards");
   if (rewards == nullptr) throw Error(str(name, ": the answer has no rewards"));

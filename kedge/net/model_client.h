@@ -57,7 +57,7 @@ class ModelClient {
   [[nodiscard]] bool is_kedge();
 
   // All outputs are asked for. Blocks only where too many calls wait already. The future throws RemoteError where the server refused, Error
-  // where it stayed away too long or a call that must not be repeated was lost. The label names the call in errors.
+  // where it stayed away too long or a call that must not be repeated was lost.
   [[nodiscard]] std::future<InferReply> infer(const std::string& model, InferRequest request, Resend resend = Resend::safe);
 
   [[nodiscard]] std::string server_name() const { return watch_.name(); }
