@@ -4,6 +4,7 @@
 
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
+#include "kedge/model/peft_files.h"
 
 namespace kedge::cli {
 
@@ -21,6 +22,14 @@ Mesh open_mesh(const ComputeConfig& compute) {
 at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
   if (compute.precision) return parse_dtype(*compute.precision, "trainer.precision");
   return device.is_cuda() ? at::kBFloat16 : at::kFloat;
+}
+
+void add_trained_adapters(Model& model, const NetworkConfig& network) {
+  const PeftConfig& peft = network.peft;
+  if (peft.peft_scheme == PeftScheme::none) return;
+  if (peft.restore_from_path) return load_adapter(model, *peft.restore_from_path, true);
+  model.add_adapters(peft.lora_tuning, true, "model.peft.lora_tuning");
+  model.adapters()->initialise(static_cast<uint64_t>(network.seed));
 }
 
 }  // namespace kedge::cli

@@ -1,5 +1,5 @@
 #pragma once
-// Where a job computes, by the keys of its `trainer` section.
+// Where a job computes, by the keys of its `trainer` section, and the adapters it trains.
 #include "kedge/algo/training_config.h"
 #include "kedge/dist/mesh.h"
 
@@ -10,5 +10,8 @@ namespace kedge::cli {
 
 // fp32, bf16 or fp16: what was asked for, else what the device is best at.
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
+
+// The adapters of `model.peft`, to train: new ones, or those of a folder. Nothing without a scheme.
+void add_trained_adapters(Model& model, const NetworkConfig& network);
 
 }  // namespace kedge::cli

@@ -10,7 +10,6 @@
 #include "kedge/metrics/progress.h"
 #include "kedge/model/model_files.h"
 #include "kedge/model/model_folder.h"
-#include "kedge/model/peft_files.h"
 #include "kedge/train/run_folder.h"
 #include "kedge/train/run_record.h"
 
@@ -21,15 +20,9 @@ namespace {
 
 // The critic as it is before its first update: the reward model's weights.
 std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, const Path& folder, const Mesh& mesh) {
-  const PeftConfig& peft = config.model.peft;
-  const bool adapts = peft.peft_scheme == PeftScheme::lora;
-  auto model = load_model(folder, {.storage = {dtype_of(config.trainer, mesh.device), mesh.device, !adapts}, .head = HeadKind::score});
-  if (adapts && peft.restore_from_path) {
-    load_adapter(*model, *peft.restore_from_path, true);
-  } else if (adapts) {
-    model->add_adapters(peft.lora_tuning, true, "model.peft.lora_tuning");
-    model->adapters()->initialise(static_cast<uint64_t>(config.model.seed));
-  }
+  const bool trains_all = config.model.peft.peft_scheme == PeftScheme::none;
+  auto model = load_model(folder, {.storage = {dtype_of(config.trainer, mesh.device), mesh.device, trains_all}, .head = HeadKind::score});
+  add_trained_adapters(*model, config.model);
   CriticOptions options = critic_options(config);
   options.folder.save.companions = folder;
   options.folder.base = config.pretrained_checkpoint.restore_from_path;

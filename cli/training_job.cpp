@@ -14,12 +14,12 @@
 #include "kedge/core/machine.h"
 #include "kedge/data/fingerprint.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/peft_files.h"
 #include "kedge/train/resume_rules.h"
 #include "kedge/train/run_record.h"
 
 #include "cli/bench_support.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 
 namespace kedge::cli {
 namespace {
@@ -131,13 +131,7 @@ class TrainingRun {
 
   void load_weights() {
     setup_.model = job_.load_model(setup_.folder, setup_.storage());
-    if (job_.network.peft.peft_scheme == PeftScheme::none) return;
-    if (job_.network.peft.restore_from_path) {
-      load_adapter(*setup_.model, *job_.network.peft.restore_from_path, true);
-    } else {
-      setup_.model->add_adapters(job_.network.peft.lora_tuning, true, "model.peft.lora_tuning");
-      setup_.model->adapters()->initialise(static_cast<uint64_t>(job_.network.seed));
-    }
+    add_trained_adapters(*setup_.model, job_.network);
   }
 
   [[nodiscard]] SupervisedTrainer make_trainer() {
