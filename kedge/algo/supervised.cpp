@@ -122,7 +122,7 @@ DropoutSeed SupervisedTrainer::dropout_seed(size_t micro) const {
   return Random::stream_of({parts_.batches.seed, static_cast<uint64_t>(step_), static_cast<uint64_t>(first) + micro});
 }
 
-Metrics SupervisedTrainer::train_step() {
+StepReport SupervisedTrainer::train_step() {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<int64_t> batch = sampler_.next();
   const auto micros = micro_batches(batch, parts_.batches.micro_size, parts_.group);
@@ -148,12 +148,12 @@ Metrics SupervisedTrainer::train_step() {
   metrics.set("train/consumed_samples", static_cast<double>(sampler_.consumed_samples()));
   if (updater_.num_skipped() > 0) metrics.set("train/skipped_updates", static_cast<double>(updater_.num_skipped()));
   metrics.set("timers/tokens_per_s", all.back() / std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  return metrics;
+  return {.metrics = std::move(metrics)};
 }
 
-Metrics SupervisedTrainer::validate() {
+StepReport SupervisedTrainer::validate() {
   const NoGrad no_grad;
-  Metrics metrics;
+  StepReport report;
   for (const SupervisedData& data : parts_.task.validation) {
     const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;
     const int64_t micro_size = data.micro_size > 0 ? data.micro_size : parts_.batches.micro_size;
@@ -166,14 +166,10 @@ Metrics SupervisedTrainer::validate() {
     for (const std::vector<int64_t>& batch : batches)
       for (const auto& rows : micro_batches(batch, micro_size, parts_.group)) sums.add(data.compute(rows, {}));
     const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
-    metrics.merge(parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix(data.name + "/"));
+    report.metrics.merge(parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix(data.name + "/"));
   }
-  return metrics;
-}
-
-std::vector<SampleTable> SupervisedTrainer::samples() {
-  const NoGrad no_grad;
-  return parts_.task.samples && parts_.group.rank() == 0 ? parts_.task.samples() : std::vector<SampleTable>();
+  if (parts_.task.samples && parts_.group.rank() == 0) report.samples = parts_.task.samples();
+  return report;
 }
 
 Counters SupervisedTrainer::counters() const {

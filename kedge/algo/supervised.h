@@ -124,9 +124,8 @@ class SupervisedTrainer final : public Trainer {
  public:
   explicit SupervisedTrainer(SupervisedParts parts);
 
-  [[nodiscard]] Metrics train_step() override;
-  [[nodiscard]] Metrics validate() override;
-  [[nodiscard]] std::vector<SampleTable> samples() override;
+  [[nodiscard]] StepReport train_step() override;
+  [[nodiscard]] StepReport validate() override;
   [[nodiscard]] Counters counters() const override;
   [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
   void load(const StateFiles& state) override;

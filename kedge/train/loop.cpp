@@ -51,13 +51,14 @@ class Loop {
  private:
   void take_step() {
     const auto begin = Clock::now();
-    Metrics metrics = parts_.trainer.train_step();
+    StepReport report = parts_.trainer.train_step();
     const auto end = Clock::now();
     if (result_.first_step_s == 0) result_.first_step_s = seconds_between(parts_.begin, end);
     result_.seconds_training += seconds_between(begin, end);
-    metrics.set("train/epoch", static_cast<double>(options_.steps.epoch_of(result_.step) + 1));
-    metrics.set("train/step_time", seconds_between(begin, end));
-    write(result_.step, metrics);
+    report.metrics.set("train/epoch", static_cast<double>(options_.steps.epoch_of(result_.step) + 1));
+    report.metrics.set("train/step_time", seconds_between(begin, end));
+    write(report);
+    alarm_ = std::move(report.alarm);
     ++result_.step;
   }
 
@@ -70,13 +71,18 @@ class Loop {
     const bool late = stop[1] != 0;
     const Due due = due_after(result_.step, options_.intervals, late);
     if (due.validate) validate();
+    const bool alarmed = alarm_ && (alarm_->save || alarm_->stop);
     // After a signal there may be little time: it saves and leaves.
-    if (due.save || (signal != 0 && options_.intervals.save > 0)) save();
+    if (due.save || ((signal != 0 || alarmed) && options_.intervals.save > 0)) save();
     if (due.end) return;
     if (signal != 0) {
       result_.reason = name_of_signal(signal);
       result_.exit_code = exit_code_of(signal);
       log_info(result_.reason, " came: the run ends after step ", result_.step);
+    } else if (alarm_ && alarm_->stop) {
+      result_.reason = alarm_->what;
+      result_.exit_code = 1;
+      log_error("the run ends after step ", result_.step, ": ", alarm_->what);
     } else if (late) {
       result_.reason = "time limit";
       log_info("the time limit is reached: the run ends after step ", result_.step);
@@ -85,10 +91,9 @@ class Loop {
 
   void validate() {
     const auto begin = Clock::now();
-    Metrics metrics = parts_.trainer.validate();
-    metrics.set("timers/validation_time", seconds_between(begin, Clock::now()));
-    write(result_.step, metrics);
-    for (const SampleTable& table : parts_.trainer.samples()) parts_.log.write_samples(result_.step, table);
+    StepReport report = parts_.trainer.validate();
+    report.metrics.set("timers/validation_time", seconds_between(begin, Clock::now()));
+    write(report);
   }
 
   void save() {
@@ -109,9 +114,14 @@ class Loop {
     if (options_.saves_block) parts_.saver->wait();
   }
 
-  void write(int64_t step, const Metrics& metrics) {
-    parts_.log.write(step, metrics);
-    result_.last.merge(metrics);
+  void write(const StepReport& report) {
+    for (const Metrics& update : report.updates) {
+      parts_.log.write(result_.step, update);
+      result_.last.merge(update);
+    }
+    parts_.log.write(result_.step, report.metrics);
+    result_.last.merge(report.metrics);
+    for (const SampleTable& table : report.samples) parts_.log.write_samples(result_.step, table);
   }
 
   void report() { parts_.log.report({options_.title, result_.step, options_.steps.max_steps}); }
@@ -119,6 +129,7 @@ class Loop {
   const LoopParts& parts_;
   const LoopOptions& options_;
   RunTimer timer_;
+  std::optional<Alarm> alarm_;  // of the last step
   LoopResult result_;
 };
 
@@ -139,7 +150,8 @@ int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint)
 }
 
 std::map<std::string, double> monitors_of(const Metrics& metrics) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kNames = {{{"validation/", "val_"}, {"train/", "train_"}}};
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {
+      {{"validation/", "val_"}, {"val_rollouts/", "val_"}, {"train/", "train_"}, {"train_rollouts/", "train_"}, {"timers/", ""}}};
   std::map<std::string, double> monitors;
   for (const auto& [name, value] : metrics)
     for (const auto& [prefix, start] : kNames)

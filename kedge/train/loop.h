@@ -20,16 +20,28 @@ namespace kedge {
 
 using Counters = std::map<std::string, int64_t>;
 
+// Something is wrong with a run although every number can be computed.
+struct Alarm {
+  std::string what;   // "kl run-away: ..."
+  bool save = false;  // keep the run as it is now
+  bool stop = false;  // and end it
+};
+
+// What a step or a validation tells. Names are full ones: "train/loss".
+struct StepReport {
+  Metrics metrics = {};
+  std::vector<Metrics> updates = {};  // one for each update of a step that makes several; written before the others
+  std::vector<SampleTable> samples = {};
+  std::optional<Alarm> alarm = {};
+};
+
 // What an algorithm is to the loop. Every rank calls everything, in the same order.
 class Trainer {
  public:
   virtual ~Trainer() = default;
 
-  // One step; its numbers under their full names, "train/loss".
-  [[nodiscard]] virtual Metrics train_step() = 0;
-  // "validation/loss", and examples to look at.
-  [[nodiscard]] virtual Metrics validate() = 0;
-  [[nodiscard]] virtual std::vector<SampleTable> samples() = 0;
+  [[nodiscard]] virtual StepReport train_step() = 0;
+  [[nodiscard]] virtual StepReport validate() = 0;
 
   // What it has counted besides the steps: consumed_samples, ...
   [[nodiscard]] virtual Counters counters() const = 0;

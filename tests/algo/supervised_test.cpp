@@ -134,7 +134,7 @@ TEST(Supervised, AStepAveragesItsMicroBatches) {
   Toy toy, by_hand;
   toy.config.gradient_clip_val = std::nullopt;
   SupervisedTrainer trainer = toy.trainer();
-  const Metrics metrics = trainer.train_step();
+  const Metrics metrics = trainer.train_step().metrics;
   const std::vector<int64_t> order = permutation(22, 7);
   const SupervisedTask task = by_hand.task();
   double loss = 0;
@@ -152,16 +152,16 @@ TEST(Supervised, AStepAveragesItsMicroBatches) {
 TEST(Supervised, TheLossFalls) {
   Toy toy;
   SupervisedTrainer trainer = toy.trainer();
-  const double before = *trainer.validate().find("validation/loss");
+  const double before = *trainer.validate().metrics.find("validation/loss");
   for (int i = 0; i < 10; ++i) static_cast<void>(trainer.train_step());
-  EXPECT_LT(*trainer.validate().find("validation/loss"), 0.7 * before);
+  EXPECT_LT(*trainer.validate().metrics.find("validation/loss"), 0.7 * before);
 }
 
 // Seven rows make one batch of four and, where the last is not dropped, one of three.
 TEST(Supervised, ValidationKeepsAnIncompleteBatchWhereAsked) {
   Toy toy;
   SupervisedTask task = toy.task();
-  const double whole_batches = *toy.trainer().validate().find("validation/tokens");
+  const double whole_batches = *toy.trainer().validate().metrics.find("validation/tokens");
   task.validation[0].drop_last = false;
   const SupervisedPlan plan = plan_supervised(toy.config, task, toy.batches, 1, "trainer.sft");
   SupervisedTrainer trainer({*toy.model, Group::single(), task, toy.config, toy.optim, toy.batches, plan, false, {}, ""});
@@ -171,7 +171,7 @@ TEST(Supervised, ValidationKeepsAnIncompleteBatchWhereAsked) {
     return sum;
   };
   EXPECT_EQ(whole_batches, tokens(4));
-  EXPECT_EQ(*trainer.validate().find("validation/tokens"), tokens(7));
+  EXPECT_EQ(*trainer.validate().metrics.find("validation/tokens"), tokens(7));
 }
 
 // The loss of a validation is the mean over its own micro-batches, whatever those of training are.
@@ -183,13 +183,13 @@ TEST(Supervised, ValidationHasBatchesOfItsOwn) {
   const SupervisedPlan plan = plan_supervised(toy.config, task, toy.batches, 1, "trainer.sft");
   SupervisedTrainer trainer({*toy.model, Group::single(), task, toy.config, toy.optim, toy.batches, plan, false, {}, ""});
   const RowsResult all = task.validation[0].compute(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}, {});
-  EXPECT_EQ(*trainer.validate().find("validation/loss"), all.sums[0].item<double>());
+  EXPECT_EQ(*trainer.validate().metrics.find("validation/loss"), all.sums[0].item<double>());
 }
 
 TEST(Supervised, ASetSmallerThanABatchIsValidatedAllTheSame) {
   Toy toy;
   toy.batches = {8, 2, true, 7, false};
-  EXPECT_GT(*toy.trainer().validate().find("validation/tokens"), 0);
+  EXPECT_GT(*toy.trainer().validate().metrics.find("validation/tokens"), 0);
 }
 
 void expect_exact_resume(const std::function<std::unique_ptr<Model>()>& network) {
@@ -206,7 +206,7 @@ void expect_exact_resume(const std::function<std::unique_ptr<Model>()>& network)
   for (int i = 4; i < 7; ++i) static_cast<void>(after.train_step());
   EXPECT_TRUE(same_bits(second.model->trained().flat_master(), whole.model->trained().flat_master()));
   EXPECT_TRUE(same_bits(second.model->trained().flat(), whole.model->trained().flat()));
-  EXPECT_EQ(shown(after.train_step()), shown(unbroken.train_step()));
+  EXPECT_EQ(shown(after.train_step().metrics), shown(unbroken.train_step().metrics));
   EXPECT_EQ(after.counters(), unbroken.counters());
 }
 

@@ -24,18 +24,18 @@ class ToyTrainer final : public Trainer {
   std::vector<std::string> calls;
   int64_t raise_at = -1, signal = 0;  // after so many steps
 
-  Metrics train_step() override {
+  StepReport train_step() override {
     weight_ = weight_ * 1.5 + 1;
     ++steps_;
     calls.push_back("step");
     if (steps_ == raise_at) ::raise(static_cast<int>(signal));
-    return {{"train/weight", weight_}};
+    return {.metrics = {{"train/weight", weight_}}};
   }
-  Metrics validate() override {
+  StepReport validate() override {
     calls.push_back("validate");
-    return {{"validation/loss", -weight_}, {"validation_more/loss", 7}};
+    return {.metrics = {{"validation/loss", -weight_}, {"validation_more/loss", 7}},
+            .samples = {{"validation", {{.prompt = "p", .response = "r", .reward = 1}}}}};
   }
-  std::vector<SampleTable> samples() override { return {{"validation", {{.prompt = "p", .response = "r", .reward = 1}}}}; }
   Counters counters() const override { return {{"consumed_samples", steps_ * 8}}; }
   FolderWriter save(StateSnapshot& state) const override {
     state.set("weight", weight_);

@@ -1,0 +1,27 @@
+#pragma once
+// One answer of a step with all that was found out about it: what is trained on, logged and recorded. Knows no tensors.
+#include <memory>
+#include <vector>
+
+#include "kedge/algo/reward.h"
+#include "kedge/algo/rollout.h"
+
+namespace kedge {
+
+struct AnswerRow {
+  std::shared_ptr<const Rollout> rollout = nullptr;
+  int64_t slot = 0;  // of its prompt in the batch: equal prompts of one batch stay apart
+  RowReward reward = {};
+  // Of the answer's ids, by the policy before the step's updates and by the reference policy. Empty: not computed.
+  std::vector<float> logprobs = {}, reference = {};
+  double entropy = 0;              // of the policy, mean over the answer's tokens, nats; 0 where there are no `logprobs`
+  double kl_mean = 0, kl_sum = 0;  // from the reference, over the answer's tokens; 0 where there is no `reference`
+  double reward_with_kl = 0;       // the reward less the penalty
+  double baseline = 0, advantage = 0;
+  bool trains = false;  // the policy is trained on it
+};
+
+// All of a step or a validation, of every rank: by slot, then by sample.
+using AnswerRows = std::vector<AnswerRow>;
+
+}  // namespace kedge
