@@ -1,0 +1,50 @@
+#pragma once
+// Keeps every answer of a step on disk with all that was found out about it: to look at, and for a resumed run, which need not generate
+// them again.
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kedge/algo/answer_row.h"
+#include "kedge/core/config_schema.h"
+#include "kedge/core/files.h"
+#include "kedge/core/serial_worker.h"
+
+namespace kedge {
+
+// Keys of `rollouts`.
+struct RolloutsConfig {
+  std::string keep = "all";
+
+  void fields(auto&& field) { field("keep", keep, "answers of which steps are kept on disk: all | every:n | none"); }
+};
+
+// FOLDER/step-N.jsonl: a line about the step, then one for each row. Used from one thread; writes on another.
+class RolloutRecords {
+ public:
+  // UsageError for keys that cannot be. The folder is made with its first file.
+  RolloutRecords(Path folder, const RolloutsConfig& config);
+
+  // Returns at once. The file is whole or not there; a disk that takes no more is told once and does not end the run. `fingerprint` says
+  // what the answers depend on.
+  void write(int64_t step, std::string fingerprint, AnswerRows rows);
+
+  // What was written for the step with this fingerprint: of each row its rollout (without the prompt's row of the data file), slot and
+  // reward. None where there is no such file; also where it is damaged, with a warning.
+  [[nodiscard]] std::optional<AnswerRows> read(int64_t step, const std::string& fingerprint);
+
+  // Waits until all is on disk.
+  void flush();
+
+  [[nodiscard]] Path path_of(int64_t step) const;
+
+ private:
+  void write_file(int64_t step, const std::string& fingerprint, const AnswerRows& rows);
+
+  Path folder_;
+  int64_t every_;             // 0: none
+  bool told_ = false;         // that a file could not be written; the worker's
+  SerialWorker worker_ = {};  // last, so that it ends before what it uses
+};
+
+}  // namespace kedge
