@@ -58,6 +58,11 @@ std::vector<double> reference_weights(Rows rows, Rows counts, int64_t micro_size
   return weights;
 }
 
+std::vector<double> equal_weights(Rows rows, Rows counts) {
+  std::vector<double> weights(rows.size(), one_over(sum_over(rows, counts)));
+  return weights;
+}
+
 std::vector<double> sequence_weights(Rows rows, Rows counts) {
   const auto num_counted = std::count_if(rows.begin(), rows.end(), [&](int64_t row) { return at(counts, row) > 0; });
   std::vector<double> weights;
@@ -70,7 +75,7 @@ std::vector<double> weights_by(LossNorm norm, Rows rows, Rows counts, int64_t mi
     case LossNorm::reference:
       return reference_weights(rows, counts, micro_size);
     case LossNorm::tokens:
-      return std::vector<double>(rows.size(), one_over(sum_over(rows, counts)));
+      return equal_weights(rows, counts);
     case LossNorm::sequences:
       return sequence_weights(rows, counts);
   }

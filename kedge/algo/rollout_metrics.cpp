@@ -79,14 +79,14 @@ void set_spread(Metrics& metrics, Rows rows) {
 
 // Each component by name, in the order in which the rows first have them.
 void set_parts(Metrics& metrics, Rows rows) {
-  std::vector<std::pair<std::string_view, Mean>> parts;
+  std::vector<std::pair<std::string_view, Mean>> means;
+  const auto mean_of = [&](std::string_view label) -> Mean& {
+    const auto found = std::find_if(means.begin(), means.end(), [&](const auto& entry) { return entry.first == label; });
+    return found == means.end() ? means.emplace_back(label, Mean()).second : found->second;
+  };
   for (const AnswerRow& row : rows)
-    for (const auto& [label, value] : row.reward.parts) {
-      auto found = std::find_if(parts.begin(), parts.end(), [&](const auto& part) { return part.first == label; });
-      if (found == parts.end()) found = parts.insert(parts.end(), {label, {}});
-      found->second.add(value);
-    }
-  for (const auto& [label, mean] : parts) mean.set_in(metrics, label.starts_with("watch/") ? std::string(label) : str("rewards/", label));
+    for (const auto& [label, value] : row.reward.parts) mean_of(label).add(value);
+  for (const auto& [label, mean] : means) mean.set_in(metrics, label.starts_with("watch/") ? std::string(label) : str("rewards/", label));
 }
 
 // Low where answers say the same again and again, each for itself or all alike.
