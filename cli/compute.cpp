@@ -24,6 +24,12 @@ at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
   return device.is_cuda() ? at::kBFloat16 : at::kFloat;
 }
 
+StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device) {
+  const StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none};
+  check(storage.dtype != at::kHalf, "trainer.precision: ", *compute.precision, " is not supported; bf16 has the range that training needs");
+  return storage;
+}
+
 void add_trained_adapters(Model& model, const NetworkConfig& network) {
   const PeftConfig& peft = network.peft;
   if (peft.peft_scheme == PeftScheme::none) return;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
+#include "kedge/core/machine.h"
 
 namespace kedge::cli {
 namespace {
@@ -40,6 +42,7 @@ int64_t needed_by(const MemoryInput& input, const MemoryPlan& plan, bool copies)
 MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits) {
   MemoryVerdict verdict;
   verdict.plan = plan_memory(input);
+  verdict.free = limits.bytes;
   verdict.needed = needed_by(input, verdict.plan, limits.saves);
   if (verdict.needed <= limits.bytes) return verdict;
   const int64_t without_copy = needed_by(input, verdict.plan, false);
@@ -65,5 +68,7 @@ MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits)
   }
   return verdict;
 }
+
+int64_t free_bytes(at::Device device) { return device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes; }
 
 }  // namespace kedge::cli

@@ -17,10 +17,14 @@ struct MemoryLimits {
 struct MemoryVerdict {
   MemoryPlan plan;
   int64_t needed = 0;  // at most, where the run computes
+  int64_t free = 0;    // there
   bool fits = true;
   bool blocks = false;                // only where a checkpoint is written from the very tensors, while training waits
   std::vector<std::string> remedies;  // settings that would fit, where it does not
 };
 [[nodiscard]] MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits);
+
+// What is free now where a run computes: on this GPU, or on this machine.
+[[nodiscard]] int64_t free_bytes(at::Device device);
 
 }  // namespace kedge::cli

@@ -5,6 +5,7 @@
 #include "kedge/model/model_files.h"
 
 #include "cli/commands.h"
+#include "cli/run_session.h"
 #include "cli/training_job.h"
 
 namespace kedge::cli {
@@ -38,11 +39,8 @@ void add_standardization(Json& summary, const Metrics& last) {
   if (mean && std) summary.set("reward_standardization", Json::Object{{"mean", *mean}, {"std", *std}});
 }
 
-}  // namespace
-
-std::string rm_flags() { return training_flags("rm"); }
-
-void with_rm_job(const std::function<void(const TrainingJob& job)>& use) {
+// Runs `use` with the job of this command.
+void with_job(const std::function<void(const TrainingJob& job)>& use) {
   RmConfig config;
   RmModelConfig& model = config.model;
   const TrainingJob job{
@@ -74,10 +72,20 @@ void with_rm_job(const std::function<void(const TrainingJob& job)>& use) {
   use(job);
 }
 
+}  // namespace
+
+std::string rm_flags() { return training_flags("rm"); }
+
 int run_rm(const Arguments& arguments) {
   int code = kExitOk;
-  with_rm_job([&](const TrainingJob& job) { code = run_training(job, arguments); });
+  with_job([&](const TrainingJob& job) { code = run_training(job, arguments); });
   return code;
+}
+
+PlanReport plan_rm(const Arguments& arguments) {
+  PlanReport report;
+  with_job([&](const TrainingJob& job) { report = plan_training(job, arguments); });
+  return report;
 }
 
 }  // namespace kedge::cli

@@ -6,6 +6,7 @@
 #include "kedge/model/model_files.h"
 
 #include "cli/commands.h"
+#include "cli/run_session.h"
 #include "cli/training_job.h"
 
 namespace kedge::cli {
@@ -19,11 +20,8 @@ std::vector<Path> files_of(const SftDataConfig& data) {
   return files;
 }
 
-}  // namespace
-
-std::string sft_flags() { return training_flags("sft"); }
-
-void with_sft_job(const std::function<void(const TrainingJob& job)>& use) {
+// Runs `use` with the job of this command.
+void with_job(const std::function<void(const TrainingJob& job)>& use) {
   SftConfig config;
   SftModelConfig& model = config.model;
   const TrainingJob job{
@@ -63,10 +61,20 @@ void with_sft_job(const std::function<void(const TrainingJob& job)>& use) {
   use(job);
 }
 
+}  // namespace
+
+std::string sft_flags() { return training_flags("sft"); }
+
 int run_sft(const Arguments& arguments) {
   int code = kExitOk;
-  with_sft_job([&](const TrainingJob& job) { code = run_training(job, arguments); });
+  with_job([&](const TrainingJob& job) { code = run_training(job, arguments); });
   return code;
+}
+
+PlanReport plan_sft(const Arguments& arguments) {
+  PlanReport report;
+  with_job([&](const TrainingJob& job) { report = plan_training(job, arguments); });
+  return report;
 }
 
 }  // namespace kedge::cli

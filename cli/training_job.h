@@ -1,5 +1,5 @@
 #pragma once
-// A training command from its configuration to its last checkpoint: what kedge sft and kedge rm have in common.
+// A supervised training command from its configuration to its last checkpoint: what kedge sft and kedge rm have in common.
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +14,7 @@
 
 #include "cli/arguments.h"
 #include "cli/memory_check.h"
+#include "cli/plan.h"
 
 namespace kedge::cli {
 
@@ -59,17 +60,11 @@ struct TrainingSetup {
   [[nodiscard]] StorageOptions storage() const;
   // Will the run fit into what is free now?
   [[nodiscard]] MemoryVerdict check_memory() const;
-  [[nodiscard]] int64_t free_bytes() const;  // where it computes
 };
 
 // Loads the configuration the arguments name and runs the job. Returns the exit code.
 int run_training(const TrainingJob& job, const Arguments& arguments);
-
-// The help of such a command.
-[[nodiscard]] std::string training_flags(const std::string& name);
-
-// Run `use` with the job of kedge sft, kedge rm.
-void with_sft_job(const std::function<void(const TrainingJob& job)>& use);
-void with_rm_job(const std::function<void(const TrainingJob& job)>& use);
+// The same as far as kedge plan goes.
+[[nodiscard]] PlanReport plan_training(const TrainingJob& job, const Arguments& arguments);
 
 }  // namespace kedge::cli

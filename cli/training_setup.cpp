@@ -1,9 +1,5 @@
 #include <ATen/Parallel.h>
 
-#include "kedge/core/cuda_device.h"
-#include "kedge/core/device.h"
-#include "kedge/core/error.h"
-#include "kedge/core/machine.h"
 #include "kedge/model/model_folder.h"
 
 #include "cli/compute.h"
@@ -23,14 +19,7 @@ TrainingSetup::TrainingSetup(const TrainingJob& given)
   data = measure_data(task.train, job.batches().micro_size);
 }
 
-StorageOptions TrainingSetup::storage() const {
-  const StorageOptions storage{dtype_of(job.compute, mesh.device), mesh.device, job.network.peft.peft_scheme == PeftScheme::none};
-  check(storage.dtype != at::kHalf, "trainer.precision: ", *job.compute.precision,
-        " is not supported; bf16 has the range that training needs");
-  return storage;
-}
-
-int64_t TrainingSetup::free_bytes() const { return mesh.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes; }
+StorageOptions TrainingSetup::storage() const { return training_storage(job.compute, job.network, mesh.device); }
 
 MemoryVerdict TrainingSetup::check_memory() const {
   MemoryInput input;
@@ -47,7 +36,7 @@ MemoryVerdict TrainingSetup::check_memory() const {
   input.checkpoint = job.network.activations_checkpoint_granularity == Recompute::full;
   input.threads = at::get_num_threads();
   const bool saves = plan.intervals.save > 0 && job.run.create_checkpoint_callback;
-  return cli::check_memory(input, {free_bytes(), job.batches().micro_size, saves});
+  return cli::check_memory(input, {free_bytes(mesh.device), job.batches().micro_size, saves});
 }
 
 }  // namespace kedge::cli

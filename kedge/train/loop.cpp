@@ -58,14 +58,14 @@ class Loop {
     report.metrics.set("train/epoch", static_cast<double>(options_.steps.epoch_of(result_.step) + 1));
     report.metrics.set("train/step_time", seconds_between(begin, end));
     write(report);
-    alarm_ = std::move(report.alarm);
     ++result_.step;
+    alarm_.reset();
+    note(report.alarm);
   }
 
   // What is due after a step. Signals may reach any rank; of the clocks rank 0's counts.
   void finish_step() {
-    std::array<double, 2> stop = {static_cast<double>(parts_.signals.received().value_or(0)),
-                                  parts_.group.rank() == 0 && timer_.is_over() ? 1.0 : 0.0};
+    std::array<double, 2> stop = {static_cast<double>(parts_.signals.received().value_or(0)), writes() && timer_.is_over() ? 1.0 : 0.0};
     parts_.group.all_reduce(std::span<double>(stop), Reduce::max);
     const int signal = static_cast<int>(stop[0]);
     const bool late = stop[1] != 0;
@@ -74,19 +74,31 @@ class Loop {
     const bool alarmed = alarm_ && (alarm_->save || alarm_->stop);
     // After a signal there may be little time: it saves and leaves.
     if (due.save || ((signal != 0 || alarmed) && options_.intervals.save > 0)) save();
+    // A run that is wrong is not complete on its last step either, nor to be started again because a signal came too.
+    if (alarm_ && alarm_->stop) {
+      result_.reason = alarm_->what;
+      result_.exit_code = kExitWorld;
+      if (writes()) log_error("the run ends after step ", result_.step, ": ", alarm_->what);
+      return;
+    }
     if (due.end) return;
     if (signal != 0) {
       result_.reason = name_of_signal(signal);
       result_.exit_code = exit_code_of(signal);
       log_info(result_.reason, " came: the run ends after step ", result_.step);
-    } else if (alarm_ && alarm_->stop) {
-      result_.reason = alarm_->what;
-      result_.exit_code = 1;
-      log_error("the run ends after step ", result_.step, ": ", alarm_->what);
     } else if (late) {
       result_.reason = "time limit";
       log_info("the time limit is reached: the run ends after step ", result_.step);
     }
+  }
+
+  // What is wrong after a step: of its own alarm and its validation's, one that stops has the word.
+  void note(const std::optional<Alarm>& alarm) {
+    if (!alarm) return;
+    if (!alarm->stop && writes()) log_warn("after step ", result_.step, ": ", alarm->what);
+    const bool saves = alarm->save || (alarm_ && alarm_->save);
+    if (!alarm_ || !alarm_->stop) alarm_ = alarm;
+    alarm_->save = saves;
   }
 
   void validate() {
@@ -94,12 +106,13 @@ class Loop {
     StepReport report = parts_.trainer.validate();
     report.metrics.set("timers/validation_time", seconds_between(begin, Clock::now()));
     write(report);
+    note(report.alarm);
   }
 
   void save() {
     StateSnapshot state(!options_.saves_block);
     const FolderWriter write_model = parts_.trainer.save(state);
-    if (parts_.group.rank() != 0 || parts_.saver == nullptr) return;
+    if (!writes() || parts_.saver == nullptr) return;
     CheckpointMeta meta;
     meta.counters = parts_.trainer.counters();
     meta.counters["step"] = result_.step;
@@ -124,12 +137,13 @@ class Loop {
     for (const SampleTable& table : report.samples) parts_.log.write_samples(result_.step, table);
   }
 
+  [[nodiscard]] bool writes() const { return parts_.group.rank() == 0; }
   void report() { parts_.log.report({options_.title, result_.step, options_.steps.max_steps}); }
 
   const LoopParts& parts_;
   const LoopOptions& options_;
   RunTimer timer_;
-  std::optional<Alarm> alarm_;  // of the last step
+  std::optional<Alarm> alarm_;  // after the last step
   LoopResult result_;
 };
 

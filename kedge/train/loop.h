@@ -20,11 +20,11 @@ namespace kedge {
 
 using Counters = std::map<std::string, int64_t>;
 
-// Something is wrong with a run although every number can be computed.
+// Something is wrong with a run although every number can be computed. The same on every rank.
 struct Alarm {
   std::string what;   // "kl run-away: ..."
   bool save = false;  // keep the run as it is now
-  bool stop = false;  // and end it
+  bool stop = false;  // and end it, with exit code 1
 };
 
 // What a step or a validation tells. Names are full ones: "train/loss".
@@ -63,7 +63,7 @@ struct LoopOptions {
 
 struct LoopResult {
   int64_t step = 0;
-  std::string reason;  // "complete", "time limit", "SIGTERM", ...
+  std::string reason;  // "complete", "time limit", "SIGTERM", or what an alarm said
   int exit_code = 0;
   Metrics last;                 // the newest of every number
   double first_step_s = 0;      // until the first step was done, from `begin`
@@ -79,7 +79,8 @@ struct LoopParts {
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();  // of the run, for its time limit
 };
 
-// Runs from `step` on to the last step, the time limit or a signal. A checkpoint that could not be written is an Error, at the end.
+// Runs from `step` on to the last step, the time limit, a signal or an alarm that stops. A checkpoint that could not be written is an
+// Error, at the end.
 [[nodiscard]] LoopResult run_loop(const LoopParts& parts, const LoopOptions& options, int64_t step);
 
 // The trainer and the log as they were when the checkpoint was saved. Returns its step.
@@ -87,7 +88,8 @@ int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint)
 // The trainer alone, for a run that begins there with a log of its own.
 int64_t restore(Trainer& trainer, const Checkpoint& checkpoint);
 
-// Numbers as checkpoints are ranked by: "validation/loss" is val_loss, "train/loss" is train_loss.
+// Numbers as checkpoints are ranked by: "validation/loss" is val_loss, "train_rollouts/rewards" is train_rewards, a timer has its bare
+// name.
 [[nodiscard]] std::map<std::string, double> monitors_of(const Metrics& metrics);
 
 }  // namespace kedge

@@ -25,6 +25,7 @@ TEST(MemoryCheck, WhatFitsFits) {
   EXPECT_TRUE(verdict.fits);
   EXPECT_FALSE(verdict.blocks);
   EXPECT_EQ(verdict.needed, verdict.plan.peak() + verdict.plan.snapshot);
+  EXPECT_EQ(verdict.free, int64_t{1} << 40U);
   EXPECT_EQ(check_memory(input, {int64_t{1} << 40U, 4, false}).needed, verdict.plan.peak());
 }
 

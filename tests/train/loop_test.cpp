@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <sstream>
+
 #include "kedge/metrics/jsonl.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/toy_trainer.h"
 
 namespace kedge {
 namespace {
@@ -17,43 +20,7 @@ using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
 using testing::TempFolder;
-
-// Its weight is a function of all steps before; what it is asked to do is written down.
-class ToyTrainer final : public Trainer {
- public:
-  std::vector<std::string> calls;
-  int64_t raise_at = -1, signal = 0;  // after so many steps
-
-  StepReport train_step() override {
-    weight_ = weight_ * 1.5 + 1;
-    ++steps_;
-    calls.push_back("step");
-    if (steps_ == raise_at) ::raise(static_cast<int>(signal));
-    return {.metrics = {{"train/weight", weight_}}};
-  }
-  StepReport validate() override {
-    calls.push_back("validate");
-    return {.metrics = {{"validation/loss", -weight_}, {"validation_more/loss", 7}},
-            .samples = {{"validation", {{.prompt = "p", .response = "r", .reward = 1}}}}};
-  }
-  Counters counters() const override { return {{"consumed_samples", steps_ * 8}}; }
-  FolderWriter save(StateSnapshot& state) const override {
-    state.set("weight", weight_);
-    state.set("steps", steps_);
-    return [weight = weight_](const Path& folder) {
-      make_folder(folder);
-      write_atomic(folder / "weight", std::to_string(weight));
-    };
-  }
-  void load(const StateFiles& state) override {
-    weight_ = state.at("weight").as_number("weight");
-    steps_ = state.at("steps").as_integer("steps");
-  }
-
- private:
-  double weight_ = 0;
-  int64_t steps_ = 0;
-};
+using testing::ToyTrainer;
 
 // A run in a folder, as a command makes it.
 struct ToyRun {
@@ -196,9 +163,107 @@ TEST(Loop, WithoutASaverNothingIsSaved) {
   EXPECT_EQ(run_loop({toy.trainer, Group::single(), log, nullptr, signals}, options_of(4, 0, 2), 0).step, 4);
 }
 
+TEST(Loop, UpdatesStandBeforeTheNumbersOfTheirStep) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.extra[2].updates = {{{"train_optim/loss", 3}, {"train_optim/lr", 0.5}}, {{"train_optim/loss", 2}}};
+  const LoopResult result = toy.run(temp.path(), options_of(2, 0, 0));
+  EXPECT_THAT(lines_of(temp.path()), ElementsAre("0 train/weight 1.0 train/epoch 1.0", "1 train_optim/loss 3.0 train_optim/lr 0.5",
+                                                 "1 train_optim/loss 2.0", "1 train/weight 2.5 train/epoch 1.0"));
+  EXPECT_EQ(result.last.find("train_optim/loss"), 2);
+  EXPECT_EQ(result.last.find("train_optim/lr"), 0.5);
+}
+
+TEST(Loop, SamplesOfStepsAndValidationsAreKept) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.extra[2].samples = {{"train_rollouts", {{.prompt = "why", .response = "so", .reward = 2}}}};
+  static_cast<void>(toy.run(temp.path(), options_of(2, 2, 0)));
+  std::vector<std::string> rows;
+  std::istringstream lines(read_text(temp / "samples.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = Json::parse(line, "samples");
+    rows.push_back(row.at("step", "row").dump() + row.at("table", "row").dump() + row.at("prompt", "row").dump());
+  }
+  EXPECT_THAT(rows, ElementsAre(R"(1"train_rollouts""why")", R"(2"validation""p")"));
+}
+
+TEST(Loop, AnAlarmSavesAtOnceAndTheRunGoesOn) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.extra[3].alarm = {.what = "kl run-away", .save = true};
+  toy.trainer.extra[5].alarm = {.what = "a little high"};
+  ::testing::internal::CaptureStderr();
+  const LoopResult result = toy.run(temp.path(), options_of(10, 2, 4));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(result.reason, "complete");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(toy.trainer.saved, ElementsAre(3, 4, 8, 10));
+  EXPECT_THAT(log, HasSubstr("after step 3: kl run-away"));
+  EXPECT_THAT(log, HasSubstr("after step 5: a little high"));
+}
+
+TEST(Loop, AnAlarmDoesNotSaveWhereNothingIsSaved) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.extra[3].alarm = {.what = "kl run-away", .save = true};
+  EXPECT_EQ(toy.run(temp.path(), options_of(5, 2, 0)).step, 5);
+  EXPECT_TRUE(toy.trainer.saved.empty());
+}
+
+TEST(Loop, AnAlarmThatStopsSavesAndEndsTheRunWithItsWords) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.extra[3].alarm = {.what = "kl run-away: 12 is above 10", .stop = true};
+  const LoopResult result = toy.run(temp.path(), options_of(10, 2, 4));
+  EXPECT_EQ(result.reason, "kl run-away: 12 is above 10");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.step, 3);
+  EXPECT_THAT(toy.trainer.saved, ElementsAre(3));
+  ToyRun again;  // goes on where it was stopped
+  EXPECT_EQ(again.run(temp.path(), options_of(10, 2, 4)).reason, "complete");
+  EXPECT_EQ(again.trainer.calls.front(), "step");
+  EXPECT_EQ(lines_of(temp.path()).size(), 15U);
+}
+
+// A run that is wrong is not complete; and a signal would have it started again.
+TEST(Loop, AnAlarmThatStopsComesBeforeTheEndAndBeforeSignals) {
+  const TempFolder last, signalled;
+  ToyRun toy, other;
+  toy.trainer.extra[4].alarm = {.what = "wrong", .stop = true};
+  const LoopResult result = toy.run(last.path(), options_of(4, 2, 4));
+  EXPECT_EQ(result.reason, "wrong");
+  EXPECT_EQ(result.exit_code, 1);
+  other.trainer.extra[2].alarm = {.what = "wrong", .stop = true};
+  other.trainer.raise_at = 2;
+  other.trainer.signal = SIGTERM;
+  EXPECT_EQ(other.run(signalled.path(), options_of(4, 2, 4)).exit_code, 1);
+}
+
+TEST(Loop, TheAlarmOfAValidationCountsAsAStepsDoes) {
+  const TempFolder temp, both;
+  ToyRun toy, two;
+  toy.trainer.validation_alarms[2] = {.what = "rewards fell", .save = true};
+  toy.trainer.validation_alarms[6] = {.what = "rewards are gone", .stop = true};
+  const LoopResult result = toy.run(temp.path(), options_of(10, 2, 4));
+  EXPECT_EQ(result.reason, "rewards are gone");
+  EXPECT_EQ(result.step, 6);
+  EXPECT_THAT(toy.trainer.saved, ElementsAre(2, 4, 6));
+  two.trainer.extra[2].alarm = {.what = "of the step", .stop = true};
+  two.trainer.validation_alarms[2] = {.what = "of the validation", .save = true};
+  EXPECT_EQ(two.run(both.path(), options_of(10, 2, 4)).reason, "of the step");
+}
+
 TEST(Loop, MonitorsHaveTheReferencesNames) {
-  const auto monitors = monitors_of({{"train/loss", 1}, {"validation/acc", 2}, {"validation_more/acc", 3}, {"timers/x", 4}});
-  EXPECT_EQ(monitors, (std::map<std::string, double>{{"train_loss", 1}, {"val_acc", 2}}));
+  const auto monitors = monitors_of({{"train/loss", 1},
+                                     {"validation/acc", 2},
+                                     {"validation_more/acc", 3},
+                                     {"train_rollouts/rewards", 4},
+                                     {"val_rollouts/rewards", 5},
+                                     {"train_optim/loss", 6},
+                                     {"timers/generate", 7}});
+  EXPECT_EQ(monitors,
+            (std::map<std::string, double>{{"train_loss", 1}, {"val_acc", 2}, {"train_rewards", 4}, {"val_rewards", 5}, {"generate", 7}}));
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "kedge/train/schedule.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "kedge/core/config.h"
 
 #include "tests/support/expect_error.h"
 
@@ -8,6 +11,7 @@ namespace kedge {
 namespace {
 
 using testing::error_of;
+using ::testing::IsEmpty;
 
 ScheduleConfig config_of(int64_t warmup, int64_t constant, double min_lr) {
   return {.warmup_steps = warmup, .constant_steps = constant, .min_lr = min_lr};
@@ -72,6 +76,14 @@ TEST(Schedule, AConstantRateRisesOnce) {
   for (const int64_t update : {3, 10, 1000}) EXPECT_EQ(schedule.rate(update), 0.4);
   config.warmup_steps = 0;
   EXPECT_EQ(Schedule(config, 0.4, 10).rate(0), 0.4);
+}
+
+TEST(Schedule, TheHorizonCountsTrainerStepsUnlessItIsSaid) {
+  ScheduleConfig config;
+  EXPECT_THAT(load_section(describe(config), {"toy", "{}"}, {}), IsEmpty());
+  EXPECT_EQ(config.horizon, ScheduleHorizon::trainer_steps);
+  EXPECT_THAT(load_section(describe(config), {"toy", "{}"}, {"horizon=optimizer_steps"}), IsEmpty());
+  EXPECT_EQ(config.horizon, ScheduleHorizon::optimizer_steps);
 }
 
 TEST(Schedule, RatesThatCannotFallAreRefused) {

@@ -1,0 +1,240 @@
+#include "cli/run_session.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <torch/headeronly/version.h>
+
+#include "kedge/core/cuda_device.h"
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/machine.h"
+#include "kedge/data/fingerprint.h"
+#include "kedge/metrics/progress.h"
+#include "kedge/train/resume_rules.h"
+#include "kedge/train/run_record.h"
+
+#include "cli/bench_support.h"
+
+namespace kedge::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a checkpoint may be gone on with under another value, and what not.
+constexpr std::array kRules = {
+    ChangeRule{"network", ChangeKind::refused, "the checkpoint holds another network"},
+    ChangeRule{"tokenizer", ChangeKind::refused, "its ids mean something else"},
+    ChangeRule{"ranks", ChangeKind::converted, "batches are the same on any number of ranks"},
+    ChangeRule{"model.peft", ChangeKind::refused, "the adapters have another shape"},
+    ChangeRule{"model.peft.restore_from_path", ChangeKind::free, "the checkpoint's adapters count"},
+    ChangeRule{"model.peft.lora_tuning.adapter_dropout", ChangeKind::free, ""},
+    ChangeRule{"model.seed", ChangeKind::refused, "rows would come in another order, some of them twice"},
+    ChangeRule{"model.regression.num_attributes", ChangeKind::refused, "the head has another shape"},
+    ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored otherwise"},
+    ChangeRule{"model.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
+    ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
+    ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"trainer.precision", ChangeKind::converted, "from the fp32 master weights"},
+};
+// To a run that only starts from these weights they are free: the checkpoint's count.
+constexpr ChangeRule kReferenceRule{"pretrained_checkpoint.restore_from_path", ChangeKind::refused,
+                                    "the reference policy would be another"};
+
+std::vector<ChangeRule> rules_of(const RunJob& job) {
+  std::vector<ChangeRule> rules(kRules.begin(), kRules.end());
+  if (job.keeps_reference) rules.push_back(kReferenceRule);
+  return rules;
+}
+
+// Memory that will not do is told now, not hours later.
+void check_fit(const MemoryVerdict& memory) {
+  std::string remedies;
+  for (const std::string& remedy : memory.remedies) remedies += "\n  " + remedy;
+  check(memory.fits, "the run needs ", format_bytes(memory.needed), " of memory, and ", format_bytes(memory.free), " are free",
+        remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies);
+  if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
+}
+
+std::vector<Path> model_files(const Path& folder) {
+  std::vector<Path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+RunSession::RunSession(const RunJob& job, Arguments arguments, const std::optional<Path>& fork)
+    : job_(job), arguments_(std::move(arguments)), record_(Json::Object{{"identity", identity()}}) {
+  check_fit(job_.memory);
+  open_folder(fork);
+}
+
+int RunSession::run(const Start& start) {
+  MetricsLog log = make_metrics_log(job_.run.metrics, folder_, writes());
+  const int64_t step = restore_trainer(start.trainer, log);
+  if (writes()) leave_papers(start, step);
+  std::optional<BackgroundSaver> saver;
+  if (store_) saver.emplace(*store_);
+  if (job_.device.is_cuda()) reset_peak_cuda_bytes();
+  LoopOptions options;
+  options.steps = start.steps;
+  options.intervals = start.intervals;
+  options.saves_block = job_.memory.blocks;
+  options.record = record_;
+  if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
+  if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
+  const LoopParts parts{start.trainer, job_.world, log, saver ? &*saver : nullptr, signals_, begin_};
+  const LoopResult result = run_loop(parts, options, step);
+  if (writes()) finish(start, result);
+  return result.exit_code;
+}
+
+// Rank 0 looks, all follow.
+void RunSession::open_folder(const std::optional<Path>& fork) {
+  std::string place, resumed;
+  if (writes()) {
+    folder_ = open_run_folder(job_.run, time_as_version());
+    lock_.emplace(folder_);
+    store_.emplace(folder_ / "checkpoints", job_.run.checkpoint_callback_params);
+    set_log_file((folder_ / "log.txt").string());
+    if (fork) {
+      check(!store_->newest(), folder_.string(), ": holds checkpoints already; a fork begins in a folder of its own");
+      resumed = open_checkpoint(*fork, "--fork").folder.string();
+    } else if (const auto checkpoint = find_resume(job_.run, folder_, *store_)) {
+      resumed = checkpoint->folder.string();
+    }
+    place = folder_.string();
+  }
+  job_.world.broadcast(place, 0);
+  job_.world.broadcast(resumed, 0);
+  folder_ = place;
+  if (resumed.empty()) return;
+  checkpoint_ = open_checkpoint(resumed, "checkpoint");
+  is_fork_ = fork.has_value();
+  const std::string where = (checkpoint_->folder / "meta.json").string();
+  accept_changes(config_changes(checkpoint_->meta.record.at("identity", where), record_.at("identity", where), rules_of(job_)), resumed);
+}
+
+// What a checkpoint is compared by.
+Json RunSession::identity() const {
+  Json identity = to_json(section_node(job_.section));
+  identity.set("network", job_.network_print);
+  identity.set("tokenizer", job_.tokenizer_print);
+  identity.set("ranks", int64_t{job_.world.size()});
+  return identity;
+}
+
+// Returns the step it stands at.
+int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
+  if (!checkpoint_) {
+    log.resume(0, {});  // what a run without a checkpoint left is void
+    return 0;
+  }
+  const int64_t step = is_fork_ ? restore(trainer, *checkpoint_) : restore(trainer, log, *checkpoint_);
+  log_info(is_fork_ ? "forked from " : "resumed from ", checkpoint_->folder.string(), " at step ", step);
+  return step;
+}
+
+// Its settings and what it is made of, in its folder; and says what begins.
+void RunSession::leave_papers(const Start& start, int64_t step) const {
+  write_atomic(folder_ / "config.yaml", dump_config(job_.section));
+  std::vector<std::string> words = {"kedge", job_.name};
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  const RunFacts facts{.command_line = words,
+                       .torch_version = TORCH_VERSION,
+                       .device = name_of(job_.device),
+                       .num_threads = at::get_num_threads(),
+                       .num_ranks = job_.world.size(),
+                       .model_files = model_files(job_.model_folder),
+                       .data_files = job_.data_files,
+                       .parent = is_fork_ ? checkpoint_->folder.string() : ""};
+  add_run_record(folder_, run_record(facts));
+  log_info(job_.name, " of ", format_number(static_cast<double>(start.model.trained().num_elements())), " parameters, ",
+           name_of(start.model.parameters().options().dtype), " on ", name_of(job_.device), ": steps ", step, " to ", start.steps.max_steps,
+           ", ", start.steps.steps_per_epoch, " an epoch; folder ", folder_.string());
+  if (step >= start.steps.max_steps)
+    log_info("the run is complete; a larger trainer.", job_.name,
+             ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
+}
+
+void RunSession::finish(const Start& start, const LoopResult& result) const {
+  const bool complete = result.reason == "complete";
+  if (complete && has_told(result.step)) return;  // started again, it has nothing to add
+  if (complete && job_.run.checkpoint_callback_params.save_nemo_on_train_end) write_model(start);
+  Json summary;
+  summary.set("reason", result.reason);
+  summary.set("step", result.step);
+  summary.set("max_steps", start.steps.max_steps);
+  Json metrics{Json::Object{}};
+  for (const auto& [name, value] : result.last) metrics.append(name, Json(value));
+  summary.set("metrics", metrics);
+  for (const auto& [name, value] : start.trainer.counters()) summary.set(name, value);
+  summary.set("first_step_s", result.first_step_s);
+  summary.set("training_s", result.seconds_training);
+  summary.set("planned_bytes", job_.device.is_cuda() ? job_.memory.plan.peak_of_tensors() : job_.memory.needed);
+  summary.set("peak_bytes", peak_bytes(start.model));
+  if (const auto best = store_->best()) summary.set("best", best->folder.string());
+  if (start.add_summary) start.add_summary(summary, result.last);
+  write_atomic(folder_ / "summary.json", summary.dump(2) + "\n");
+  log_info(complete ? "done: " : "stopped (" + result.reason + "): ", "step ", result.step, " of ", start.steps.max_steps,
+           complete && is_folder(folder_ / "model") ? ", model in " + (folder_ / "model").string() : "");
+}
+
+// Has a complete run that was started again left its papers before?
+bool RunSession::has_told(int64_t step) const {
+  const Path file = folder_ / "summary.json";
+  if (!is_file(file)) return false;
+  const Json summary = Json::parse(read_text(file), file.string());
+  return summary.at("reason", file.string()) == Json("complete") && summary.at("step", file.string()) == Json(step);
+}
+
+// Beside its name first, so that a model folder is always whole.
+void RunSession::write_model(const Start& start) const {
+  const Path unfinished = folder_ / ".model-unfinished";
+  fs::remove_all(unfinished);
+  const std::optional<Checkpoint> best = job_.run.checkpoint_callback_params.save_best_model ? store_->best() : std::nullopt;
+  if (best) {
+    fs::copy(best->folder / "model", unfinished, fs::copy_options::recursive);
+  } else {
+    start.write_model(unfinished);
+  }
+  fs::remove_all(folder_ / "model");
+  fs::rename(unfinished, folder_ / "model");
+}
+
+std::optional<Path> take_fork(Arguments& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] != "--fork" && !arguments[i].starts_with("--fork=")) continue;
+    const bool joined = arguments[i] != "--fork";
+    check(joined || i + 1 < arguments.size(), "--fork: wants the folder of a checkpoint");
+    const Path path = joined ? arguments[i].substr(std::string("--fork=").size()) : arguments[i + 1];
+    arguments.erase(arguments.begin() + static_cast<int64_t>(i), arguments.begin() + static_cast<int64_t>(i) + (joined ? 1 : 2));
+    return path;
+  }
+  return std::nullopt;
+}
+
+std::string shape_print(const ModelConfig& config, const HeadOptions& head) {
+  Fingerprint print;
+  for (const ParameterSpec& spec : make_parameters(config, head).specs) {
+    print.add(spec.name);
+    for (const int64_t size : spec.shape) print.add(size);
+  }
+  return print.hex();
+}
+
+std::string training_flags(const std::string& name) {
+  return str("  --fork CKPT    begin a new run, in a folder of its own, where a checkpoint of another stands\n\n", "kedge config ", name,
+             " lists every key; kedge config ", name, " --yaml prints a file to start from.\n");
+}
+
+}  // namespace kedge::cli

@@ -1,0 +1,93 @@
+#pragma once
+// A run in its folder, whatever it trains: memory for it, the checkpoint it goes on from, its loop, and what it leaves. Knows a trainer
+// only as the loop does.
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/core/config.h"
+#include "kedge/core/stop.h"
+#include "kedge/model/model.h"
+#include "kedge/train/loop.h"
+#include "kedge/train/run_folder.h"
+
+#include "cli/arguments.h"
+#include "cli/memory_check.h"
+
+namespace kedge::cli {
+
+// What a run is, as far as it is known before weights are read.
+struct RunJob {
+  std::string name;  // "sft": the command, and its section below `trainer`
+  Section section;   // of the whole configuration
+  const RunConfig& run;
+  Group world;
+  at::Device device;
+  Path model_folder;             // where it starts
+  std::string network_print;     // a checkpoint of another network is refused; shape_print()
+  std::string tokenizer_print;   // and one of another tokenizer
+  MemoryVerdict memory;          // a run that does not fit is refused
+  std::vector<Path> data_files;  // kept with the run, by their hashes
+  bool keeps_reference = false;  // its starting weights are the reference policy, and cannot be others when it goes on
+};
+
+// From its construction on signals are remembered, the clock of the time limit runs, and the folder is the run's own: load the weights
+// after it. Every rank has one, and does the same. The job must outlive it.
+class RunSession {
+ public:
+  // Refuses a run that does not fit into memory, then opens the folder and finds the checkpoint to go on from: the folder's own, or `fork`.
+  // UsageError where that one cannot be gone on with under these settings. `arguments` are all those of the command.
+  RunSession(const RunJob& job, Arguments arguments, const std::optional<Path>& fork);
+  RunSession(const RunSession&) = delete;
+  RunSession& operator=(const RunSession&) = delete;
+
+  [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
+  [[nodiscard]] const Path& folder() const { return folder_; }
+
+  // A trainer with its model, ready but for the checkpoint.
+  struct Start {
+    Trainer& trainer;
+    const Model& model;
+    StepPlan steps;
+    Intervals intervals;                                                       // nothing is saved where exp_manager wants no checkpoints
+    std::function<void(const Path& folder)> write_model;                       // as it is then; rank 0 calls it at the end
+    std::function<void(Json& summary, const Metrics& last)> add_summary = {};  // what the summary says besides
+  };
+  // From the checkpoint, or the beginning, to the end: restores the trainer, runs its loop, leaves summary and model. Once. Returns the
+  // exit code.
+  int run(const Start& start);
+
+ private:
+  [[nodiscard]] bool writes() const { return job_.world.rank() == 0; }
+  void open_folder(const std::optional<Path>& fork);
+  [[nodiscard]] Json identity() const;
+  int64_t restore_trainer(Trainer& trainer, MetricsLog& log) const;
+  void leave_papers(const Start& start, int64_t step) const;
+  void finish(const Start& start, const LoopResult& result) const;
+  [[nodiscard]] bool has_told(int64_t step) const;
+  void write_model(const Start& start) const;
+
+  const RunJob& job_;
+  Arguments arguments_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  StopSignals signals_;
+  Path folder_;
+  std::optional<RunLock> lock_;  // rank 0's, as the next
+  std::optional<CheckpointStore> store_;
+  std::optional<Checkpoint> checkpoint_;
+  bool is_fork_ = false;
+  Json record_;  // of every checkpoint
+};
+
+// --fork CKPT, wherever it stands among the arguments.
+[[nodiscard]] std::optional<Path> take_fork(Arguments& arguments);
+
+// Equal for networks whose weights have the same names and shapes.
+[[nodiscard]] std::string shape_print(const ModelConfig& config, const HeadOptions& head);
+
+// The help of a command that is such a run.
+[[nodiscard]] std::string training_flags(const std::string& name);
+
+}  // namespace kedge::cli

@@ -1,0 +1,58 @@
+#pragma once
+// A trainer of one number, for what is done with trainers of any kind.
+#include <signal.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kedge/train/loop.h"
+
+namespace kedge::testing {
+
+// Its weight is a function of all steps before; what it is asked to do is written down.
+class ToyTrainer final : public Trainer {
+ public:
+  std::vector<std::string> calls;
+  mutable std::vector<int64_t> saved;          // after so many steps
+  int64_t raise_at = -1, signal = 0;           // after so many steps
+  std::map<int64_t, StepReport> extra;         // what the step that makes so many reports besides
+  std::map<int64_t, Alarm> validation_alarms;  // of the validation after so many steps
+
+  StepReport train_step() override {
+    weight_ = weight_ * 1.5 + 1;
+    ++steps_;
+    calls.push_back("step");
+    if (steps_ == raise_at) ::raise(static_cast<int>(signal));
+    StepReport report = extra[steps_];
+    report.metrics.set("train/weight", weight_);
+    return report;
+  }
+  StepReport validate() override {
+    calls.push_back("validate");
+    StepReport report{.metrics = {{"validation/loss", -weight_}, {"validation_more/loss", 7}},
+                      .samples = {{"validation", {{.prompt = "p", .response = "r", .reward = 1}}}}};
+    if (const auto found = validation_alarms.find(steps_); found != validation_alarms.end()) report.alarm = found->second;
+    return report;
+  }
+  Counters counters() const override { return {{"consumed_samples", steps_ * 8}}; }
+  FolderWriter save(StateSnapshot& state) const override {
+    saved.push_back(steps_);
+    state.set("weight", weight_);
+    state.set("steps", steps_);
+    return [weight = weight_](const Path& folder) {
+      make_folder(folder);
+      write_atomic(folder / "weight", std::to_string(weight));
+    };
+  }
+  void load(const StateFiles& state) override {
+    weight_ = state.at("weight").as_number("weight");
+    steps_ = state.at("steps").as_integer("steps");
+  }
+
+ private:
+  double weight_ = 0;
+  int64_t steps_ = 0;
+};
+
+}  // namespace kedge::testing
