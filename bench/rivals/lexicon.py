@@ -18,6 +18,8 @@ class Lexicon:
                     word, value = line.split("\t")[:2]
                     self.values[word] = float(value)
 
+    def sum(self, text):
+        return sum(self.values.get(word, 0.0) for word in WORD.findall(text.lower()))
+
     def __call__(self, text):
-        total = sum(self.values.get(word, 0.0) for word in WORD.findall(text.lower()))
-        return min(max(total, -BOUND), BOUND)
+        return min(max(self.sum(text), -BOUND), BOUND)
