@@ -25,7 +25,8 @@ transformers' TrainingArguments), and what stands for it in `kedge reinforce` (b
                  With one update it is 1, and the gradient that of -advantage * (sum of log p): longer answers weigh more, nothing is
                  divided by a length. The gradient's norm is 65 to 95 in the first steps, so the clip at 1.0 makes every gradient equally
                  long. Nearly all answers have 64 tokens: a mean over tokens has the same direction and about a 60th of that norm, 1 to 1.5,
-                 and is mostly clipped too; below 1 AdamW does not see a factor either. kedge: trainer.reinforce.loss_norm decides.
+                 and is mostly clipped too; below 1 AdamW does not see a factor either. kedge: model.micro_batch_size=64, all answers in one
+                 micro-batch, so that every token weighs the same (as trainer.reinforce.loss_norm=tokens says it).
   rewards        a function gets completions decoded without special tokens. reward_clip_range bounds what is trained on but not what is
                  logged, so the bounds are in the function here.
   metrics        `reward` is the mean before the KL penalty, `kl` a mean over tokens (not over answers): beside kedge's rewards and
