@@ -17,3 +17,19 @@ quietly() {  # runs a command; its output is shown only where it fails
   local log=$work/log.txt
   "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 }
+
+note() { printf '%s\n' "$2" >"$1"; }  # a file, and the line it begins with
+
+noted() {  # a file that a command is added to, as anyone would type it: $KEDGE_ASSETS for the data, $RUNS for the runs' folders
+  local file=$1 word line=
+  shift
+  for word in "$@"; do
+    word=${word/#"$kedge"/kedge}
+    word=${word/#"$python"/python}
+    word=${word//"${KEDGE_ASSETS:-../shared/assets}"/\$KEDGE_ASSETS}
+    word=${word//"$work"/\$RUNS}
+    [[ $word =~ [][\ {}*?\;\|] ]] && word="\"$word\""
+    line+="$word "
+  done
+  printf '%s\n' "${line% }" >>"$file"
+}
