@@ -52,8 +52,10 @@ bool is_help(const std::string& argument) { return argument == "--help" || argum
 
 // What the reference's programs are called.
 std::string without_alias(const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAliases = {{{"train_gpt_sft", "sft"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kAliases = {{{"train_gpt_sft", "sft"},
                                                                                              {"train_reward_model", "rm"},
+                                                                                             {"train_gpt_reinforce_actor", "reinforce"},
+                                                                                             {"train_gpt_rs_actor", "rs"},
                                                                                              {"serve_reward_model", "serve reward"},
                                                                                              {"serve_ppo_critic", "serve critic"}}};
   for (const auto& [alias, command] : kAliases)

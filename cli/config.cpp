@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdio>
 
+#include "kedge/algo/reinforce.h"
 #include "kedge/algo/rm.h"
+#include "kedge/algo/rs.h"
 #include "kedge/algo/serve_config.h"
 #include "kedge/algo/sft.h"
 #include "kedge/core/error.h"
@@ -31,6 +33,8 @@ Section default_section() {
 constexpr std::array kConfigs = {
     NamedConfig{"sft", "kedge sft: supervised fine-tuning", default_section<SftConfig>},
     NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
+    NamedConfig{"reinforce", "kedge reinforce: online training by REINFORCE", default_section<ReinforceConfig>},
+    NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
     NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
     NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
     NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},

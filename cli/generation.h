@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "kedge/data/response_text.h"
 #include "kedge/engine/engine.h"
 
 #include "cli/model_rows.h"
-#include "cli/response_text.h"
 
 namespace kedge::cli {
 

@@ -28,6 +28,20 @@ constexpr std::array kCommands = {
             "           'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "           exp_manager.explicit_log_dir=runs/judge",
             kedge::cli::run_rm, kedge::cli::rm_flags},
+    Command{"reinforce", "Training", "online training: answers that are better than others to the same prompt become likelier (RLOO, GRPO)",
+            "kedge reinforce [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge reinforce pretrained_checkpoint.restore_from_path=DIR \\\n"
+            "                  'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+            "                  remote_rm.host=localhost remote_rm.port=5555 exp_manager.explicit_log_dir=runs/aligned\n\n"
+            "Rewards come from a server (kedge serve reward), from rules or from a program: reward.sources. Started again with the same "
+            "folder\nit goes on from the newest checkpoint.",
+            kedge::cli::run_reinforce, kedge::cli::reinforce_flags},
+    Command{"rs", "Training", "online training by rejection sampling: the best of several answers are learned",
+            "kedge rs [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge rs pretrained_checkpoint.restore_from_path=DIR model.rs.num_rollouts_per_prompt=4 model.rs.top_n_rollouts=1 \\\n"
+            "           'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+            "           remote_rm.host=localhost remote_rm.port=5555 exp_manager.explicit_log_dir=runs/aligned",
+            kedge::cli::run_rs, kedge::cli::rs_flags},
     Command{
         "serve", "Training", "a reward model or a trainable critic for online training, over HTTP (KServe v2, as Triton speaks it)",
         "kedge serve reward | critic [CONFIG.yaml] [key=value ...] [--token-file FILE] [--insecure]\n\n"
@@ -39,7 +53,7 @@ constexpr std::array kCommands = {
         "started again with the same folder goes on where it was, also after kill -9: no training call is lost or repeated.",
         kedge::cli::run_serve, kedge::cli::serve_flags},
     Command{"plan", "Training", "what a training run will take: memory by phase, steps, tokens; runs nothing",
-            "kedge plan [sft | rm] [CONFIG.yaml] [key=value ...] [--json]\n\n"
+            "kedge plan [sft | rm | reinforce | rs] [CONFIG.yaml] [key=value ...] [--json]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl",
             kedge::cli::run_plan, kedge::cli::plan_flags},
     Command{"tokenize", "Text and data", "text to token ids and back, one JSON line each way",

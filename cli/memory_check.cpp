@@ -14,15 +14,19 @@ namespace {
 struct Remedy {
   std::string setting;
   std::function<void(MemoryInput&)> apply;
+  bool has_stronger = false;  // another one goes further with the same key
 };
 
-std::vector<Remedy> remedies_for(const MemoryInput& input, int64_t micro_size) {
+std::vector<Remedy> remedies_for(const MemoryInput& input, const MemoryLimits& limits) {
   std::vector<Remedy> remedies;
-  for (int64_t size = micro_size / 2; size >= 1; size /= 2)
-    remedies.push_back({str("micro_batch_size=", size), [size, micro_size](MemoryInput& other) {
-                          other.tokens = std::max(other.longest, other.tokens * size / micro_size);
-                          other.rows = std::max<int64_t>(1, other.rows * size / micro_size);
-                        }});
+  const int64_t least = std::max<int64_t>(1, limits.least_size);
+  for (int64_t size = limits.micro_size / 2; size >= least; size /= 2)
+    remedies.push_back({str(limits.size_key, "=", size),
+                        [size, all = limits.micro_size](MemoryInput& other) {
+                          other.tokens = std::max(other.longest, other.tokens * size / all);
+                          other.rows = std::max<int64_t>(1, other.rows * size / all);
+                        },
+                        size / 2 >= least});
   if (!input.checkpoint)
     remedies.push_back({"model.activations_checkpoint_granularity=full", [](MemoryInput& other) { other.checkpoint = true; }});
   if (input.optimizer.moments == MomentType::fp32)
@@ -53,7 +57,7 @@ MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits)
   }
   verdict.fits = false;
   const auto fits = [&](const MemoryInput& other) { return needed_by(other, plan_memory(other), false) <= limits.bytes; };
-  const std::vector<Remedy> all = remedies_for(input, limits.micro_size);
+  const std::vector<Remedy> all = remedies_for(input, limits);
   // One change, if one will do; else as many as it takes, from the cheapest on.
   MemoryInput together = input;
   std::string settings;
@@ -61,7 +65,7 @@ MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits)
     MemoryInput alone = input;
     remedy.apply(alone);
     if (fits(alone)) verdict.remedies.push_back(remedy.setting);
-    if (remedy.setting.starts_with("micro_batch_size=") && remedy.setting != "micro_batch_size=1") continue;
+    if (remedy.has_stronger) continue;
     remedy.apply(together);
     settings += (settings.empty() ? "" : " ") + remedy.setting;
     if (verdict.remedies.empty() && fits(together)) verdict.remedies.push_back(settings);

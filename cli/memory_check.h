@@ -10,8 +10,10 @@ namespace kedge::cli {
 
 struct MemoryLimits {
   int64_t bytes = 0;       // free where the run computes
-  int64_t micro_size = 1;  // examples of the micro-batch that was planned
+  int64_t micro_size = 1;  // of the pass that was planned: examples or tokens, and how few there may be
   bool saves = true;       // on a CPU the copy for a checkpoint lies beside the rest
+  int64_t least_size = 1;
+  std::string size_key = "micro_batch_size";  // what sets the size
 };
 
 struct MemoryVerdict {

@@ -21,6 +21,8 @@ struct PlanReport {
 // One for every row of the table in plan.cpp: the run that these arguments of its command would start.
 [[nodiscard]] PlanReport plan_sft(const Arguments& arguments);
 [[nodiscard]] PlanReport plan_rm(const Arguments& arguments);
+[[nodiscard]] PlanReport plan_reinforce(const Arguments& arguments);
+[[nodiscard]] PlanReport plan_rs(const Arguments& arguments);
 
 // The first line: what runs from where, as what, on what.
 [[nodiscard]] std::string plan_heading(std::string_view name, const Path& folder, at::ScalarType dtype, const Mesh& mesh);

@@ -1,7 +1,6 @@
 #include "kedge/algo/rm.h"
 
 #include "kedge/core/error.h"
-#include "kedge/data/data_prefix.h"
 #include "kedge/model/model_files.h"
 
 #include "cli/commands.h"
@@ -10,15 +9,6 @@
 
 namespace kedge::cli {
 namespace {
-
-std::vector<Path> files_of(const DataConfig& data) {
-  const DataPrefix prefix = parse_data_prefix(data.data_prefix, data.splits_string, "model.data");
-  std::vector<Path> files;
-  for (const auto& [split, some] : prefix.files)
-    for (const WeightedFile& file : some) files.push_back(file.path);
-  for (const WeightedFile& file : prefix.cut_files) files.push_back(file.path);
-  return files;
-}
 
 // The network of the folder with its own score head, or with a new one.
 std::unique_ptr<Model> load_reward_model(const Path& folder, const StorageOptions& storage, const RmModelConfig& config) {
@@ -63,7 +53,7 @@ void with_job(const std::function<void(const TrainingJob& job)>& use) {
           [&] {
             return HeadOptions{HeadKind::score, model.regression.num_attributes, false};
           },
-      .data_files = [&] { return files_of(model.data); },
+      .data_files = [&] { return data_files(model.data, "model.data"); },
       .load_model = [&](const Path& folder, const StorageOptions& storage) { return load_reward_model(folder, storage, model); },
       .make_task = [&](const std::unique_ptr<Model>& network, const Tokenizer& tokenizer,
                        const Path& folder) { return make_rm_task(model, network, tokenizer, folder); },

@@ -30,22 +30,6 @@ void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
         sizes.global_size);
 }
 
-std::vector<Pass> passes_of(Rows rows, Rows lengths, const BatchSizes& sizes) {
-  std::vector<Pass> passes;
-  int64_t tokens = 0;  // of the last pass
-  for (int64_t begin = 0; begin < std::ssize(rows); begin += sizes.micro_size) {
-    const Rows micro = part(rows, begin, sizes.micro_size);
-    const int64_t more = sum_over(micro, lengths);
-    if (passes.empty() || tokens + more > sizes.tokens_per_pass) {
-      passes.emplace_back();
-      tokens = 0;
-    }
-    passes.back().rows.insert(passes.back().rows.end(), micro.begin(), micro.end());
-    tokens += more;
-  }
-  return passes;
-}
-
 double one_over(int64_t count) { return count == 0 ? 0 : 1 / static_cast<double>(count); }
 
 std::vector<double> reference_weights(Rows rows, Rows counts, int64_t micro_size) {
@@ -84,6 +68,21 @@ std::vector<double> weights_by(LossNorm norm, Rows rows, Rows counts, int64_t mi
 
 }  // namespace
 
+std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass) {
+  std::vector<Pass> passes;
+  int64_t tokens = 0;  // of the last pass
+  for (const int64_t row : rows) {
+    const int64_t more = at(lengths, row);
+    if (passes.empty() || tokens + more > tokens_per_pass) {
+      passes.emplace_back();
+      tokens = 0;
+    }
+    passes.back().rows.push_back(row);
+    tokens += more;
+  }
+  return passes;
+}
+
 std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths, const BatchSizes& sizes, int rank,
                                         int num_ranks) {
   check_sizes(std::ssize(order), sizes, num_ranks);
@@ -92,7 +91,8 @@ std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::spa
   std::vector<Minibatch> plan;
   for (int64_t begin = 0; begin < std::ssize(order); begin += sizes.global_size) {
     const Rows all = part(order, begin, sizes.global_size);
-    plan.push_back({.rows = {all.begin(), all.end()}, .passes = passes_of(part(all, rank * share, share), lengths, sizes)});
+    plan.push_back(
+        {.rows = {all.begin(), all.end()}, .passes = plan_passes(part(all, rank * share, share), lengths, sizes.tokens_per_pass)});
   }
   return plan;
 }

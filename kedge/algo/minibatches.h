@@ -24,8 +24,11 @@ struct Pass {
 // The rows of one update.
 struct Minibatch {
   std::vector<int64_t> rows = {};  // of all ranks, in order: every `micro_size` of them are one micro-batch
-  std::vector<Pass> passes = {};   // this rank's: whole micro-batches, as many as have `tokens_per_pass` tokens together, one at least
+  std::vector<Pass> passes = {};   // this rank's
 };
+
+// Rows in passes of at most so many tokens, one row at least. A pass knows no micro-batches: those are only a matter of weights.
+[[nodiscard]] std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass);
 
 // Row i of the step is row order[i]; lengths are the tokens of prompt and answer, by row. A rank's rows of a minibatch are neighbours.
 // UsageError where the sizes do not divide.

@@ -1,17 +1,15 @@
 #include "kedge/algo/policy_losses.h"
 
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/where.h>
 
 namespace kedge {
 
-Tensor mean_over(const Tensor& values, const Tensor& mask) {
-  // Where nothing counts the sum is 0 times the values: a loss that backward can still go through.
-  return (values * mask).sum() / mask.sum().clamp_min(1);
+Tensor weighted_sum(const Tensor& values, const Tensor& weights) {
+  return (at::where(weights != 0, values, at::zeros({1}, values.options())) * weights).sum();
 }
 
-Tensor reinforce_loss(const Tensor& logprobs, const Tensor& advantages, const Tensor& mask) {
-  return mean_over(-logprobs * advantages, mask);
-}
+Tensor reinforce_terms(const Tensor& logprobs, const Tensor& advantages) { return -logprobs * advantages; }
 
 ClippedTerms clipped_terms(const Tensor& logprobs, const Tensor& previous, const Tensor& advantages, double ratio_eps) {
   const Tensor ratio = (logprobs - previous).exp();
@@ -19,6 +17,6 @@ ClippedTerms clipped_terms(const Tensor& logprobs, const Tensor& previous, const
   return {at::maximum(-advantages * ratio, -advantages * clamped), ratio.detach(), clamped.detach()};
 }
 
-Tensor answer_loss(const Tensor& logprobs, const Tensor& mask) { return mean_over(-logprobs, mask); }
+Tensor answer_terms(const Tensor& logprobs) { return -logprobs; }
 
 }  // namespace kedge

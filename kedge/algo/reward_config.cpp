@@ -26,7 +26,7 @@ const KindKeys& keys_of(RewardKind kind) {
       {RewardKind::exact, 0, {"field", "ignore_case", "collapse_spaces", "correct", "wrong"}},
       {RewardKind::length, 0, {"unit", "target", "limit", "window"}},
       {RewardKind::command, 1, {"command", "workers", "batch", "timeout", "start_timeout"}},
-      {RewardKind::server, 1, {"url", "model_name", "send", "token_file", "wait_limit"}},
+      {RewardKind::server, 1, {"url", "model_name", "send", "token_file", "wait_limit", "pad_to_length"}},
       {RewardKind::http, 1, {"url", "timeout"}},
       {RewardKind::model, 1, {"folder", "send"}},
   };

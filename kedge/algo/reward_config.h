@@ -57,6 +57,7 @@ struct RewardSourceConfig {
   std::optional<std::string> url = {}, folder = {}, model_name = {}, token_file = {};
   std::optional<double> wait_limit = {};
   std::optional<RewardInput> send = {};
+  std::optional<int64_t> pad_to_length = {};
 
   void fields(auto&& key) {
     key("kind", kind, "what gives the reward", required());
@@ -88,6 +89,8 @@ struct RewardSourceConfig {
     key("wait_limit", wait_limit, "server: how long it may be away; null: 6000", above(0), kedge::unit("s"));
     key("folder", folder, "model: a reward model in Hugging Face's layout");
     key("send", send, "server, model: what it gets to see; null: auto");
+    key("pad_to_length", pad_to_length, "server: rows of ids are sent this wide; null: as wide as their longest", at_least(1),
+        kedge::unit("tokens"));
   }
 };
 

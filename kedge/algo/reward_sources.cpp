@@ -18,7 +18,8 @@ std::chrono::milliseconds to_ms(double seconds) { return std::chrono::millisecon
 ModelRewardOptions options_of(const RewardSourceParts& parts, const RewardSourceConfig& config) {
   return {.send = config.send.value_or(RewardInput::automatic),
           .tokenizer_fingerprint = parts.tokenizer_fingerprint,
-          .chat_template_fingerprint = parts.chat_template_fingerprint};
+          .chat_template_fingerprint = parts.chat_template_fingerprint,
+          .pad_to_length = config.pad_to_length};
 }
 
 // A model on a server, with the connections to it.

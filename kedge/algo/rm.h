@@ -89,15 +89,9 @@ struct RmModelConfig : NetworkConfig {
 };
 
 struct RmConfig {
-  struct Pretrained {
-    std::string restore_from_path;
-    void fields(auto&& field) {
-      field("restore_from_path", restore_from_path, "the model folder to start from, or Org/Name in the Hugging Face cache", required());
-    }
-  };
   RmTrainerConfig trainer;
   RunConfig exp_manager;
-  Pretrained pretrained_checkpoint;
+  PretrainedConfig pretrained_checkpoint;
   RmModelConfig model;
 
   RmConfig() {

@@ -148,7 +148,7 @@ struct CriticServerConfig {
 
   Trainer trainer;
   RunConfig exp_manager;
-  RmConfig::Pretrained pretrained_checkpoint;
+  PretrainedConfig pretrained_checkpoint;
   Model model;
 
   CriticServerConfig();

@@ -51,6 +51,15 @@ struct PeftConfig {
   }
 };
 
+// Keys of `pretrained_checkpoint`.
+struct PretrainedConfig {
+  std::string restore_from_path;
+
+  void fields(auto&& field) {
+    field("restore_from_path", restore_from_path, "the model folder, or Org/Name in the Hugging Face cache", required());
+  }
+};
+
 enum class Recompute { selective, full };
 constexpr auto enum_names(Recompute) {
   return std::array<EnumName<Recompute>, 2>{{{"selective", Recompute::selective}, {"full", Recompute::full}}};

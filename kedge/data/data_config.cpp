@@ -10,4 +10,13 @@ std::map<std::string, Rows> open_data(const DataConfig& config, std::string_view
   return open_splits(parse_data_prefix(config.data_prefix, config.splits_string, str(key, ".data_prefix")), rows_per_example);
 }
 
+std::vector<Path> data_files(const DataConfig& config, std::string_view key) {
+  const DataPrefix prefix = parse_data_prefix(config.data_prefix, config.splits_string, str(key, ".data_prefix"));
+  std::vector<Path> files;
+  for (const auto& [split, some] : prefix.files)
+    for (const WeightedFile& file : some) files.push_back(file.path);
+  for (const WeightedFile& file : prefix.cut_files) files.push_back(file.path);
+  return files;
+}
+
 }  // namespace kedge

@@ -61,6 +61,9 @@ struct DataConfig {
   }
 };
 
+// All files that it names.
+[[nodiscard]] std::vector<Path> data_files(const DataConfig& config, std::string_view key);
+
 // Opens the files of every split. `key` is where the section stands, "model.data".
 [[nodiscard]] std::map<std::string, Rows> open_data(const DataConfig& config, std::string_view key, int64_t rows_per_example = 1);
 

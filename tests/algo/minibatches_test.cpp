@@ -45,13 +45,13 @@ TEST(Minibatches, RowsThatWereNotChosenAreInNoUpdate) {
   EXPECT_THAT(rows_of(plan[0].passes), ElementsAre(Rows{4, 1}));
 }
 
-TEST(Minibatches, APassHasWholeMicroBatchesUpToItsTokens) {
+TEST(Minibatches, APassHasRowsUpToItsTokens) {
   const Rows order = {0, 1, 2, 3, 4, 5, 6, 7}, lengths = {3, 3, 2, 2, 50, 1, 4, 6};
   const auto passes_with = [&](int64_t tokens) {
     return rows_of(plan_minibatches(order, lengths, {.global_size = 8, .micro_size = 2, .tokens_per_pass = tokens}, 0, 1)[0].passes);
   };
-  EXPECT_THAT(passes_with(10), ElementsAre(Rows{0, 1, 2, 3}, Rows{4, 5}, Rows{6, 7}));  // 51 tokens are a pass of their own
-  EXPECT_THAT(passes_with(9), ElementsAre(Rows{0, 1}, Rows{2, 3}, Rows{4, 5}, Rows{6, 7}));
+  EXPECT_THAT(passes_with(10), ElementsAre(Rows{0, 1, 2, 3}, Rows{4}, Rows{5, 6}, Rows{7}));  // 50 tokens are a pass of their own
+  EXPECT_THAT(passes_with(9), ElementsAre(Rows{0, 1, 2}, Rows{3}, Rows{4}, Rows{5, 6}, Rows{7}));
   EXPECT_THAT(passes_with(61), ElementsAre(Rows{0, 1, 2, 3, 4, 5}, Rows{6, 7}));
   EXPECT_THAT(passes_with(71), ElementsAre(order));
 }

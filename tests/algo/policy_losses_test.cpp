@@ -14,6 +14,9 @@ constexpr double kClose = 1e-6;
 
 Tensor rows(const std::vector<float>& values) { return at::tensor(values); }
 
+// The mean over the tokens that a mask of 0 and 1 leaves.
+Tensor mean_over(const Tensor& values, const Tensor& mask) { return weighted_sum(values, mask / mask.sum().clamp_min(1)); }
+
 // Rows of four tokens of which some are taken out.
 Tensor row(const Tensor& tokens, int64_t index) { return tokens.narrow(0, 4 * index, 4); }
 
@@ -24,19 +27,19 @@ const Tensor kAdvantages = rows({1.15F, 1.15F, 1.15F, 1.15F, -0.9F, -0.9F, -0.9F
 
 TEST(PolicyLosses, ReinforceWeighsLogprobsByAdvantages) {
   const Tensor counts = kMask * kEnded;
-  EXPECT_NEAR(reinforce_loss(kLogprobs, kAdvantages, counts).item<double>(), 0.169, kClose);
+  EXPECT_NEAR(mean_over(reinforce_terms(kLogprobs, kAdvantages), counts).item<double>(), 0.169, kClose);
   const std::vector<double> alone = {0.881666667, -0.9, 0};
   for (int64_t i = 0; i < 3; ++i)
-    EXPECT_NEAR(reinforce_loss(row(kLogprobs, i), row(kAdvantages, i), row(counts, i)).item<double>(), alone[static_cast<size_t>(i)],
-                kClose)
+    EXPECT_NEAR(mean_over(reinforce_terms(row(kLogprobs, i), row(kAdvantages, i)), row(counts, i)).item<double>(),
+                alone[static_cast<size_t>(i)], kClose)
         << i;
 }
 
 TEST(PolicyLosses, RejectionSamplingIsCrossEntropyOfTheAnswer) {
-  EXPECT_NEAR(answer_loss(kLogprobs, kMask).item<double>(), 0.8, kClose);
+  EXPECT_NEAR(mean_over(answer_terms(kLogprobs), kMask).item<double>(), 0.8, kClose);
   const std::vector<double> alone = {0.766666667, 1.0, 0.65};
   for (int64_t i = 0; i < 3; ++i)
-    EXPECT_NEAR(answer_loss(row(kLogprobs, i), row(kMask, i)).item<double>(), alone[static_cast<size_t>(i)], kClose) << i;
+    EXPECT_NEAR(mean_over(answer_terms(row(kLogprobs, i)), row(kMask, i)).item<double>(), alone[static_cast<size_t>(i)], kClose) << i;
 }
 
 TEST(PolicyLosses, PpoHoldsTheRatioWithinItsBounds) {
@@ -68,10 +71,19 @@ TEST(PolicyLosses, BeforeTheFirstUpdateTheRatioIsOne) {
 
 TEST(PolicyLosses, WhereNothingCountsTheLossIsZeroWithALiveGraph) {
   Tensor now = kLogprobs.clone().requires_grad_(true);
-  const Tensor loss = reinforce_loss(now, kAdvantages, at::zeros_like(kLogprobs));
+  const Tensor loss = mean_over(reinforce_terms(now, kAdvantages), at::zeros_like(kLogprobs));
   EXPECT_EQ(loss.item<double>(), 0);
   backward(loss);
   EXPECT_TRUE(at::equal(now.grad(), at::zeros_like(kLogprobs)));
+}
+
+// 0 * inf would be no number: what does not count is not even read.
+TEST(PolicyLosses, ATokenThatDoesNotCountMayBeAnything) {
+  Tensor now = rows({-0.5F, -std::numeric_limits<float>::infinity(), -0.25F}).requires_grad_(true);
+  const Tensor loss = weighted_sum(reinforce_terms(now, rows({2, 3, 4})), rows({0.5F, 0, 0.5F}));
+  EXPECT_EQ(loss.item<double>(), 1);
+  backward(loss);
+  EXPECT_TRUE(at::equal(now.grad(), rows({-1, 0, -2})));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/response_text.h"
+#include "kedge/data/response_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,12 +7,12 @@
 
 #include "tests/support/temp_folder.h"
 
-namespace kedge::cli {
+namespace kedge {
 namespace {
 
-using kedge::testing::TempFolder;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::TempFolder;
 
 constexpr TokenId kEos = 258;  // of the byte tokenizer
 
@@ -43,6 +43,15 @@ TEST(ResponseText, AStringOfTheUsersEndsAndStays) {
   EXPECT_FALSE(responses.ends()(bytes_of("an EN")));
   EXPECT_TRUE(responses.ends()(bytes_of("an END")));
   EXPECT_EQ(responses.text({}, bytes_of("an END")), "an END");
+}
+
+TEST(ResponseText, WhatEndedAnAnswerIsTakenOff) {
+  const auto tokenizer = make_byte_tokenizer();
+  const ResponseText responses(*tokenizer, std::vector<std::string>{"#", "END"});
+  EXPECT_EQ(responses.ended_text({}, bytes_of("an END")), "an ");
+  EXPECT_EQ(responses.ended_text({}, bytes_of("one#")), "one");
+  EXPECT_EQ(responses.ended_text({}, TokenIds{'c', kEos}), "c");
+  EXPECT_EQ(responses.ended_text({}, TokenIds{kEos}), "");
 }
 
 TEST(ResponseText, PromptAndResponseAreOneText) {
@@ -94,4 +103,4 @@ TEST(ResponseStream, APromptThatEndsInTheMiddleOfACharacterIsContinued) {
 }
 
 }  // namespace
-}  // namespace kedge::cli
+}  // namespace kedge

@@ -1,8 +1,8 @@
-#include "cli/response_text.h"
+#include "kedge/data/response_text.h"
 
 #include <algorithm>
 
-namespace kedge::cli {
+namespace kedge {
 namespace {
 
 // A model may have more ids than its tokenizer, to round the size of its matrices. They are not drawn, but may stand in a prompt of ids,
@@ -34,6 +34,16 @@ std::string ResponseText::text(std::span<const TokenId> prompt, std::span<const 
   return text + stream.flush();
 }
 
+std::string ResponseText::ended_text(std::span<const TokenId> prompt, std::span<const TokenId> response) const {
+  if (response.empty()) return {};
+  const std::vector<TokenId>& ends = rules_.end_ids;
+  if (std::find(ends.begin(), ends.end(), response.back()) != ends.end()) return text(prompt, response.first(response.size() - 1));
+  std::string whole = text(prompt, response);
+  for (const std::string& end : rules_.end_texts)
+    if (whole.ends_with(end)) return whole.substr(0, whole.size() - end.size());
+  return whole;
+}
+
 ResponseStream::ResponseStream(const ResponseText& responses, std::span<const TokenId> prompt)
     : tokenizer_(responses.tokenizer_), decoder_(tokenizer_) {
   const TokenIds known = known_ids(tokenizer_, prompt);
@@ -53,4 +63,4 @@ std::string ResponseStream::behind_prompt(std::string text) {
   return text.substr(skipped);
 }
 
-}  // namespace kedge::cli
+}  // namespace kedge

@@ -9,7 +9,7 @@
 #include "kedge/data/response_end.h"
 #include "kedge/data/streaming_decoder.h"
 
-namespace kedge::cli {
+namespace kedge {
 
 // `tokenizer` must outlive it, and it the functions and streams that it gives.
 class ResponseText {
@@ -17,12 +17,16 @@ class ResponseText {
   // The tokenizer's own end tokens, and the user's strings.
   ResponseText(const Tokenizer& tokenizer, std::span<const std::string> end_strings);
 
+  [[nodiscard]] const EndRules& rules() const { return rules_; }
+  [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
   [[nodiscard]] const std::vector<TokenId>& end_ids() const { return rules_.end_ids; }  // EOS first
   [[nodiscard]] TokenId vocab_size() const { return tokenizer_.vocab_size(); }
   // Is the response at an end that is no single id? Empty where there are none to look for.
   [[nodiscard]] std::function<bool(std::span<const TokenId> response)> ends() const;
   // Without special tokens; strings that the user named as ends stay.
   [[nodiscard]] std::string text(std::span<const TokenId> prompt, std::span<const TokenId> response) const;
+  // The same of a response that has ended, without the token or the string that ended it.
+  [[nodiscard]] std::string ended_text(std::span<const TokenId> prompt, std::span<const TokenId> response) const;
 
  private:
   friend class ResponseStream;
@@ -48,4 +52,4 @@ class ResponseStream {
   size_t prompt_bytes_ = 0;  // of the prompt's own text that are still to come
 };
 
-}  // namespace kedge::cli
+}  // namespace kedge

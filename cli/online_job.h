@@ -1,0 +1,57 @@
+#pragma once
+// An online training command from its configuration to its last checkpoint: what kedge reinforce and kedge rs have in common.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "kedge/algo/online_trainer.h"
+#include "kedge/core/config.h"
+#include "kedge/data/tokenizer.h"
+#include "kedge/dist/mesh.h"
+
+#include "cli/arguments.h"
+#include "cli/memory_check.h"
+#include "cli/plan.h"
+
+namespace kedge::cli {
+
+// An algorithm's own part. Everything refers to its configuration, which must outlive it.
+struct OnlineJob {
+  Section section;  // of the whole configuration
+  const OnlineConfig& config;
+  const ComputeConfig& compute;
+  std::function<OnlineSettings()> settings;  // may refuse what contradicts itself
+  std::function<std::unique_ptr<OnlineTrainer>(OnlineParts parts, const OnlineSettings& settings)> make_trainer;
+};
+
+// Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
+struct OnlineSetup {
+  explicit OnlineSetup(const OnlineJob& job);
+  OnlineSetup(const OnlineSetup&) = delete;
+  OnlineSetup& operator=(const OnlineSetup&) = delete;
+
+  const OnlineJob& job;
+  OnlineSettings settings;
+  Mesh mesh;
+  RewardConfig reward;
+  Path folder;  // of the model
+  ModelConfig network;
+  std::unique_ptr<Tokenizer> tokenizer;
+  OnlineLengths lengths;
+  std::shared_ptr<const PromptDataset> prompts, validation;  // the latter may be null
+  OnlinePlan plan;
+  StorageOptions storage;
+  int64_t cache_bytes = 0, reference_bytes = 0;  // for keys and values, and for the reference, where it computes
+  MemoryVerdict memory;
+
+ private:
+  void open_prompts();
+  void plan_memory();
+};
+
+// Loads the configuration the arguments name and runs the job, or says what it would take. Returns the exit code.
+int run_online(const OnlineJob& job, const Arguments& arguments);
+[[nodiscard]] PlanReport plan_online_run(const OnlineJob& job, const Arguments& arguments);
+
+}  // namespace kedge::cli

@@ -1,0 +1,185 @@
+#pragma once
+// The sections that the configurations of the online trainers share: rollouts, the loop, servers, the model with its batches.
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/health.h"
+#include "kedge/algo/reward_config.h"
+#include "kedge/algo/rollout_records.h"
+#include "kedge/algo/training_config.h"
+#include "kedge/core/config_schema.h"
+#include "kedge/data/data_config.h"
+#include "kedge/engine/engine.h"
+#include "kedge/engine/sampling.h"
+#include "kedge/train/run_folder.h"
+
+namespace kedge {
+
+// Keys of `sampling_params`.
+struct RolloutSamplingConfig : SamplingConfig {
+  std::vector<std::string> end_strings = {"<|endoftext|>", "<extra_id_1>"};
+
+  void fields(auto&& field) {
+    SamplingConfig::fields(field);
+    field("end_strings", end_strings, "texts that end an answer; EOS always does, and is what <|endoftext|> means");
+    field.refused("add_BOS", "model.data.add_bos puts BOS before a prompt", {"false", "False"});
+    field.ignored("all_probs", "not needed");
+    field.ignored("compute_logprob", "always done");
+  }
+};
+
+// Keys of `length_params`.
+struct LengthConfig {
+  std::optional<int64_t> max_length;
+  int64_t min_length = 1;
+
+  void fields(auto&& field) {
+    field("max_length", max_length, "of an answer; null: half of what prompt and answer may have together", at_least(1), unit("tokens"));
+    field("min_length", min_length, "so many tokens come before EOS may", at_least(0), unit("tokens"));
+  }
+};
+
+enum class ReferencePlace { automatic, resident, swapped };
+constexpr auto enum_names(ReferencePlace) {
+  return std::array<EnumName<ReferencePlace>, 3>{
+      {{"auto", ReferencePlace::automatic}, {"resident", ReferencePlace::resident}, {"swapped", ReferencePlace::swapped}}};
+}
+
+// Keys of `model.reinforce` and `model.rs`.
+struct RolloutConfig {
+  int64_t num_rollout_samples = 32, num_val_samples = 32;
+  int64_t rollout_micro_batch_size = 8;
+  int64_t tokens_per_pass = 4096;
+  ReferencePlace reference = ReferencePlace::automatic;
+  RolloutSamplingConfig sampling_params;
+  std::optional<RolloutSamplingConfig> val_sampling_params;
+  LengthConfig length_params;
+  std::optional<LengthConfig> val_length_params;
+
+  void fields(auto&& field) {
+    field("num_rollout_samples", num_rollout_samples, "prompts of a step, over all ranks", at_least(1), unit("prompts"));
+    field("num_val_samples", num_val_samples, "prompts of a validation, from the start of its file; one answer each",
+          follows("${.num_rollout_samples}"), at_least(1), unit("prompts"));
+    field("rollout_micro_batch_size", rollout_micro_batch_size, "prompts that a rank takes from the work queue at a time", at_least(1),
+          unit("prompts"));
+    field("tokens_per_pass", tokens_per_pass,
+          "answers go through the network together, up to so many tokens, for log-probabilities and for training; it decides memory and "
+          "speed, not what an answer weighs in the loss",
+          at_least(1), unit("tokens"));
+    field("reference", reference,
+          "the starting weights that the KL penalty is measured from: a second copy on the device (resident), a copy in host memory that "
+          "is swapped in (swapped), or what fits (auto). With adapters it is the network without them");
+    field("sampling_params", sampling_params, "how answers are drawn");
+    field("val_sampling_params", val_sampling_params, "the same in validation; null: as in training");
+    field("length_params", length_params, "how long answers may be");
+    field("val_length_params", val_length_params, "the same in validation; null: as in training");
+    field.ignored("forward_micro_batch_size", "log-probabilities are computed over the very passes of training");
+    field.ignored("val_rollout_micro_batch_size", "the engine decides what is computed together");
+    field.ignored("trt_llm", "the policy generates with its own weights");
+  }
+};
+
+// Keys of `batch_iterator`.
+struct WorkQueueConfig {
+  bool use_flask = false;
+  int64_t port = 5557;
+
+  void fields(auto&& field) {
+    field("use_flask", use_flask, "ranks take prompts from one queue, so that a fast one does more");
+    field("port", port, "where rank 0 serves the queue; 0: any that is free", at_least(0), at_most(65535));
+  }
+};
+
+// Keys of `trainer.reinforce` and `trainer.rs`.
+struct OnlineLoopConfig : UpdateConfig, HealthConfig {
+  int64_t max_epochs = 1, max_steps = -1;
+  int64_t val_check_interval = 10, save_interval = 10;
+  WorkQueueConfig batch_iterator;
+
+  void fields(auto&& field) {
+    field("max_epochs", max_epochs, "passes over the prompts", at_least(1));
+    field("max_steps", max_steps, "cap on steps; negative: none, 0: do nothing", at_least(-1));
+    field("val_check_interval", val_check_interval, "validate every so many steps; 0: never", at_least(0));
+    field("save_interval", save_interval, "save every so many steps, a multiple of the former; 0: never", follows("${.val_check_interval}"),
+          at_least(0));
+    UpdateConfig::fields(field);
+    HealthConfig::fields(field);
+    field("batch_iterator", batch_iterator, "how prompts are shared among ranks");
+    field.ignored("rollout_batch_seq_length", "rows are packed, nothing is padded");
+    field.ignored("trt_llm", "the policy generates with its own weights");
+    field.ignored("trt_model_dir", "the policy generates with its own weights");
+    field.ignored("model_gbs", "model.global_batch_size counts");
+    field.ignored("model_mbs", "model.micro_batch_size counts");
+  }
+};
+
+// Keys of `model` that the online trainers have.
+struct OnlineModelConfig : NetworkConfig {
+  int64_t micro_batch_size = 1, global_batch_size = 32;
+  DataConfig data;
+  EngineConfig engine;
+
+  OnlineModelConfig() {
+    optim.lr = 9e-7;
+    engine.memory = "auto";
+  }
+  void fields(auto&& field) {
+    NetworkConfig::fields(field);
+    field("micro_batch_size", micro_batch_size,
+          "answers over whose tokens a mean is taken, before the mean over micro-batches (loss_norm: reference)", at_least(1),
+          unit("answers"));
+    field("global_batch_size", global_batch_size, "answers of an update, over all ranks", at_least(1), unit("answers"));
+    field("data", data, "the prompts");
+    field("engine", engine, "generation; memory: auto takes what all answers of a step need, and at most half of what is free");
+  }
+};
+
+// Keys of `remote_rm`.
+struct RemoteRewardConfig {
+  struct Endpoint {
+    std::string name = "reward_model", ip = "localhost";
+    int64_t port = 5555;
+
+    void fields(auto&& field) {
+      field("name", name, "the model's name on the server");
+      field("ip", ip, "the server's host");
+      field("port", port, "the server's port", at_least(1), at_most(65535));
+    }
+  };
+  Endpoint reward_model;
+  std::optional<int64_t> pad_to_length;
+
+  void fields(auto&& field) {
+    field("reward_model", reward_model, "the server of the reward model");
+    field("pad_to_length", pad_to_length, "rows of ids are sent this wide; null: as wide as their longest", at_least(1), unit("tokens"));
+    field.alias("host", "reward_model.ip");
+    field.alias("port", "reward_model.port");
+  }
+};
+
+// What the whole configurations share.
+struct OnlineConfig {
+  RunConfig exp_manager;
+  PretrainedConfig pretrained_checkpoint;
+  std::optional<RemoteRewardConfig> remote_rm;
+  RewardConfig reward;
+  RolloutsConfig rollouts;
+
+  void fields(auto&& field) {
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs");
+    field("pretrained_checkpoint", pretrained_checkpoint, "the policy at the start, which is the reference too");
+    field("remote_rm", remote_rm, "a reward server; null: reward.sources, and where those are empty a server at localhost:5555");
+    field("reward", reward, "where rewards come from");
+    field("rollouts", rollouts, "what is kept of every answer");
+  }
+};
+
+// The sources of `reward`, those that `remote_rm` stands for included. UsageError where both are given, or for what they have wrong.
+[[nodiscard]] RewardConfig reward_of(const OnlineConfig& config);
+
+// Equal where answers are drawn and judged alike.
+[[nodiscard]] std::string rollout_identity(RewardConfig reward, RolloutConfig rollouts);
+
+}  // namespace kedge

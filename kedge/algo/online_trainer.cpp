@@ -1,0 +1,309 @@
+#include "kedge/algo/online_trainer.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "kedge/algo/advantage.h"
+#include "kedge/algo/rollout_exchange.h"
+#include "kedge/algo/rollout_metrics.h"
+#include "kedge/core/cuda_device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/machine.h"
+#include "kedge/core/random.h"
+#include "kedge/data/fingerprint.h"
+
+namespace kedge {
+namespace {
+
+enum Purpose : uint64_t { kTraining = 0, kValidation = 1 };
+
+// What is logged of the phases of a step, in the order in which they happen.
+constexpr std::array<std::string_view, 7> kPhases = {"generate",     "logprobs",   "init_logprobs",   "critic_wait",
+                                                     "rollout_time", "train_time", "finish_inference"};
+
+PolicyOptions policy_options(const OnlineSettings& settings, const OnlinePlan& plan, const Model& model) {
+  PolicyOptions options;
+  options.optim = settings.model.optim;
+  options.update = settings.loop;
+  options.num_updates = plan.horizon;
+  options.checkpoint_activations = settings.model.activations_checkpoint_granularity == Recompute::full;
+  options.seed = static_cast<uint64_t>(settings.model.seed);
+  if (!settings.wants_reference) return options;
+  options.reference = model.adapters() != nullptr                              ? ReferenceKind::adapters_off
+                      : settings.rollouts.reference == ReferencePlace::swapped ? ReferenceKind::swapped
+                                                                               : ReferenceKind::resident;
+  return options;
+}
+
+TimersOptions timers_options(const Model& model) {
+  TimersOptions options;
+  if (model.device().is_cuda()) options.synchronize = synchronize_cuda;
+  return options;
+}
+
+TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
+  return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
+}
+
+EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
+  EngineConfig config = settings.model.engine;
+  if (config.memory == "auto")
+    config.memory =
+        std::to_string(std::min(generation_bytes(settings, lengths, model.config(), model.parameters().flat().element_size(), num_ranks),
+                                (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
+  return config;
+}
+
+std::optional<WorkQueue> make_queue(const OnlineSettings& settings, const Group& group) {
+  const WorkQueueConfig& config = settings.loop.batch_iterator;
+  if (!config.use_flask) return std::nullopt;
+  return WorkQueue(group, {config.port, settings.rollouts.rollout_micro_batch_size});
+}
+
+std::vector<int64_t> first_rows(int64_t count) {
+  std::vector<int64_t> rows(static_cast<size_t>(count));
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
+}  // namespace
+
+int64_t generation_bytes(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network, int64_t element_size,
+                         int num_ranks) {
+  const int64_t prompts = settings.loop.batch_iterator.use_flask ? settings.rollouts.num_rollout_samples
+                                                                 : (settings.rollouts.num_rollout_samples + num_ranks - 1) / num_ranks;
+  const int64_t answers = std::min(prompts * settings.samples_per_prompt, settings.model.engine.scheduler.max_running);
+  constexpr int64_t kRounding = 64;  // of a sequence, to whole blocks
+  return 2 * network.num_layers * network.kv_size() * element_size * answers * (lengths.context + kRounding);
+}
+
+void add_kl(AnswerRows& rows, KlEstimator estimator) {
+  for (AnswerRow& row : rows) {
+    if (row.reference.empty()) continue;
+    row.kl_mean = answer_kl(estimator, KlReduce::mean, row.logprobs, row.reference);
+    row.kl_sum = answer_kl(estimator, KlReduce::sum, row.logprobs, row.reference);
+  }
+}
+
+OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
+    : timers_(timers_options(parts.model)),
+      parts_(std::move(parts)),
+      settings_(std::move(settings)),
+      lengths_(online_lengths(settings_, parts_.model.config().max_positions)),
+      plan_(plan_online(settings_, parts_.prompts->size(), parts_.validation != nullptr, parts_.group.size())),
+      responses_(parts_.tokenizer, settings_.rollouts.sampling_params.end_strings),
+      policy_(parts_.model, parts_.group, policy_options(settings_, plan_, parts_.model)),
+      engine_(parts_.model, engine_config(settings_, lengths_, parts_.model, parts_.group.size())),
+      queue_(make_queue(settings_, parts_.group)),
+      maker_(engine_, parts_.rewards, parts_.group, queue_ ? &*queue_ : nullptr),
+      sampler_({.num_rows = parts_.prompts->size(),
+                .batch_size = settings_.rollouts.num_rollout_samples,
+                .shuffle = true,
+                .seed = static_cast<uint64_t>(settings_.model.seed)},
+               "model.data.data_prefix"),
+      health_(settings_.loop) {
+  check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
+  if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
+  if (parts_.group.rank() == 0 && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
+}
+
+OnlineTrainer::~OnlineTrainer() = default;
+
+LoopResult OnlineTrainer::fit(MetricsLog& log, BackgroundSaver* saver) {
+  const StopSignals signals;
+  LoopOptions options;
+  options.steps = plan_.steps;
+  options.intervals = plan_.intervals;
+  return run_loop({*this, parts_.group, log, saver, signals}, options, round_);
+}
+
+RolloutWish OnlineTrainer::wish(const PromptDataset& prompts, std::span<const int64_t> batch, bool is_validation) const {
+  const RolloutConfig& config = settings_.rollouts;
+  const LengthConfig& length = is_validation ? config.val_length_params.value_or(config.length_params) : config.length_params;
+  const RolloutSamplingConfig& sampling =
+      is_validation && config.val_sampling_params ? *config.val_sampling_params : config.sampling_params;
+  return {.prompts = prompts,
+          .batch = batch,
+          .num_samples = is_validation ? 1 : settings_.samples_per_prompt,
+          .max_new = is_validation ? lengths_.val_max_new : lengths_.max_new,
+          .min_new = length.min_length,
+          .sampling = sampling,
+          .responses = is_validation && val_responses_ ? *val_responses_ : responses_,
+          .vocab_size = drawable_ids(parts_.tokenizer, parts_.model),
+          .seed = static_cast<uint64_t>(settings_.model.seed),
+          .purpose = is_validation ? kValidation : kTraining,
+          // Every validation draws alike, so that its numbers differ by the policy alone.
+          .round = is_validation ? 0 : static_cast<uint64_t>(round_)};
+}
+
+// Equal where the same answers and rewards would come out again.
+std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const {
+  Fingerprint print;
+  print.add(policy_.weights_print());
+  for (const int64_t number : {settings_.model.seed, round_, settings_.samples_per_prompt, lengths_.max_new, lengths_.max_prompt})
+    print.add(number);
+  for (const int64_t row : batch) print.add(row);
+  print.add(settings_.identity);
+  return print.hex();
+}
+
+std::optional<AnswerRows> OnlineTrainer::recall(const std::string& fingerprint) {
+  std::optional<AnswerRows> found;
+  if (records_) found = records_->read(round_, fingerprint);
+  std::array<double, 1> is_found = {found ? 1.0 : 0.0};
+  parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
+  if (is_found[0] == 0) return std::nullopt;
+  // Rank 0 has them all and tells the others.
+  AnswerRows own = found ? std::move(*found) : AnswerRows();
+  AnswerRows rows = exchange_rollouts(parts_.group, own);
+  exchange_rewards(parts_.group, first_rows(static_cast<int64_t>(own.size())), rows);
+  if (records_) log_info("step ", round_, ": the answers are those that were recorded before");
+  return rows;
+}
+
+AnswerRows OnlineTrainer::generate() {
+  const std::vector<int64_t> batch = sampler_.next();
+  fingerprint_ = fingerprint_of(batch);
+  if (std::optional<AnswerRows> rows = recall(fingerprint_)) {
+    has_rewards_ = true;
+    return std::move(*rows);
+  }
+  const auto scope = timers_.measure("generate");
+  AnswerRows rows = maker_.generate(wish(*parts_.prompts, batch, false));
+  if (round_ == 0) look_at_ends(rows);
+  return rows;
+}
+
+void OnlineTrainer::take_rewards(AnswerRows& rows) {
+  if (std::exchange(has_rewards_, false)) return;
+  const auto scope = timers_.measure("critic_wait");
+  maker_.take_rewards(rows);
+}
+
+// Answers that do not end by themselves teach nothing, or to go on forever: the one thing to know about a first step.
+void OnlineTrainer::look_at_ends(const AnswerRows& rows) const {
+  if (parts_.group.rank() != 0) return;
+  std::vector<std::pair<TokenId, std::string>> ends;
+  for (const TokenId id : responses_.end_ids()) ends.emplace_back(id, parts_.tokenizer.token_of(id));
+  if (const auto hint = ending_hint(rows, ends)) log_warn(*hint);
+}
+
+std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows, std::vector<int64_t> places) const {
+  const std::vector<int64_t> order = permutation(static_cast<int64_t>(places.size()), static_cast<uint64_t>(round_));
+  std::vector<int64_t> shuffled, lengths;
+  for (const int64_t i : order) shuffled.push_back(places[static_cast<size_t>(i)]);
+  for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+  const BatchSizes sizes{settings_.model.global_batch_size, settings_.model.micro_batch_size, settings_.rollouts.tokens_per_pass};
+  return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size());
+}
+
+void OnlineTrainer::add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows) {
+  std::vector<int64_t> own;
+  for (const Minibatch& minibatch : minibatches)
+    for (const Pass& pass : minibatch.passes) own.insert(own.end(), pass.rows.begin(), pass.rows.end());
+  {
+    const auto scope = timers_.measure("logprobs");
+    for (const Minibatch& minibatch : minibatches) policy_.logprobs(minibatch.passes, rows);
+  }
+  if (policy_.has_reference()) {
+    const auto scope = timers_.measure("init_logprobs");
+    std::vector<Pass> passes;
+    for (const Minibatch& minibatch : minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
+    policy_.reference_logprobs(passes, rows);
+  }
+  exchange_logprobs(parts_.group, own, rows);
+}
+
+std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches, const AnswerRows& rows, LossNorm norm,
+                                          const TokenLoss& loss) {
+  const EngineRest rest(engine_);
+  const auto scope = timers_.measure("train_time");
+  std::vector<int64_t> counts;
+  for (const AnswerRow& row : rows) counts.push_back(row.trains ? row.rollout->response_length() : 0);
+  std::vector<Metrics> updates;
+  for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
+    for (const Minibatch& minibatch : minibatches) {
+      const std::vector<double> weights = token_weights(minibatch, counts, settings_.model.micro_batch_size, norm);
+      updates.push_back(policy_.update(minibatch, weights, rows, loss).with_prefix("train_optim/"));
+    }
+  return updates;
+}
+
+StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> updates) {
+  consumed_rollouts_ += static_cast<int64_t>(rows.size());
+  StepReport report;
+  report.updates = std::move(updates);
+  Metrics all = numbers_of(rows, false);
+  all.merge(answer_metrics(rows));
+  if (const auto wrong = health_.look(all)) {
+    log_warn("step ", round_, ": ", *wrong);
+    report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
+  }
+  all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
+  all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));
+  all.set("epoch", static_cast<double>(plan_.steps.epoch_of(round_) + 1));
+  report.metrics = all.with_prefix("train_rollouts/");
+  report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
+  report.samples = {first_sample_table("train_rollouts", rows)};
+  if (records_) records_->write(round_, fingerprint_, std::move(rows));
+  ++round_;
+  return report;
+}
+
+StepReport OnlineTrainer::run_validation() {
+  ensure(parts_.validation != nullptr, "a validation without prompts");
+  const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
+  AnswerRows rows = maker_.generate(wish(*parts_.validation, batch, true));
+  const EngineRest rest(engine_);
+  if (policy_.has_reference()) {
+    const Share share = share_of(static_cast<int64_t>(rows.size()), parts_.group.rank(), parts_.group.size());
+    std::vector<int64_t> lengths, own;
+    for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+    for (int64_t i = share.begin; i < share.end; ++i) own.push_back(i);
+    const std::vector<Pass> passes = plan_passes(own, lengths, settings_.rollouts.tokens_per_pass);
+    policy_.logprobs(passes, rows);
+    policy_.reference_logprobs(passes, rows);
+    exchange_logprobs(parts_.group, own, rows);
+  }
+  maker_.take_rewards(rows);
+  add_kl(rows, settings_.kl_estimator);
+  Metrics metrics = numbers_of(rows, true);
+  metrics.merge(answer_metrics(rows));
+  StepReport report;
+  report.metrics = metrics.with_prefix("val_rollouts/");
+  report.samples = {first_sample_table("val_rollouts", rows)};
+  static_cast<void>(timers_.take());
+  return report;
+}
+
+Counters OnlineTrainer::state_dict() const {
+  return {{"consumed_samples", sampler_.consumed_samples()},
+          {"consumed_rollouts", consumed_rollouts_},
+          {settings_.name + "_optimization_step", policy_.num_updates()}};
+}
+
+FolderWriter OnlineTrainer::save(StateSnapshot& state) const {
+  policy_.save(state);
+  state.set("sampler", sampler_.state());
+  state.set("health", health_.state());
+  state.set("trainer.round", round_);
+  state.set("trainer.rollouts", consumed_rollouts_);
+  if (parts_.group.rank() != 0) return {};
+  return save_model_state(parts_.model, state, parts_.save);
+}
+
+void OnlineTrainer::load(const StateFiles& state) {
+  load_model_state(parts_.model, state);
+  policy_.load(state);
+  sampler_.restore(state.at("sampler"));
+  health_.restore(state.at("health"));
+  round_ = state.at("trainer.round").as_integer("trainer.round");
+  consumed_rollouts_ = state.at("trainer.rollouts").as_integer("trainer.rollouts");
+}
+
+void OnlineTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, parts_.save); }
+
+}  // namespace kedge

@@ -1,0 +1,115 @@
+#pragma once
+// What the online trainers share: a step's answers from the policy's own engine, their log-probabilities and rewards, validation, records,
+// health, and all of it in a checkpoint. What is learned from the answers, each algorithm says in a file of its own.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/answer_row.h"
+#include "kedge/algo/health.h"
+#include "kedge/algo/minibatches.h"
+#include "kedge/algo/online_plan.h"
+#include "kedge/algo/policy.h"
+#include "kedge/algo/rollout_maker.h"
+#include "kedge/algo/rollout_records.h"
+#include "kedge/algo/work_queue.h"
+#include "kedge/data/sampler.h"
+#include "kedge/metrics/timer.h"
+#include "kedge/train/loop.h"
+#include "kedge/train/model_state.h"
+
+namespace kedge {
+
+// What an online trainer works with. Everything must outlive it.
+struct OnlineParts {
+  Model& model;
+  const Tokenizer& tokenizer;
+  RewardSource& rewards;
+  std::shared_ptr<const PromptDataset> prompts;
+  std::shared_ptr<const PromptDataset> validation = nullptr;  // may be null
+  Group group = Group::single();
+  Path folder = {};              // of the run, for its records; empty: none are kept
+  ModelFolderOptions save = {};  // of the models in checkpoints
+};
+
+// Not thread-safe. Every rank makes the same calls.
+class OnlineTrainer : public Trainer {
+ public:
+  OnlineTrainer(OnlineParts parts, OnlineSettings settings);
+  ~OnlineTrainer() override;
+  OnlineTrainer(const OnlineTrainer&) = delete;
+  OnlineTrainer& operator=(const OnlineTrainer&) = delete;
+
+  // All steps, with validation; for programs of one's own. Saves where there is a saver.
+  LoopResult fit(MetricsLog& log, BackgroundSaver* saver = nullptr);
+  [[nodiscard]] StepReport run_validation();
+
+  // What was counted: consumed_samples, ALGORITHM_optimization_step, ...
+  [[nodiscard]] Counters state_dict() const;
+  [[nodiscard]] const OnlinePlan& plan() const { return plan_; }
+  [[nodiscard]] Policy& policy() { return policy_; }
+
+  [[nodiscard]] StepReport validate() override { return run_validation(); }
+  [[nodiscard]] Counters counters() const override { return state_dict(); }
+  [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
+  void load(const StateFiles& state) override;
+  // The model's folder as a checkpoint has it, at once.
+  void write_model(const Path& folder) const;
+
+ protected:
+  // The next prompts, answered. Rewards may be under way.
+  [[nodiscard]] AnswerRows generate();
+  // The rewards of what generate() returned.
+  void take_rewards(AnswerRows& rows);
+  // Into rows that are trained on, in updates as `minibatches` has them.
+  void add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows);
+  // How these rows, in a random order that the round decides, fall into updates.
+  [[nodiscard]] std::vector<Minibatch> minibatches_of(const AnswerRows& rows, std::vector<int64_t> places) const;
+  // One update for each minibatch, as often as the settings say.
+  [[nodiscard]] std::vector<Metrics> train(std::span<const Minibatch> minibatches, const AnswerRows& rows, LossNorm norm,
+                                           const TokenLoss& loss);
+  // Ends the step: records, health, numbers.
+  [[nodiscard]] StepReport finish_step(AnswerRows rows, std::vector<Metrics> updates);
+  // The algorithm's own numbers of a step or a validation, without a prefix.
+  [[nodiscard]] virtual Metrics numbers_of(const AnswerRows& rows, bool is_validation) const = 0;
+
+  [[nodiscard]] const OnlineSettings& settings() const { return settings_; }
+  [[nodiscard]] const Group& group() const { return parts_.group; }
+  Timers timers_;
+
+ private:
+  [[nodiscard]] RolloutWish wish(const PromptDataset& prompts, std::span<const int64_t> batch, bool is_validation) const;
+  [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch) const;
+  [[nodiscard]] std::optional<AnswerRows> recall(const std::string& fingerprint);
+  void look_at_ends(const AnswerRows& rows) const;
+
+  OnlineParts parts_;
+  OnlineSettings settings_;
+  OnlineLengths lengths_;
+  OnlinePlan plan_;
+  ResponseText responses_;
+  std::optional<ResponseText> val_responses_;
+  Policy policy_;
+  Engine engine_;
+  std::optional<WorkQueue> queue_;
+  RolloutMaker maker_;
+  Sampler sampler_;
+  HealthWatch health_;
+  std::optional<RolloutRecords> records_;  // rank 0's
+  int64_t round_ = 0;                      // of rollouts: what their sampling depends on
+  int64_t consumed_rollouts_ = 0;
+  std::string fingerprint_;   // of the answers at hand
+  bool has_rewards_ = false;  // they came from a record, with their rewards
+};
+
+// What keys and values of all answers take that a rank generates at a time, at most.
+[[nodiscard]] int64_t generation_bytes(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network,
+                                       int64_t element_size, int num_ranks);
+
+// The KL of every row that has log-probabilities of policy and reference.
+void add_kl(AnswerRows& rows, KlEstimator estimator);
+
+}  // namespace kedge

@@ -1,0 +1,110 @@
+#include "kedge/algo/reinforce.h"
+
+#include <numeric>
+
+#include "kedge/algo/policy_losses.h"
+#include "kedge/algo/rollout_metrics.h"
+#include "kedge/core/log.h"
+
+namespace kedge {
+namespace {
+
+KlEstimator estimator_of(const ReinforceLoopConfig& config) {
+  return config.kl_estimator.value_or(config.use_absolute_kl ? KlEstimator::abs : KlEstimator::k1);
+}
+
+}  // namespace
+
+ReinforceConfig::ReinforceConfig() {
+  exp_manager.name = "reinforce";
+  exp_manager.metrics.console_keys = {"train_rollouts/rewards", "val_rollouts/rewards", "train_rollouts/init_policy_kl",
+                                      "train_rollouts/generation_length"};
+  CheckpointConfig& checkpoints = exp_manager.checkpoint_callback_params;
+  checkpoints.monitor = "val_rewards";
+  checkpoints.mode = MonitorMode::max;
+  checkpoints.save_top_k = 1;
+  checkpoints.filename = "megatron_gpt-{step}-{consumed_samples}-{reinforce_optimization_step}-{epoch}-{val_rewards:.3f}";
+}
+
+OnlineSettings settings_of(const ReinforceConfig& config) {
+  const ReinforceLoopConfig& loop = config.trainer.reinforce;
+  OnlineSettings settings{.name = "reinforce",
+                          .loop = loop,
+                          .rollouts = config.model.reinforce,
+                          .model = config.model,
+                          .records = config.rollouts,
+                          .samples_per_prompt = loop.num_rollouts_per_prompt,
+                          .rows_per_prompt = loop.num_rollouts_per_prompt,
+                          .epochs = loop.reinforce_epochs,
+                          .wants_reference = loop.initial_policy_kl_penalty > 0,
+                          .kl_estimator = estimator_of(loop),
+                          .identity = rollout_identity(config.reward, config.model.reinforce)};
+  return settings;
+}
+
+ReinforceTrainer::ReinforceTrainer(OnlineParts parts, const ReinforceConfig& config)
+    : ReinforceTrainer(std::move(parts), config.trainer.reinforce, settings_of(config)) {}
+
+ReinforceTrainer::ReinforceTrainer(OnlineParts parts, const ReinforceLoopConfig& config, OnlineSettings settings)
+    : OnlineTrainer(std::move(parts), std::move(settings)), config_(config) {
+  if (config_.num_rollouts_per_prompt == 1 && config_.baseline != Baseline::batch_mean && config_.baseline != Baseline::none)
+    log_warn(
+        "trainer.reinforce.num_rollouts_per_prompt: an answer alone is its own baseline, so nothing is learned; "
+        "trainer.reinforce.baseline=batch_mean would hold it against the answers to other prompts");
+}
+
+StepReport ReinforceTrainer::train_step() {
+  AnswerRows rows = generate_rollouts();
+  generate_reinforce_data(rows);
+  std::vector<Metrics> updates = run_training(rows);
+  return finish_step(std::move(rows), std::move(updates));
+}
+
+AnswerRows ReinforceTrainer::generate_rollouts() {
+  const auto scope = timers_.measure("rollout_time");
+  AnswerRows rows = generate();
+  add_logprobs(minibatches(rows), rows);  // while rewards are still on their way
+  take_rewards(rows);
+  return rows;
+}
+
+void ReinforceTrainer::generate_reinforce_data(AnswerRows& rows) const {
+  add_kl(rows, estimator_of(config_));
+  std::vector<ScoredAnswer> answers;
+  for (AnswerRow& row : rows) {
+    const double kl = config_.kl_reduce == KlReduce::mean ? row.kl_mean : row.kl_sum;
+    row.reward_with_kl = row.reward.value - config_.initial_policy_kl_penalty * kl;
+    row.trains = !row.reward.failed() && (row.rollout->finished || config_.unfinished == Unfinished::keep);
+    answers.push_back({.slot = row.slot, .reward = row.reward_with_kl, .counts = row.trains});
+  }
+  const std::vector<AnswerAdvantage> advantages = answer_advantages(answers, config_.baseline);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].baseline = advantages[i].baseline;
+    rows[i].advantage = advantages[i].advantage;
+  }
+}
+
+std::vector<Minibatch> ReinforceTrainer::minibatches(const AnswerRows& rows) const {
+  std::vector<int64_t> all(rows.size());
+  std::iota(all.begin(), all.end(), 0);
+  return minibatches_of(rows, std::move(all));
+}
+
+std::vector<Metrics> ReinforceTrainer::run_training(const AnswerRows& rows) {
+  const TokenLoss loss = [&](const PassTokens& tokens) {
+    if (config_.ratio == RatioKind::none) return reinforce_terms(tokens.logprobs, tokens.advantages);
+    return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, config_.ratio_eps).losses;
+  };
+  return train(minibatches(rows), rows, config_.loss_norm, loss);
+}
+
+Metrics ReinforceTrainer::numbers_of(const AnswerRows& rows, bool is_validation) const {
+  Metrics metrics = kl_metrics(rows);
+  if (is_validation) return settings().wants_reference ? Metrics{{"init_policy_kl", *metrics.find("init_policy_kl")}} : Metrics();
+  double baselines = 0;
+  for (const AnswerRow& row : rows) baselines += row.baseline;
+  metrics.set("baseline_mean", baselines / static_cast<double>(rows.size()));
+  return metrics;
+}
+
+}  // namespace kedge

@@ -1,0 +1,116 @@
+#pragma once
+// REINFORCE: every prompt is answered several times, and an answer is made likelier by how much better it is than the others to the same
+// prompt (RLOO). Other baselines and a clipped ratio are options; group_norm with clip is what others call GRPO.
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/advantage.h"
+#include "kedge/algo/online_trainer.h"
+
+namespace kedge {
+
+enum class RatioKind { none, clip };
+constexpr auto enum_names(RatioKind) { return std::array<EnumName<RatioKind>, 2>{{{"none", RatioKind::none}, {"clip", RatioKind::clip}}}; }
+enum class Unfinished { drop, keep };
+constexpr auto enum_names(Unfinished) {
+  return std::array<EnumName<Unfinished>, 2>{{{"drop", Unfinished::drop}, {"keep", Unfinished::keep}}};
+}
+
+// Keys of `trainer.reinforce`.
+struct ReinforceLoopConfig : OnlineLoopConfig {
+  int64_t num_rollouts_per_prompt = 4;
+  double initial_policy_kl_penalty = 0.01;
+  bool use_absolute_kl = true;
+  std::optional<KlEstimator> kl_estimator;
+  KlReduce kl_reduce = KlReduce::mean;
+  Baseline baseline = Baseline::rloo;
+  RatioKind ratio = RatioKind::none;
+  double ratio_eps = 0.2;
+  Unfinished unfinished = Unfinished::drop;
+  LossNorm loss_norm = LossNorm::reference;
+  int64_t reinforce_epochs = 1;
+
+  void fields(auto&& field) {
+    OnlineLoopConfig::fields(field);
+    field("num_rollouts_per_prompt", num_rollouts_per_prompt, "answers to every prompt", at_least(1));
+    field("initial_policy_kl_penalty", initial_policy_kl_penalty, "what a nat of KL from the reference costs; 0: none is measured",
+          at_least(0));
+    field("use_absolute_kl", use_absolute_kl, "|p - q| of log-probabilities instead of p - q, where kl_estimator is null");
+    field("kl_estimator", kl_estimator,
+          "of a token, p and q its log-probabilities by policy and reference: abs |p - q|, k1 p - q, k2 (p - q)^2 / 2, k3 "
+          "exp(q - p) - 1 - (q - p); null: abs, or k1 without use_absolute_kl");
+    field("kl_reduce", kl_reduce, "the penalty of an answer: mean or sum over its tokens");
+    field("baseline", baseline,
+          "what a reward is held against: the mean of the others to its prompt (rloo), of all to it (group_mean), the same in standard "
+          "deviations (group_norm), the mean of the step (batch_mean), or nothing (none)");
+    field("ratio", ratio, "none: plain REINFORCE. clip: PPO's clipped ratio to the policy before the step's updates");
+    field("ratio_eps", ratio_eps, "how far the ratio may be from 1", above(0));
+    field("unfinished", unfinished,
+          "answers that did not end by themselves: left out of baseline and loss (drop), or like any other (keep)");
+    field("loss_norm", loss_norm,
+          "reference: mean over a micro-batch's tokens, then over micro-batches. tokens: every token of an update counts alike. "
+          "sequences: every answer does");
+    field("reinforce_epochs", reinforce_epochs, "passes over the answers of a step", at_least(1));
+    field.refused("discount_factor", "an answer has one reward", {"1", "1.0"});
+  }
+};
+
+struct ReinforceTrainerConfig : ComputeConfig {
+  ReinforceLoopConfig reinforce;
+
+  void fields(auto&& field) {
+    ComputeConfig::fields(field);
+    field("reinforce", reinforce, "the algorithm");
+  }
+};
+
+struct ReinforceModelConfig : OnlineModelConfig {
+  RolloutConfig reinforce;
+
+  void fields(auto&& field) {
+    OnlineModelConfig::fields(field);
+    field("reinforce", reinforce, "rollouts");
+    field.alias("reinforce.offload_adam_states", "optim.offload_adam_states");
+  }
+};
+
+struct ReinforceConfig : OnlineConfig {
+  ReinforceTrainerConfig trainer;
+  ReinforceModelConfig model;
+
+  ReinforceConfig();
+  void fields(auto&& field) {
+    field("trainer", trainer, "where to compute, how long, and how to learn");
+    OnlineConfig::fields(field);
+    field("model", model, "the policy, its prompts and its optimizer");
+  }
+};
+
+[[nodiscard]] OnlineSettings settings_of(const ReinforceConfig& config);
+
+// Not thread-safe.
+class ReinforceTrainer final : public OnlineTrainer {
+ public:
+  ReinforceTrainer(OnlineParts parts, const ReinforceConfig& config);
+  // With settings that were made of a configuration and then fitted to a machine.
+  ReinforceTrainer(OnlineParts parts, const ReinforceLoopConfig& config, OnlineSettings settings);
+
+  // A step's answers with their rewards and log-probabilities.
+  [[nodiscard]] AnswerRows generate_rollouts();
+  // Their KL, baselines and advantages: what is trained on.
+  void generate_reinforce_data(AnswerRows& rows) const;
+  // One update for each batch of answers; their numbers.
+  [[nodiscard]] std::vector<Metrics> run_training(const AnswerRows& rows);
+
+  [[nodiscard]] StepReport train_step() override;
+
+ private:
+  [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
+  [[nodiscard]] std::vector<Minibatch> minibatches(const AnswerRows& rows) const;
+
+  ReinforceLoopConfig config_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,71 @@
+#include "kedge/algo/rs.h"
+
+#include <limits>
+
+#include "kedge/algo/policy_losses.h"
+#include "kedge/algo/rollout_metrics.h"
+#include "kedge/core/error.h"
+
+namespace kedge {
+
+RsConfig::RsConfig() {
+  exp_manager.name = "rs";
+  exp_manager.metrics.console_keys = {"train_rollouts/global_rewards", "val_rollouts/global_rewards", "train_optim/loss",
+                                      "train_rollouts/global_response_lengths_mean"};
+  CheckpointConfig& checkpoints = exp_manager.checkpoint_callback_params;
+  checkpoints.monitor = "val_global_rewards";
+  checkpoints.mode = MonitorMode::max;
+  checkpoints.save_top_k = 1;
+  checkpoints.filename = "megatron_gpt-{step}-{consumed_samples}-{rs_optimization_step}-{epoch}-{val_global_rewards:.3f}";
+}
+
+OnlineSettings settings_of(const RsConfig& config) {
+  const RsRolloutConfig& rollouts = config.model.rs;
+  check(rollouts.top_n_rollouts <= rollouts.num_rollouts_per_prompt, "model.rs.top_n_rollouts: the best ", rollouts.top_n_rollouts, " of ",
+        rollouts.num_rollouts_per_prompt, " answers (model.rs.num_rollouts_per_prompt) are more than there are");
+  return {.name = "rs",
+          .loop = config.trainer.rs,
+          .rollouts = rollouts,
+          .model = config.model,
+          .records = config.rollouts,
+          .samples_per_prompt = rollouts.num_rollouts_per_prompt,
+          .rows_per_prompt = rollouts.top_n_rollouts,
+          .identity = rollout_identity(config.reward, rollouts)};
+}
+
+StepReport RSTrainer::train_step() {
+  AnswerRows rows = generate_rollouts();
+  generate_rs_data(rows);
+  std::vector<Metrics> updates = run_training(rows);
+  return finish_step(std::move(rows), std::move(updates));
+}
+
+AnswerRows RSTrainer::generate_rollouts() {
+  const auto scope = timers_.measure("rollout_time");
+  AnswerRows rows = generate();
+  take_rewards(rows);
+  return rows;
+}
+
+void RSTrainer::generate_rs_data(AnswerRows& rows) {
+  std::vector<ScoredAnswer> answers;
+  for (const AnswerRow& row : rows) {
+    const double reward = row.reward.failed() ? -std::numeric_limits<double>::infinity() : row.reward.value;
+    answers.push_back({.slot = row.slot, .reward = reward});
+  }
+  std::vector<int64_t> chosen;
+  for (const size_t place : select_topk(answers, settings().rows_per_prompt)) {
+    rows[place].trains = !rows[place].reward.failed();
+    chosen.push_back(static_cast<int64_t>(place));
+  }
+  minibatches_ = minibatches_of(rows, std::move(chosen));
+  add_logprobs(minibatches_, rows);
+}
+
+std::vector<Metrics> RSTrainer::run_training(const AnswerRows& rows) {
+  return train(minibatches_, rows, LossNorm::reference, [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); });
+}
+
+Metrics RSTrainer::numbers_of(const AnswerRows& rows, bool /*is_validation*/) const { return rs_metrics(rows); }
+
+}  // namespace kedge

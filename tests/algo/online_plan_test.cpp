@@ -1,0 +1,86 @@
+#include "kedge/algo/online_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+OnlineSettings settings() {
+  OnlineSettings settings;
+  settings.name = "reinforce";
+  settings.rollouts.num_rollout_samples = 128;
+  settings.model.global_batch_size = 64;
+  settings.samples_per_prompt = settings.rows_per_prompt = 4;
+  return settings;
+}
+
+// Spec 21.9: 1000 prompts, 128 a step.
+TEST(OnlinePlan, CountsStepsAndUpdates) {
+  OnlineSettings some = settings();
+  EXPECT_EQ(plan_online(some, 1000, true, 1).steps.steps_per_epoch, 7);
+  EXPECT_EQ(plan_online(some, 1000, true, 1).updates_per_step, 8);
+  some.loop.max_epochs = 3;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).steps.max_steps, 21);
+  some.loop.max_steps = 10;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).steps.max_steps, 10);
+  some.loop.max_steps = 0;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).steps.max_steps, 0);
+  some.epochs = 2;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).updates_per_step, 16);
+}
+
+// The reference counts trainer steps, or batches of prompts, although the rate moves with every update.
+TEST(OnlinePlan, TheHorizonIsTheReferencesOrTheTrueOne) {
+  OnlineSettings some = settings();
+  some.loop.max_epochs = 2;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).horizon, 32) << "ceil(1000 / 64) an epoch";
+  EXPECT_EQ(plan_online(some, 1000, true, 2).horizon, 32) << "ceil(500 / 32)";
+  some.loop.max_steps = 5;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).horizon, 5);
+  some.model.optim.sched.horizon = ScheduleHorizon::optimizer_steps;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).horizon, 40);
+}
+
+TEST(OnlinePlan, WhatDoesNotDivideIsRefusedByName) {
+  const auto error = [](const auto& change, int64_t num_prompts = 1000, int num_ranks = 1) {
+    OnlineSettings some = settings();
+    change(some);
+    return error_of([&] { return plan_online(some, num_prompts, true, num_ranks); });
+  };
+  EXPECT_EQ(error([](auto&) {}, 1),
+            "model.data.data_prefix: 1 prompt is fewer than one step takes, 128 (model.reinforce.num_rollout_samples)");
+  EXPECT_EQ(error([](auto& some) { some.model.micro_batch_size = 3; }),
+            "model.global_batch_size: 64 answers do not divide into micro-batches of 3 on 1 rank");
+  EXPECT_EQ(error([](auto&) {}, 1000, 3), "model.global_batch_size: 64 answers do not divide into micro-batches of 1 on 3 ranks");
+  EXPECT_EQ(error([](auto& some) { some.rows_per_prompt = 1, some.model.global_batch_size = 96; }),
+            "model.global_batch_size: the 128 answers of a step (128 prompts x 1) do not divide into updates of 96");
+  EXPECT_THAT(error([](auto& some) { some.loop.save_interval = 15; }), HasSubstr("trainer.reinforce.save_interval: 15"));
+}
+
+TEST(OnlineLengths, PromptAndAnswerShareTheContext) {
+  OnlineSettings some = settings();
+  some.model.encoder_seq_length = some.model.data.seq_length = 100;
+  const OnlineLengths half = online_lengths(some, 1000);
+  EXPECT_EQ(half.context, 100);
+  EXPECT_EQ(half.max_new, 50);
+  EXPECT_EQ(half.max_prompt, 50);
+  EXPECT_EQ(online_lengths(some, 64).max_new, 32) << "the network's own limit counts";
+  some.rollouts.length_params.max_length = 80;
+  EXPECT_EQ(online_lengths(some, 1000).max_prompt, 20);
+  some.rollouts.val_length_params.emplace().max_length = 90;
+  EXPECT_EQ(online_lengths(some, 1000).max_prompt, 10);
+  EXPECT_EQ(online_lengths(some, 1000).max_new, 80);
+  some.rollouts.length_params.max_length = 100;
+  EXPECT_THAT(
+      error_of([&] { return online_lengths(some, 1000); }),
+      HasSubstr("model.reinforce.length_params.max_length: answers of up to 100 tokens leave no room for a prompt in a context of 100"));
+}
+
+}  // namespace
+}  // namespace kedge

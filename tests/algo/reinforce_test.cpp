@@ -1,0 +1,269 @@
+#include "kedge/algo/reinforce.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kedge/core/autograd.h"
+
+#include "tests/support/expect_error.h"
+#include "tests/support/online_toy.h"
+
+namespace kedge {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::OnlineToy;
+using testing::same_bits;
+using testing::shown;
+
+double number(const StepReport& report, const std::string& name) {
+  const auto found = report.metrics.find(name);
+  EXPECT_TRUE(found) << name;
+  return found.value_or(NAN);
+}
+double mean_loss(const StepReport& report) {
+  double sum = 0;
+  for (const Metrics& update : report.updates) sum += *update.find("train_optim/loss");
+  return sum / static_cast<double>(report.updates.size());
+}
+
+TEST(Reinforce, AStepSaysWhatItDid) {
+  OnlineToy toy;
+  const auto trainer = toy.reinforce_trainer();
+  const StepReport report = trainer->train_step();
+  EXPECT_EQ(report.updates.size(), 2U) << "4 prompts x 4 answers, 8 an update";
+  EXPECT_EQ(number(report, "train_rollouts/rollout_size"), 16);
+  EXPECT_EQ(number(report, "train_rollouts/init_policy_kl"), 0) << "the policy is the reference still";
+  EXPECT_EQ(number(report, "train_rollouts/rewards"), number(report, "train_rollouts/rewards_with_kl"));
+  EXPECT_EQ(number(report, "train_rollouts/consumed_samples"), 4) << "prompts";
+  EXPECT_EQ(number(report, "train_rollouts/consumed_rollouts"), 16);
+  EXPECT_EQ(number(report, "train_rollouts/epoch"), 1);
+  EXPECT_LT(number(report, "train_rollouts/logprob_gap_max"), 1e-5);
+  EXPECT_NEAR(number(report, "train_rollouts/entropy"), std::log(259.0), 2.0);
+  EXPECT_EQ(*report.updates[1].find("train_optim/optim_step"), 1);
+  ASSERT_EQ(report.samples.size(), 1U);
+  EXPECT_EQ(report.samples[0].name, "train_rollouts");
+  EXPECT_EQ(trainer->counters().at("reinforce_optimization_step"), 2);
+  const StepReport next = trainer->train_step();
+  EXPECT_GT(number(next, "train_rollouts/init_policy_kl"), 0);
+}
+
+TEST(Reinforce, LearnsWhatIsRewarded) {
+  OnlineToy toy;
+  toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0.001;
+  const auto trainer = toy.reinforce_trainer();
+  const double before = number(trainer->run_validation(), "val_rollouts/rewards");
+  for (int i = 0; i < 40; ++i) static_cast<void>(trainer->train_step());
+  EXPECT_GT(number(trainer->run_validation(), "val_rollouts/rewards"), std::min(0.95, before + 0.3));
+}
+
+// The reward is raised by the KL that a row has, times beta; spec 21.2: means over tokens.
+TEST(Reinforce, ThePenaltyIsTheMeanOrTheSumOverTokens) {
+  OnlineToy toy;
+  auto& config = toy.reinforce.trainer.reinforce;
+  config.initial_policy_kl_penalty = 0.05;
+  const auto data = [&] {
+    AnswerRows rows(2);
+    rows[0].rollout = std::make_shared<const Rollout>(Rollout{.finished = true});
+    rows[1].rollout = rows[0].rollout;
+    rows[1].slot = 1;
+    rows[0].reward.value = 2;
+    rows[1].reward.value = 1;
+    rows[0].logprobs = {-0.50F, -1.10F, -0.30F, -0.90F};
+    rows[0].reference = {-0.80F, -0.90F, -0.45F, -0.60F};
+    rows[1].logprobs = {-0.60F, -1.40F, -0.20F};
+    rows[1].reference = {-0.50F, -1.10F, -0.65F};
+    toy.reinforce_trainer()->generate_reinforce_data(rows);
+    return rows;
+  };
+  AnswerRows rows = data();
+  EXPECT_NEAR(rows[0].reward_with_kl, 1.988125, 1e-7);
+  EXPECT_NEAR(rows[1].reward_with_kl, 0.985833333, 1e-7);
+  EXPECT_EQ(rows[0].advantage, 0) << "one answer to a prompt is its own baseline";
+  config.use_absolute_kl = false;
+  rows = data();
+  EXPECT_NEAR(rows[0].kl_mean, -0.0125, 1e-7);
+  EXPECT_NEAR(rows[1].kl_mean, 0.016666667, 1e-7);
+  config.kl_reduce = KlReduce::sum;
+  config.kl_estimator = KlEstimator::abs;
+  rows = data();
+  EXPECT_NEAR(rows[0].reward_with_kl, 2 - 0.05 * 0.95, 1e-7);
+}
+
+TEST(Reinforce, WhoDidNotEndTeachesNothingUnlessItIsKept) {
+  OnlineToy toy;
+  toy.reinforce.trainer.reinforce.unfinished = Unfinished::drop;
+  toy.rewards.judge = [](const Rollout& rollout) { return RowReward{.value = static_cast<double>(rollout.sample)}; };
+  const Tensor before = toy.model->parameters().flat().detach().clone();
+  toy.reinforce.model.optim.weight_decay = 0;
+  const auto trainer = toy.reinforce_trainer();
+  AnswerRows rows = trainer->generate_rollouts();
+  for (AnswerRow& row : rows) {
+    auto unended = std::make_shared<Rollout>(*row.rollout);
+    unended->finished = false;
+    row.rollout = unended;
+  }
+  trainer->generate_reinforce_data(rows);
+  for (const AnswerRow& row : rows) EXPECT_FALSE(row.trains);
+  for (const Metrics& update : trainer->run_training(rows)) {
+    EXPECT_EQ(*update.find("train_optim/loss"), 0);
+    EXPECT_EQ(*update.find("train_optim/grad_norm"), 0);
+  }
+  EXPECT_TRUE(same_bits(toy.model->parameters().flat().detach(), before));
+}
+
+TEST(Reinforce, ARowWithoutARewardIsLeftOut) {
+  OnlineToy toy;
+  toy.rewards.judge = [](const Rollout& rollout) {
+    return rollout.sample == 0 ? RowReward{.value = 1e9, .error = "no idea"} : RowReward{.value = static_cast<double>(rollout.sample)};
+  };
+  const auto trainer = toy.reinforce_trainer();
+  AnswerRows rows = trainer->generate_rollouts();
+  trainer->generate_reinforce_data(rows);
+  for (const AnswerRow& row : rows) {
+    EXPECT_EQ(row.trains, row.rollout->sample != 0);
+    const double others = (6.0 - static_cast<double>(row.rollout->sample)) / 2;
+    EXPECT_NEAR(row.trains ? row.advantage : 0, row.trains ? static_cast<double>(row.rollout->sample) - others : 0, 1e-9);
+  }
+}
+
+TEST(Reinforce, WithoutAPenaltyThereIsNoReference) {
+  OnlineToy toy;
+  toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0;
+  const auto trainer = toy.reinforce_trainer();
+  EXPECT_FALSE(trainer->policy().has_reference());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(number(trainer->train_step(), "train_rollouts/init_policy_kl"), 0);
+  EXPECT_FALSE(trainer->run_validation().metrics.find("val_rollouts/init_policy_kl"));
+}
+
+TEST(Reinforce, OneAnswerToAPromptTeachesNothing) {
+  OnlineToy toy;
+  toy.reinforce.trainer.reinforce.num_rollouts_per_prompt = 1;
+  toy.reinforce.model.global_batch_size = 4;
+  EXPECT_EQ(mean_loss(toy.reinforce_trainer()->train_step()), 0);
+  toy.reinforce.trainer.reinforce.baseline = Baseline::batch_mean;
+  EXPECT_NE(mean_loss(toy.reinforce_trainer()->train_step()), 0);
+}
+
+TEST(Reinforce, EveryBaselineRatioAndNormLearns) {
+  for (const Baseline baseline : {Baseline::rloo, Baseline::group_mean, Baseline::group_norm, Baseline::batch_mean, Baseline::none})
+    for (const RatioKind ratio : {RatioKind::none, RatioKind::clip}) {
+      OnlineToy toy;
+      auto& config = toy.reinforce.trainer.reinforce;
+      config.baseline = baseline;
+      config.ratio = ratio;
+      config.reinforce_epochs = 2;
+      config.loss_norm = ratio == RatioKind::clip ? LossNorm::tokens : LossNorm::sequences;
+      const auto trainer = toy.reinforce_trainer();
+      const StepReport report = trainer->train_step();
+      EXPECT_EQ(report.updates.size(), 4U);
+      for (const Metrics& update : report.updates) {
+        EXPECT_TRUE(std::isfinite(*update.find("train_optim/loss")));
+        EXPECT_GT(*update.find("train_optim/grad_norm"), 0);
+      }
+    }
+}
+
+TEST(Reinforce, AdaptersLearnWhileTheBaseStaysTheReference) {
+  OnlineToy toy(testing::byte_model({}, {.trainable = false}));
+  const Tensor base = toy.model->parameters().flat().detach().clone();
+  toy.model->add_adapters({}, true);
+  toy.model->adapters()->initialise(1);
+  const auto trainer = toy.reinforce_trainer();
+  EXPECT_EQ(number(trainer->train_step(), "train_rollouts/init_policy_kl"), 0);
+  EXPECT_GT(number(trainer->train_step(), "train_rollouts/init_policy_kl"), 0);
+  EXPECT_TRUE(same_bits(toy.model->parameters().flat().detach(), base));
+}
+
+// Stopped after two steps and taken up by another trainer, everything goes on as if nothing had happened.
+TEST(Reinforce, GoesOnBitForBit) {
+  OnlineToy unbroken, broken, resumed;
+  const auto straight = unbroken.reinforce_trainer();
+  for (int i = 0; i < 4; ++i) static_cast<void>(straight->train_step());
+  const auto first = broken.reinforce_trainer();
+  for (int i = 0; i < 2; ++i) static_cast<void>(first->train_step());
+  const testing::TempFolder folder;
+  {
+    StateSnapshot state;
+    static_cast<void>(first->save(state));
+    static_cast<void>(first->train_step());  // what was saved does not change any more
+    state.write(folder / "state");
+  }
+  const auto second = resumed.reinforce_trainer();
+  second->load(StateFiles(folder / "state"));
+  for (int i = 2; i < 4; ++i) static_cast<void>(second->train_step());
+  EXPECT_TRUE(same_bits(resumed.model->parameters().flat().detach(), unbroken.model->parameters().flat().detach()));
+  EXPECT_EQ(shown(second->train_step()), shown(straight->train_step()));
+  EXPECT_EQ(shown(second->run_validation()), shown(straight->run_validation()));
+  EXPECT_EQ(second->counters(), straight->counters());
+}
+
+// A run that died after its steps were recorded takes the answers from there, and comes to the same weights.
+TEST(Reinforce, RecordedAnswersAreUsedAgain) {
+  OnlineToy first, second, changed;
+  const testing::TempFolder folder;
+  std::string before;
+  {
+    const auto trainer = first.reinforce_trainer(folder.path());
+    static_cast<void>(trainer->train_step());
+    before = shown(trainer->train_step());
+  }
+  {
+    const auto trainer = second.reinforce_trainer(folder.path());
+    static_cast<void>(trainer->train_step());
+    EXPECT_EQ(shown(trainer->train_step()), before);
+    EXPECT_EQ(second.rewards.num_asked, 0);
+    static_cast<void>(trainer->train_step());
+  }
+  EXPECT_EQ(second.rewards.num_asked, 16) << "the third step was not recorded";
+  EXPECT_TRUE(std::filesystem::exists(folder / "rollouts/step-2.jsonl"));
+
+  changed.reinforce.model.seed = 99;
+  static_cast<void>(changed.reinforce_trainer(folder.path())->train_step());
+  EXPECT_EQ(changed.rewards.num_asked, 16) << "other answers would have been drawn";
+}
+
+TEST(Reinforce, ValidationHasItsOwnSamplingAndDrawsAlikeEveryTime) {
+  OnlineToy toy;
+  toy.reinforce.model.reinforce.val_sampling_params.emplace().use_greedy = true;
+  toy.reinforce.model.reinforce.val_length_params.emplace().max_length = 3;
+  const auto trainer = toy.reinforce_trainer();
+  const StepReport first = trainer->run_validation();
+  EXPECT_EQ(shown(trainer->run_validation()), shown(first));
+  EXPECT_EQ(number(first, "val_rollouts/rollout_size"), 4);
+  EXPECT_LE(number(first, "val_rollouts/generation_length"), 3);
+  EXPECT_EQ(number(first, "val_rollouts/init_policy_kl"), 0);
+  EXPECT_FALSE(first.metrics.find("val_rollouts/rewards_with_kl"));
+  EXPECT_EQ(first.samples[0].name, "val_rollouts");
+}
+
+TEST(Reinforce, FitRunsAllStepsWithValidation) {
+  OnlineToy toy;
+  toy.reinforce.trainer.reinforce.max_steps = 3;
+  toy.reinforce.trainer.reinforce.val_check_interval = 2;
+  const auto trainer = toy.reinforce_trainer();
+  MetricsLog log(true);
+  const LoopResult result = trainer->fit(log);
+  EXPECT_EQ(result.step, 3);
+  EXPECT_EQ(result.reason, "complete");
+  EXPECT_TRUE(result.last.find("val_rollouts/rewards"));
+}
+
+TEST(ReinforceConfig, TheReferencesNamesAreUnderstood) {
+  ReinforceConfig config;
+  const auto load = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> all = {"pretrained_checkpoint.restore_from_path=m", "model.data.data_prefix=[x]"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    return load_section(describe(config), ConfigText{"none", ""}, all);
+  };
+  static_cast<void>(load({"remote_rm.host=there", "remote_rm.port=77", "trainer.reinforce.discount_factor=1.0",
+                          "model.reinforce.offload_adam_states=True", "trainer.reinforce.use_absolute_kl=False"}));
+  EXPECT_EQ(config.remote_rm->reward_model.ip, "there");
+  EXPECT_EQ(config.remote_rm->reward_model.port, 77);
+  EXPECT_TRUE(config.model.optim.offload_adam_states);
+  EXPECT_EQ(settings_of(config).kl_estimator, KlEstimator::k1);
+  EXPECT_THAT(testing::error_of([&] { return load({"trainer.reinforce.discount_factor=0.9"}); }), HasSubstr("discount_factor"));
+}
+
+}  // namespace
+}  // namespace kedge
