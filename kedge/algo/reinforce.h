@@ -102,7 +102,7 @@ class ReinforceTrainer final : public OnlineTrainer {
   // Their KL, baselines and advantages: what is trained on.
   void generate_reinforce_data(AnswerRows& rows) const;
   // One update for each batch of answers; their numbers.
-  [[nodiscard]] std::vector<Metrics> run_training(const AnswerRows& rows);
+  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
 
   [[nodiscard]] StepReport train_step() override;
 
