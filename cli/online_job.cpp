@@ -134,6 +134,7 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
                    .data_files = data_files(setup.settings.model.data, "model.data"),
                    .keeps_reference = setup.settings.wants_reference};
   RunSession session(run, arguments, fork);
+  if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
   RewardSet rewards(setup.reward, model_sources({.tokenizer_fingerprint = setup.tokenizer->fingerprint(),
                                                  .chat_template_fingerprint = chat ? chat->fingerprint() : "",

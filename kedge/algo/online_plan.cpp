@@ -59,6 +59,13 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
   return plan;
 }
 
+OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position) {
+  plan.steps =
+      continue_steps(plan.steps, position, settings.rollouts.num_rollout_samples, settings.loop.max_epochs, settings.loop.max_steps);
+  plan.intervals.max_steps = plan.steps.max_steps;
+  return plan;
+}
+
 void warn_of_settings(const OnlineSettings& settings) {
   const SamplingConfig& sampling = settings.rollouts.sampling_params;
   const std::string key = "model." + settings.name + ".sampling_params";

@@ -43,6 +43,9 @@ struct OnlinePlan {
 // UsageError for what does not divide or cannot be.
 [[nodiscard]] OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks);
 
+// The plan of a run that goes on, perhaps with another number of prompts a step.
+[[nodiscard]] OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position);
+
 // Warns of settings that are legal and seldom meant.
 void warn_of_settings(const OnlineSettings& settings);
 

@@ -21,8 +21,7 @@ namespace {
 enum Purpose : uint64_t { kTraining = 0, kValidation = 1 };
 
 // What is logged of the phases of a step, in the order in which they happen.
-constexpr std::array<std::string_view, 7> kPhases = {"generate",     "logprobs",   "init_logprobs",   "critic_wait",
-                                                     "rollout_time", "train_time", "finish_inference"};
+constexpr std::array<std::string_view, 6> kPhases = {"generate", "logprobs", "init_logprobs", "critic_wait", "rollout_time", "train_time"};
 
 PolicyOptions policy_options(const OnlineSettings& settings, const OnlinePlan& plan, const Model& model) {
   PolicyOptions options;

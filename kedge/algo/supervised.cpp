@@ -94,12 +94,8 @@ SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedT
 }
 
 SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config, const Checkpoint& checkpoint, int64_t global_size) {
-  const auto found = checkpoint.meta.counters.find("consumed_samples");
-  const int64_t step = checkpoint.step(), consumed = found == checkpoint.meta.counters.end() ? 0 : found->second;
-  if (consumed == step * global_size) return plan;
-  const int64_t all = plan.steps.steps_per_epoch * config.max_epochs * global_size;
-  const int64_t steps = step + std::max<int64_t>(0, all - consumed) / global_size;
-  plan.steps.max_steps = plan.intervals.max_steps = config.max_steps < 0 ? steps : std::min(steps, config.max_steps);
+  plan.steps = continue_steps(plan.steps, position_of(checkpoint), global_size, config.max_epochs, config.max_steps);
+  plan.intervals.max_steps = plan.steps.max_steps;
   return plan;
 }
 

@@ -163,6 +163,11 @@ int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint)
   return step;
 }
 
+Position position_of(const Checkpoint& checkpoint) {
+  const auto found = checkpoint.meta.counters.find("consumed_samples");
+  return {checkpoint.step(), found == checkpoint.meta.counters.end() ? 0 : found->second};
+}
+
 std::map<std::string, double> monitors_of(const Metrics& metrics) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {
       {{"validation/", "val_"}, {"val_rollouts/", "val_"}, {"train/", "train_"}, {"train_rollouts/", "train_"}, {"timers/", ""}}};

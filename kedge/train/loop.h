@@ -88,6 +88,9 @@ int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint)
 // The trainer alone, for a run that begins there with a log of its own.
 int64_t restore(Trainer& trainer, const Checkpoint& checkpoint);
 
+// Where a run stands that goes on from the checkpoint.
+[[nodiscard]] Position position_of(const Checkpoint& checkpoint);
+
 // Numbers as checkpoints are ranked by: "validation/loss" is val_loss, "train_rollouts/rewards" is train_rewards, a timer has its bare
 // name.
 [[nodiscard]] std::map<std::string, double> monitors_of(const Metrics& metrics);

@@ -11,6 +11,14 @@ StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs,
   return {steps, cap < 0 ? all : std::min(all, cap)};
 }
 
+StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap) {
+  if (position.consumed_samples == position.step * batch_size) return plan;
+  const int64_t left = plan.steps_per_epoch * max_epochs * batch_size - position.consumed_samples;
+  const int64_t steps = position.step + std::max<int64_t>(0, left) / batch_size;
+  plan.max_steps = cap < 0 ? steps : std::min(steps, cap);
+  return plan;
+}
+
 std::vector<int64_t> StepPlan::epochs_from(int64_t step) const {
   std::vector<int64_t> epochs;
   while (step < max_steps) {

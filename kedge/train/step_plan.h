@@ -20,6 +20,13 @@ struct StepPlan {
 // `cap` below 0: none. A set smaller than a batch has no steps.
 [[nodiscard]] StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs, int64_t cap);
 
+// Where a run stands that is gone on with.
+struct Position {
+  int64_t step = 0, consumed_samples = 0;
+};
+// Its plan where the size of a batch may have changed since: the samples that are left decide how many steps there are in all.
+[[nodiscard]] StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap);
+
 // How many of `num_batches` a limit lets through: null all of them, a whole number so many, another number that share of them (above 1:
 // all). `key` opens errors.
 [[nodiscard]] int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view key);

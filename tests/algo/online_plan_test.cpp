@@ -47,6 +47,15 @@ TEST(OnlinePlan, TheHorizonIsTheReferencesOrTheTrueOne) {
   EXPECT_EQ(plan_online(some, 1000, true, 1).horizon, 40);
 }
 
+// 7 steps of 128 an epoch; 3 steps of 256 were made, so 128 of 896 prompts are left.
+TEST(OnlinePlan, AnotherNumberOfPromptsGoesOnWithThoseThatAreLeft) {
+  const OnlinePlan plan = plan_online(settings(), 1000, true, 1);
+  const OnlinePlan rest = continue_plan(plan, settings(), {.step = 3, .consumed_samples = 768});
+  EXPECT_EQ(rest.steps.max_steps, 4);
+  EXPECT_EQ(rest.intervals.max_steps, 4);
+  EXPECT_EQ(continue_plan(plan, settings(), {.step = 3, .consumed_samples = 384}).steps.max_steps, 7);
+}
+
 TEST(OnlinePlan, WhatDoesNotDivideIsRefusedByName) {
   const auto error = [](const auto& change, int64_t num_prompts = 1000, int num_ranks = 1) {
     OnlineSettings some = settings();
