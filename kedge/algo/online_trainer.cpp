@@ -150,9 +150,22 @@ std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const 
   return print.hex();
 }
 
-std::optional<AnswerRows> OnlineTrainer::recall(const std::string& fingerprint) {
+// Do they answer the prompts that the file has now? It may have been changed since.
+bool OnlineTrainer::answers(const AnswerRows& rows, std::span<const int64_t> batch) const {
+  std::vector<TokenIds> prompts;
+  for (const int64_t row : batch) prompts.push_back(parts_.prompts->get(row).ids);
+  return std::all_of(rows.begin(), rows.end(), [&](const AnswerRow& row) {
+    if (row.slot < 0 || row.slot >= std::ssize(prompts)) return false;
+    const auto own = std::span(row.rollout->ids).first(static_cast<size_t>(row.rollout->prompt_length));
+    const TokenIds& prompt = prompts[static_cast<size_t>(row.slot)];
+    return std::equal(own.begin(), own.end(), prompt.begin(), prompt.end());
+  });
+}
+
+std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) {
   std::optional<AnswerRows> found;
-  if (records_) found = records_->read(round_, fingerprint);
+  if (records_) found = records_->read(round_, fingerprint_);
+  if (found && !answers(*found, batch)) found.reset();
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
   parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;
@@ -167,7 +180,7 @@ std::optional<AnswerRows> OnlineTrainer::recall(const std::string& fingerprint) 
 AnswerRows OnlineTrainer::generate() {
   const std::vector<int64_t> batch = sampler_.next();
   fingerprint_ = fingerprint_of(batch);
-  if (std::optional<AnswerRows> rows = recall(fingerprint_)) {
+  if (std::optional<AnswerRows> rows = recall(batch)) {
     has_rewards_ = true;
     return std::move(*rows);
   }
