@@ -11,7 +11,7 @@ lexicon_reward=(reward.sources.lexicon.kind=lexicon "reward.sources.lexicon.file
 stories_job=("${story_prompts[@]}" "${lexicon_reward[@]}"
   model.reinforce.num_rollout_samples=16 model.reinforce.rollout_micro_batch_size=16 trainer.reinforce.num_rollouts_per_prompt=4
   model.reinforce.length_params.max_length=64 model.global_batch_size=64 model.micro_batch_size=64
-  trainer.reinforce.unfinished=keep trainer.reinforce.initial_policy_kl_penalty=0.05 trainer.reinforce.kl_estimator=k1
+  trainer.reinforce.unfinished=keep trainer.reinforce.loss_norm=sum trainer.reinforce.initial_policy_kl_penalty=0.05 trainer.reinforce.kl_estimator=k1
   trainer.reinforce.kl_reduce=sum trainer.reinforce.gradient_clip_val=1.0 trainer.reinforce.val_check_interval=0
   trainer.reinforce.save_interval=0 exp_manager.checkpoint_callback_params.save_nemo_on_train_end=false
   'model.optim.betas=[0.9,0.999]' model.optim.weight_decay=0 model.optim.sched.name=constant model.optim.sched.warmup_steps=0)

@@ -47,10 +47,14 @@ std::vector<double> equal_weights(Rows rows, Rows counts) {
   return weights;
 }
 
+int64_t num_counted(Rows rows, Rows counts) {
+  return std::count_if(rows.begin(), rows.end(), [&](int64_t row) { return at(counts, row) > 0; });
+}
+
 std::vector<double> sequence_weights(Rows rows, Rows counts) {
-  const auto num_counted = std::count_if(rows.begin(), rows.end(), [&](int64_t row) { return at(counts, row) > 0; });
+  const int64_t num_rows = num_counted(rows, counts);
   std::vector<double> weights;
-  for (const int64_t row : rows) weights.push_back(one_over(at(counts, row) * num_counted));
+  for (const int64_t row : rows) weights.push_back(one_over(at(counts, row) * num_rows));
   return weights;
 }
 
@@ -62,6 +66,8 @@ std::vector<double> weights_by(LossNorm norm, Rows rows, Rows counts, int64_t mi
       return equal_weights(rows, counts);
     case LossNorm::sequences:
       return sequence_weights(rows, counts);
+    case LossNorm::sum:
+      return std::vector<double>(rows.size(), one_over(num_counted(rows, counts)));
   }
   throw Bug("no such norm");
 }

@@ -40,10 +40,11 @@ enum class LossNorm {
   reference,  // the mean over a micro-batch's tokens, then over all micro-batches; one without tokens is a 0 among them
   tokens,     // the mean over all tokens of the update
   sequences,  // the mean over a row's tokens, then over all rows that have some
+  sum,        // the sum over a row's tokens, then the mean over all rows that have some
 };
 constexpr auto enum_names(LossNorm) {
-  return std::array<EnumName<LossNorm>, 3>{
-      {{"reference", LossNorm::reference}, {"tokens", LossNorm::tokens}, {"sequences", LossNorm::sequences}}};
+  return std::array<EnumName<LossNorm>, 4>{
+      {{"reference", LossNorm::reference}, {"tokens", LossNorm::tokens}, {"sequences", LossNorm::sequences}, {"sum", LossNorm::sum}}};
 }
 
 // What one token of each row weighs, in the order of `minibatch.rows`: the loss is the sum of weight * term over the tokens of all ranks.

@@ -47,11 +47,18 @@ constexpr auto enum_names(ReferencePlace) {
       {{"auto", ReferencePlace::automatic}, {"resident", ReferencePlace::resident}, {"swapped", ReferencePlace::swapped}}};
 }
 
+enum class LogprobSource { automatic, trainer, engine };
+constexpr auto enum_names(LogprobSource) {
+  return std::array<EnumName<LogprobSource>, 3>{
+      {{"auto", LogprobSource::automatic}, {"trainer", LogprobSource::trainer}, {"engine", LogprobSource::engine}}};
+}
+
 // Keys of `model.reinforce` and `model.rs`.
 struct RolloutConfig {
   int64_t num_rollout_samples = 32, num_val_samples = 32;
   int64_t rollout_micro_batch_size = 8;
   int64_t tokens_per_pass = 4096;
+  LogprobSource logprobs = LogprobSource::automatic;
   ReferencePlace reference = ReferencePlace::automatic;
   RolloutSamplingConfig sampling_params;
   std::optional<RolloutSamplingConfig> val_sampling_params;
@@ -68,6 +75,9 @@ struct RolloutConfig {
           "answers go through the network together, up to so many tokens, for log-probabilities and for training; it decides memory and "
           "speed, not what an answer weighs in the loss",
           at_least(1), unit("tokens"));
+    field("logprobs", logprobs,
+          "an answer's log-probabilities before a step's updates, where they are needed: computed anew in training's own passes (trainer), "
+          "or those it was drawn by (engine), which on a CPU are the same bits. auto: engine on a CPU, until they ever differ");
     field("reference", reference,
           "the starting weights that the KL penalty is measured from: a second copy on the device (resident), a copy in host memory that "
           "is swapped in (swapped), or what fits (auto). With adapters it is the network without them");

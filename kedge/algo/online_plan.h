@@ -20,6 +20,7 @@ struct OnlineSettings {
   int64_t rows_per_prompt = 1;     // answers trained on
   int64_t epochs = 1;              // over the answers of a step
   bool wants_reference = false;
+  bool wants_logprobs = false;  // the policy's, before a step's updates
   KlEstimator kl_estimator = KlEstimator::abs;
   std::string identity = {};  // of whatever else answers and rewards depend on: equal for equal settings
 };

@@ -63,6 +63,16 @@ std::optional<WorkQueue> make_queue(const OnlineSettings& settings, const Group&
   return WorkQueue(group, {config.port, settings.rollouts.rollout_micro_batch_size});
 }
 
+bool trusts_engine(LogprobSource source, at::Device device) {
+  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
+}
+
+std::vector<int64_t> rows_of(std::span<const Pass> passes) {
+  std::vector<int64_t> rows;
+  for (const Pass& pass : passes) rows.insert(rows.end(), pass.rows.begin(), pass.rows.end());
+  return rows;
+}
+
 std::vector<int64_t> first_rows(int64_t count) {
   std::vector<int64_t> rows(static_cast<size_t>(count));
   std::iota(rows.begin(), rows.end(), 0);
@@ -104,7 +114,8 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
                 .shuffle = true,
                 .seed = static_cast<uint64_t>(settings_.model.seed)},
                "model.data.data_prefix"),
-      health_(settings_.loop) {
+      health_(settings_.loop),
+      trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
   check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
   if (parts_.group.rank() == 0 && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
@@ -214,35 +225,48 @@ std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows, std
 }
 
 void OnlineTrainer::add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows) {
-  std::vector<int64_t> own;
-  for (const Minibatch& minibatch : minibatches)
-    for (const Pass& pass : minibatch.passes) own.insert(own.end(), pass.rows.begin(), pass.rows.end());
-  {
+  std::vector<Pass> passes;
+  for (const Minibatch& minibatch : minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
+  if (settings_.wants_logprobs && trusts_engine_) {
+    for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+  } else if (settings_.wants_logprobs) {
     const auto scope = timers_.measure("logprobs");
-    for (const Minibatch& minibatch : minibatches) policy_.logprobs(minibatch.passes, rows);
+    policy_.logprobs(passes, rows);
   }
   if (policy_.has_reference()) {
     const auto scope = timers_.measure("init_logprobs");
-    std::vector<Pass> passes;
-    for (const Minibatch& minibatch : minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
     policy_.reference_logprobs(passes, rows);
   }
-  exchange_logprobs(parts_.group, own, rows);
+  exchange_logprobs(parts_.group, rows_of(passes), rows);
 }
 
-std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches, const AnswerRows& rows, LossNorm norm,
-                                          const TokenLoss& loss) {
+std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches, AnswerRows& rows, LossNorm norm, const TokenLoss& loss) {
   const EngineRest rest(engine_);
   const auto scope = timers_.measure("train_time");
   std::vector<int64_t> counts;
   for (const AnswerRow& row : rows) counts.push_back(row.trains ? row.rollout->response_length() : 0);
+  // Where no pass of its own has looked at the policy, the first update does on its way.
+  const bool observes = !settings_.wants_logprobs || trusts_engine_;
   std::vector<Metrics> updates;
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
     for (const Minibatch& minibatch : minibatches) {
       const std::vector<double> weights = token_weights(minibatch, counts, settings_.model.micro_batch_size, norm);
-      updates.push_back(policy_.update(minibatch, weights, rows, loss).with_prefix("train_optim/"));
+      const bool is_first = updates.empty();
+      const Metrics numbers =
+          is_first && observes ? policy_.observed_update(minibatch, weights, rows, loss) : policy_.update(minibatch, weights, rows, loss);
+      updates.push_back(numbers.with_prefix("train_optim/"));
+      if (is_first && observes) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
     }
   return updates;
+}
+
+// What the engine draws by and what training sees are the same on a CPU. Should they ever not be, training's own count from then on.
+void OnlineTrainer::look_at_gap(const Metrics& metrics) {
+  const double gap = metrics.find("logprob_gap_max").value_or(0);
+  if (!trusts_engine_ || settings_.rollouts.logprobs != LogprobSource::automatic || gap == 0) return;
+  log_warn("step ", round_, ": log-probabilities of generation and of training differ by up to ", gap,
+           "; from now on they are computed anew before every step's updates");
+  trusts_engine_ = false;
 }
 
 StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> updates) {
@@ -255,6 +279,7 @@ StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> upda
     log_warn("step ", round_, ": ", *wrong);
     report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
   }
+  look_at_gap(all);
   all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
   all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));
   all.set("epoch", static_cast<double>(plan_.steps.epoch_of(round_) + 1));
@@ -277,7 +302,11 @@ StepReport OnlineTrainer::run_validation() {
     for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
     for (int64_t i = share.begin; i < share.end; ++i) own.push_back(i);
     const std::vector<Pass> passes = plan_passes(own, lengths, settings_.rollouts.tokens_per_pass);
-    policy_.logprobs(passes, rows);
+    if (trusts_engine_) {
+      for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+    } else {
+      policy_.logprobs(passes, rows);
+    }
     policy_.reference_logprobs(passes, rows);
     exchange_logprobs(parts_.group, own, rows);
   }
@@ -304,6 +333,7 @@ FolderWriter OnlineTrainer::save(StateSnapshot& state) const {
   state.set("health", health_.state());
   state.set("trainer.round", round_);
   state.set("trainer.rollouts", consumed_rollouts_);
+  state.set("trainer.trusts_engine", trusts_engine_);
   if (parts_.group.rank() != 0) return {};
   return save_model_state(parts_.model, state, parts_.save);
 }
@@ -315,6 +345,8 @@ void OnlineTrainer::load(const StateFiles& state) {
   health_.restore(state.at("health"));
   round_ = state.at("trainer.round").as_integer("trainer.round");
   consumed_rollouts_ = state.at("trainer.rollouts").as_integer("trainer.rollouts");
+  // A gap that was seen once is remembered; the settings may still ask for training's own.
+  trusts_engine_ = trusts_engine_ && state.at("trainer.trusts_engine").as_bool("trainer.trusts_engine");
 }
 
 void OnlineTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, parts_.save); }

@@ -64,13 +64,12 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] AnswerRows generate();
   // The rewards of what generate() returned.
   void take_rewards(AnswerRows& rows);
-  // Into rows that are trained on, in updates as `minibatches` has them.
+  // Into rows that are trained on, in updates as `minibatches` has them: the policy's and the reference's, where they are wanted.
   void add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows);
   // How these rows, in a random order that the round decides, fall into updates.
   [[nodiscard]] std::vector<Minibatch> minibatches_of(const AnswerRows& rows, std::vector<int64_t> places) const;
   // One update for each minibatch, as often as the settings say.
-  [[nodiscard]] std::vector<Metrics> train(std::span<const Minibatch> minibatches, const AnswerRows& rows, LossNorm norm,
-                                           const TokenLoss& loss);
+  [[nodiscard]] std::vector<Metrics> train(std::span<const Minibatch> minibatches, AnswerRows& rows, LossNorm norm, const TokenLoss& loss);
   // Ends the step: records, health, numbers.
   [[nodiscard]] StepReport finish_step(AnswerRows rows, std::vector<Metrics> updates);
   // The algorithm's own numbers of a step or a validation, without a prefix.
@@ -86,6 +85,7 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] bool answers(const AnswerRows& rows, std::span<const int64_t> batch) const;
   [[nodiscard]] std::optional<AnswerRows> recall(std::span<const int64_t> batch);
   void look_at_ends(const AnswerRows& rows) const;
+  void look_at_gap(const Metrics& metrics);
 
   OnlineParts parts_;
   OnlineSettings settings_;
@@ -100,6 +100,7 @@ class OnlineTrainer : public Trainer {
   Sampler sampler_;
   HealthWatch health_;
   std::optional<RolloutRecords> records_;  // rank 0's
+  bool trusts_engine_;                     // its log-probabilities are training's
   int64_t round_ = 0;                      // of rollouts: what their sampling depends on
   int64_t consumed_rollouts_ = 0;
   std::string fingerprint_;   // of the answers at hand

@@ -57,6 +57,16 @@ void by_row(const Pass& pass, const PassInput& input, std::span<const float> num
   }
 }
 
+void put_logprobs(const Pass& pass, const PassInput& input, const TokenLogprobs& found, AnswerRows& rows) {
+  by_row(pass, input, numbers_of(found.logprobs.detach()),
+         [&](size_t row, std::span<const float> numbers) { rows[row].logprobs.assign(numbers.begin(), numbers.end()); });
+  by_row(pass, input, numbers_of(found.entropy.detach()), [&](size_t row, std::span<const float> numbers) {
+    double sum = 0;
+    for (const float number : numbers) sum += static_cast<double>(number);
+    rows[row].entropy = numbers.empty() ? 0 : sum / static_cast<double>(numbers.size());
+  });
+}
+
 }  // namespace
 
 Policy::Policy(Model& model, Group group, const PolicyOptions& options)
@@ -73,14 +83,7 @@ void Policy::logprobs(std::span<const Pass> passes, AnswerRows& rows) const {
   const NoGrad no_grad;
   for (const Pass& pass : passes) {
     const PassInput input = input_of(pass, rows, model_.device());
-    const TokenLogprobs found = model_logprobs(model_, input.batch, input.predicted, {.entropy = true});
-    by_row(pass, input, numbers_of(found.logprobs),
-           [&](size_t row, std::span<const float> numbers) { rows[row].logprobs.assign(numbers.begin(), numbers.end()); });
-    by_row(pass, input, numbers_of(found.entropy), [&](size_t row, std::span<const float> numbers) {
-      double sum = 0;
-      for (const float number : numbers) sum += static_cast<double>(number);
-      rows[row].entropy = numbers.empty() ? 0 : sum / static_cast<double>(numbers.size());
-    });
+    put_logprobs(pass, input, model_logprobs(model_, input.batch, input.predicted, {.entropy = true}), rows);
   }
 }
 
@@ -102,7 +105,8 @@ DropoutSeed Policy::dropout_seed(int64_t first_row) const {
   return Random::stream_of({options_.seed, static_cast<uint64_t>(num_updates_), static_cast<uint64_t>(first_row)});
 }
 
-Metrics Policy::update(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss) {
+Metrics Policy::update_seen(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss,
+                            AnswerRows* seen) {
   const at::Device device = model_.device();
   std::vector<double> weight_of(rows.size(), 0);
   for (size_t i = 0; i < minibatch.rows.size(); ++i) weight_of[static_cast<size_t>(minibatch.rows[i])] = weights[i];
@@ -124,13 +128,15 @@ Metrics Policy::update(const Minibatch& minibatch, std::span<const double> weigh
     PassOptions options;
     options.checkpoint = options_.checkpoint_activations;
     options.dropout_seed = dropout_seed(pass.rows[0]);
+    const TokenLogprobs found = model_logprobs(model_, input.batch, input.predicted, {.entropy = seen != nullptr}, options);
     PassTokens tokens;
-    tokens.logprobs = model_logprobs(model_, input.batch, input.predicted, {}, options).logprobs;
+    tokens.logprobs = found.logprobs;
     tokens.weights = tensor_of(token_weights, device);
     tokens.advantages = tensor_of(advantages, device);
     if (!previous.empty()) tokens.previous = tensor_of(previous, device);
     const Tensor part = weighted_sum(loss(tokens), tokens.weights);
     backward(part);
+    if (seen != nullptr) put_logprobs(pass, input, found, *seen);
     sum += part.detach().to(at::kDouble);
   }
   const double lr = schedule_.rate(num_updates_);

@@ -52,7 +52,14 @@ class Policy {
   void reference_logprobs(std::span<const Pass> passes, AnswerRows& rows);
 
   // One update. `weights` are those of token_weights(). Its numbers: loss, lr, optim_step, grad_norm.
-  Metrics update(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss);
+  Metrics update(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss) {
+    return update_seen(minibatch, weights, rows, loss, nullptr);
+  }
+  // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there, but for passes in which no row
+  // is trained on.
+  Metrics observed_update(const Minibatch& minibatch, std::span<const double> weights, AnswerRows& rows, const TokenLoss& loss) {
+    return update_seen(minibatch, weights, rows, loss, &rows);
+  }
 
   [[nodiscard]] int64_t num_updates() const { return num_updates_; }
   [[nodiscard]] Model& model() { return model_; }
@@ -64,6 +71,8 @@ class Policy {
   void load(const StateFiles& state);
 
  private:
+  Metrics update_seen(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss,
+                      AnswerRows* seen);
   [[nodiscard]] DropoutSeed dropout_seed(int64_t first_row) const;
 
   Model& model_;

@@ -37,6 +37,7 @@ OnlineSettings settings_of(const ReinforceConfig& config) {
                           .rows_per_prompt = loop.num_rollouts_per_prompt,
                           .epochs = loop.reinforce_epochs,
                           .wants_reference = loop.initial_policy_kl_penalty > 0,
+                          .wants_logprobs = loop.initial_policy_kl_penalty > 0 || loop.ratio == RatioKind::clip,
                           .kl_estimator = estimator_of(loop),
                           .identity = rollout_identity(config, config.model.data, config.model.reinforce)};
   return settings;
@@ -90,7 +91,7 @@ std::vector<Minibatch> ReinforceTrainer::minibatches(const AnswerRows& rows) con
   return minibatches_of(rows, std::move(all));
 }
 
-std::vector<Metrics> ReinforceTrainer::run_training(const AnswerRows& rows) {
+std::vector<Metrics> ReinforceTrainer::run_training(AnswerRows& rows) {
   const TokenLoss loss = [&](const PassTokens& tokens) {
     if (config_.ratio == RatioKind::none) return reinforce_terms(tokens.logprobs, tokens.advantages);
     return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, config_.ratio_eps).losses;

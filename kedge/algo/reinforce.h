@@ -51,7 +51,7 @@ struct ReinforceLoopConfig : OnlineLoopConfig {
           "answers that did not end by themselves: left out of baseline and loss (drop), or like any other (keep)");
     field("loss_norm", loss_norm,
           "reference: mean over a micro-batch's tokens, then over micro-batches. tokens: every token of an update counts alike. "
-          "sequences: every answer does");
+          "sequences: every answer does. sum: the sum over an answer's tokens, mean over answers: the gradient of whole answers");
     field("reinforce_epochs", reinforce_epochs, "passes over the answers of a step", at_least(1));
     field.refused("discount_factor", "an answer has one reward", {"1", "1.0"});
   }
@@ -102,7 +102,7 @@ class ReinforceTrainer final : public OnlineTrainer {
   // Their KL, baselines and advantages: what is trained on.
   void generate_reinforce_data(AnswerRows& rows) const;
   // One update for each batch of answers; their numbers.
-  [[nodiscard]] std::vector<Metrics> run_training(const AnswerRows& rows);
+  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
 
   [[nodiscard]] StepReport train_step() override;
 

@@ -103,13 +103,15 @@ double distinct_pairs(Rows rows) {
   return static_cast<double>(std::unique(pairs.begin(), pairs.end()) - pairs.begin()) / num_pairs;
 }
 
+bool has_entropy(const AnswerRow& row) { return row.entropy.has_value(); }
+
 // Between the log-probs the engine drew by and those of training.
 void set_logprob_gap(Metrics& metrics, Rows rows) {
   Mean mean;
   double max = 0;
   for (const AnswerRow& row : rows) {
     const std::vector<float>& drawn = row.rollout->logprobs;
-    if (row.logprobs.empty() || drawn.empty()) continue;
+    if (!has_entropy(row) || drawn.empty()) continue;
     ensure(row.logprobs.size() == drawn.size(), row.logprobs.size(), " log-probs beside ", drawn.size(), " of the engine");
     for (size_t i = 0; i < drawn.size(); ++i) {
       const double gap = std::abs(double{drawn[i]} - double{row.logprobs[i]});
@@ -144,9 +146,8 @@ Metrics answer_metrics(std::span<const AnswerRow> rows) {
   set_spread(metrics, rows);
   set_parts(metrics, rows);
   metrics.set("distinct_2", distinct_pairs(rows));
-  const auto has_logprobs = [](const AnswerRow& row) { return !row.logprobs.empty(); };
   set_mean(
-      metrics, "entropy", rows, [](const AnswerRow& row) { return row.entropy; }, has_logprobs);
+      metrics, "entropy", rows, [](const AnswerRow& row) { return *row.entropy; }, has_entropy);
   set_logprob_gap(metrics, rows);
   return metrics;
 }

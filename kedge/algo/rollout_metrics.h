@@ -12,8 +12,8 @@
 
 namespace kedge {
 
-// Lengths, ends and rewards; where the rows have log-probs of the policy, also its entropy and how far the engine's log-probs are from
-// them. A mean over no rows is left out: `rewards` where not one row has a reward.
+// Lengths, ends and rewards; where training's own passes gave the log-probs, also the entropy and how far the engine's
+// log-probs are from them. A mean over no rows is left out: `rewards` where not one row has a reward.
 [[nodiscard]] Metrics answer_metrics(std::span<const AnswerRow> rows);
 
 // How far the policy is from the reference, and the rewards less the penalty for it.

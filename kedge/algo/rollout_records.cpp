@@ -104,7 +104,7 @@ void append_row(std::string& out, const AnswerRow& row) {
   line.add("error", row.reward.failed() ? Json(row.reward.error) : Json());
   line.add("kl", row.kl_mean);
   line.add("kl_sum", row.kl_sum);
-  line.add("entropy", row.entropy);
+  line.add("entropy", row.entropy ? Json(*row.entropy) : Json());
   line.add("reward_with_kl", row.reward_with_kl);
   line.add("baseline", row.baseline);
   line.add("advantage", row.advantage);

@@ -59,10 +59,9 @@ void RSTrainer::generate_rs_data(AnswerRows& rows) {
     chosen.push_back(static_cast<int64_t>(place));
   }
   minibatches_ = minibatches_of(rows, std::move(chosen));
-  add_logprobs(minibatches_, rows);
 }
 
-std::vector<Metrics> RSTrainer::run_training(const AnswerRows& rows) {
+std::vector<Metrics> RSTrainer::run_training(AnswerRows& rows) {
   return train(minibatches_, rows, LossNorm::reference, [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); });
 }
 

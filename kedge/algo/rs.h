@@ -64,7 +64,7 @@ class RSTrainer final : public OnlineTrainer {
   // Which of them are trained on. A row whose reward failed is worse than any other; where too few are left, their places stay empty.
   void generate_rs_data(AnswerRows& rows);
   // One update for each batch of the chosen answers; their numbers.
-  [[nodiscard]] std::vector<Metrics> run_training(const AnswerRows& rows);
+  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
 
   [[nodiscard]] StepReport train_step() override;
 

@@ -31,6 +31,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const auto joined = [&](const std::vector<Tensor>& parts) {
       return parts.empty() ? at::empty({0}, hidden.options().dtype(at::kFloat)) : at::cat(parts);
     };
+    context->set_materialize_grads(false);     // an entropy that is only looked at costs the backward nothing
     const Tensor entropies = joined(entropy);  // empty unless asked for
     context->save_for_backward({hidden, weight, places, targets, joined(log_sum), entropies.clone()});
     context->saved_data["gradient"] = head.weight_gradient;

@@ -99,6 +99,7 @@ TEST(TokenWeights, ByTokensOrSequencesDoNotDependOnMicroBatches) {
     // 0.845 over 5 tokens; the means of two rows, 0.881666667 and -0.9.
     EXPECT_NEAR(loss_of(kWeighted, kEnded, micro_size, LossNorm::tokens), 0.169, 1e-12);
     EXPECT_NEAR(loss_of(kWeighted, kEnded, micro_size, LossNorm::sequences), (2.645 / 3 - 0.9) / 2, 1e-12);
+    EXPECT_NEAR(loss_of(kWeighted, kEnded, micro_size, LossNorm::sum), (2.645 - 1.8) / 2, 1e-12);
   }
 }
 
@@ -116,7 +117,7 @@ TEST(TokenWeights, StandBesideTheRowsInTheirOrder) {
 TEST(TokenWeights, AreZeroWhereNothingCounts) {
   const Minibatch minibatch{.rows = {0, 1}};
   const Rows counts = {0, 0};
-  for (const LossNorm norm : {LossNorm::reference, LossNorm::tokens, LossNorm::sequences})
+  for (const LossNorm norm : {LossNorm::reference, LossNorm::tokens, LossNorm::sequences, LossNorm::sum})
     EXPECT_THAT(token_weights(minibatch, counts, 1, norm), ElementsAre(0, 0));
 }
 
@@ -128,7 +129,7 @@ TEST(TokenWeights, AreTheSameOnOneRankAndOnTwo) {
     const auto shared = plan_minibatches(order, lengths, sizes, rank, 2);
     ASSERT_EQ(shared.size(), alone.size());
     for (size_t i = 0; i < alone.size(); ++i)
-      for (const LossNorm norm : {LossNorm::reference, LossNorm::tokens, LossNorm::sequences})
+      for (const LossNorm norm : {LossNorm::reference, LossNorm::tokens, LossNorm::sequences, LossNorm::sum})
         EXPECT_EQ(token_weights(shared[i], counts, 2, norm), token_weights(alone[i], counts, 2, norm));
   }
 }

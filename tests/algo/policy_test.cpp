@@ -70,7 +70,7 @@ TEST(Policy, LogprobsAreThoseOfTheAnswersTokens) {
       EXPECT_NEAR(rows[i].logprobs[static_cast<size_t>(t)], row[target].item<float>(), 1e-5);  // fp32 sums of 259 terms
       entropy -= (row.exp() * row).sum().item<double>() / static_cast<double>(rollout.response_length());
     }
-    EXPECT_NEAR(rows[i].entropy, entropy, 1e-5);
+    EXPECT_NEAR(rows[i].entropy.value(), entropy, 1e-5);
   }
 }
 

@@ -93,7 +93,7 @@ TEST(RolloutMetrics, CompareTheEnginesLogprobsWithThoseOfTraining) {
   AnswerRows rows = {row_of(first, 0, 0), row_of(second, 0, 0), row_of(answer(1, {}), 1, 0)};
   rows[0].logprobs = {-1.25F, -0.25F};
   rows[1].logprobs = {-2.5F};
-  rows[0].entropy = 1.5, rows[1].entropy = 0.5, rows[2].entropy = 100;  // the last has no log-probs to have an entropy of
+  rows[0].entropy = 1.5, rows[1].entropy = 0.5;  // the last was not computed
   const Metrics metrics = answer_metrics(rows);
   EXPECT_THAT(metrics.find("entropy"), Optional(1));
   EXPECT_THAT(metrics.find("logprob_gap_mean"), Optional(0.25));

@@ -98,7 +98,7 @@ TEST(RolloutRecords, AreLinesOfJson) {
       "\"trains\":true}\n"
       "{\"prompt_id\":42,\"slot\":7,\"sample\":0,\"prompt\":\"\",\"response\":\"\",\"ids\":[5],\"prompt_length\":1,\"finished\":false,"
       "\"engine_logprobs\":[],\"logprobs\":[],\"reference\":[],\"reward\":null,\"parts\":{\"tone\":4.0},\"error\":\"no reply\",\"kl\":0.0,"
-      "\"kl_sum\":0.0,\"entropy\":0.0,\"reward_with_kl\":0.0,\"baseline\":0.0,\"advantage\":0.0,\"trains\":false}\n");
+      "\"kl_sum\":0.0,\"entropy\":null,\"reward_with_kl\":0.0,\"baseline\":0.0,\"advantage\":0.0,\"trains\":false}\n");
 }
 
 TEST(RolloutRecords, KeepEveryBitOfAFloat) {
