@@ -67,6 +67,8 @@ bool trusts_engine(LogprobSource source, at::Device device) {
   return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
 }
 
+bool drops_out(const Model& model) { return model.adapters() != nullptr && model.adapters()->config().adapter_dropout > 0; }
+
 std::vector<int64_t> rows_of(std::span<const Pass> passes) {
   std::vector<int64_t> rows;
   for (const Pass& pass : passes) rows.insert(rows.end(), pass.rows.begin(), pass.rows.end());
@@ -116,6 +118,11 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
                "model.data.data_prefix"),
       health_(settings_.loop),
       trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
+  // With dropout an update sees other log-probabilities than the policy has, and so cannot look at them on its way.
+  if (drops_out(parts_.model) && settings_.rollouts.logprobs != LogprobSource::engine) {
+    settings_.wants_logprobs = true;
+    trusts_engine_ = false;
+  }
   check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
   if (parts_.group.rank() == 0 && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
@@ -246,7 +253,7 @@ std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches
   std::vector<int64_t> counts;
   for (const AnswerRow& row : rows) counts.push_back(row.trains ? row.rollout->response_length() : 0);
   // Where no pass of its own has looked at the policy, the first update does on its way.
-  const bool observes = !settings_.wants_logprobs || trusts_engine_;
+  const bool observes = (!settings_.wants_logprobs || trusts_engine_) && !drops_out(parts_.model);
   std::vector<Metrics> updates;
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
     for (const Minibatch& minibatch : minibatches) {

@@ -251,6 +251,24 @@ TEST(Reinforce, AdaptersLearnWhileTheBaseStaysTheReference) {
   EXPECT_TRUE(same_bits(toy.model->parameters().flat().detach(), base));
 }
 
+// An update then sees other log-probabilities than the policy has; those that are kept and measured are the policy's.
+TEST(Reinforce, DropoutOfAdaptersIsInNoLogprobs) {
+  for (const RatioKind ratio : {RatioKind::none, RatioKind::clip}) {
+    OnlineToy toy(testing::byte_model({}, {.trainable = false}));
+    toy.reinforce.trainer.reinforce.ratio = ratio;
+    toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0;
+    LoraConfig adapters;
+    adapters.adapter_dropout = 0.5;
+    toy.model->add_adapters(adapters, true);
+    toy.model->adapters()->initialise(1);
+    const auto trainer = toy.reinforce_trainer();
+    static_cast<void>(trainer->train_step());
+    const StepReport report = trainer->train_step();  // now the adapters do something
+    EXPECT_LT(number(report, "train_rollouts/logprob_gap_max"), 1e-5);
+    EXPECT_GT(number(report, "train_rollouts/entropy"), 0);
+  }
+}
+
 // Stopped after two steps and taken up by another trainer, everything goes on as if nothing had happened, also a rate that still rises.
 TEST(Reinforce, GoesOnBitForBit) {
   OnlineToy unbroken, broken, resumed;
