@@ -33,6 +33,7 @@ std::string overview(std::span<const Command> commands) {
          "  kedge config sft --yaml            the same as a file to start from\n"
          "  kedge sft FILE.yaml model.optim.lr=1e-5\n"
          "  kedge serve reward rm_model_file=DIR inference.port=5555\n"
+         "  kedge reinforce FILE.yaml pretrained_checkpoint.restore_from_path=DIR remote_rm.port=5555\n"
          "  kedge tokenize --model DIR --text 'Hello there'\n"
          "  kedge data check prompts.jsonl --as prompts --model DIR\n"
          "  kedge init OUT --shape tiny --tokenizer DIR\n"

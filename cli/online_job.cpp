@@ -21,12 +21,6 @@
 namespace kedge::cli {
 namespace {
 
-void check_width(const OnlineJob& job, int64_t context) {
-  if (!job.config.remote_rm || !job.config.remote_rm->pad_to_length) return;
-  check(*job.config.remote_rm->pad_to_length >= context, "remote_rm.pad_to_length: ", *job.config.remote_rm->pad_to_length,
-        " is less than prompts and answers may have together, ", context, " (model.encoder_seq_length)");
-}
-
 void load_settings(const OnlineJob& job, const Arguments& arguments) {
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(job.section, given.file, given.overrides);
@@ -49,7 +43,7 @@ OnlineSetup::OnlineSetup(const OnlineJob& given)
       network(load_model_config(folder)),
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
-  check_width(job, lengths.context);
+  check_widths(job.config, lengths.context);
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
   storage = training_storage(job.compute, settings.model, mesh.device);

@@ -39,7 +39,9 @@ int run(int count, char** words) {
   const auto prompts = std::make_shared<const kedge::PromptDataset>(kedge::Rows::of_file(arguments[1]), kedge::encoder_of(*tokenizer),
                                                                     config.model.data, lengths.max_prompt);
   CommaReward rewards;
-  kedge::ReinforceTrainer trainer({.model = *model, .tokenizer = *tokenizer, .rewards = rewards, .prompts = prompts}, config);
+  kedge::ModelFolderOptions save;
+  save.save.companions = arguments[0];  // the tokenizer comes along
+  kedge::ReinforceTrainer trainer({.model = *model, .tokenizer = *tokenizer, .rewards = rewards, .prompts = prompts, .save = save}, config);
   kedge::make_folder(arguments[2]);
   kedge::MetricsLog log = kedge::make_metrics_log(config.exp_manager.metrics, arguments[2], true);
   static_cast<void>(trainer.fit(log));

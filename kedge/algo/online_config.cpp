@@ -22,9 +22,25 @@ RewardConfig reward_of(const OnlineConfig& config) {
   return reward;
 }
 
-std::string rollout_identity(RewardConfig reward, RolloutConfig rollouts) {
-  return to_json(section_node(describe(reward))).dump() + to_json(section_node(describe(rollouts.sampling_params))).dump() +
-         to_json(section_node(describe(rollouts.length_params))).dump();
+void check_widths(const OnlineConfig& config, int64_t context) {
+  const auto check_width = [&](const std::string& key, std::optional<int64_t> width) {
+    check(!width || *width >= context, key, ".pad_to_length: ", width.value_or(0), " is less than prompts and answers may have together, ",
+          context, " (model.encoder_seq_length)");
+  };
+  if (config.remote_rm) check_width("remote_rm", config.remote_rm->pad_to_length);
+  for (const auto& [name, source] : config.reward.sources) check_width("reward.sources." + name, source.pad_to_length);
+  for (const auto& [name, source] : config.reward.watch) check_width("reward.watch." + name, source.pad_to_length);
+}
+
+std::string rollout_identity(const OnlineConfig& config, DataConfig data, RolloutConfig rollouts) {
+  RewardConfig reward = reward_of(config);
+  std::string identity;
+  const auto add = [&](const Section& section) { identity += to_json(section_node(section)).dump(); };
+  add(describe(reward));
+  add(describe(data));
+  add(describe(rollouts.sampling_params));
+  add(describe(rollouts.length_params));
+  return identity;
 }
 
 }  // namespace kedge

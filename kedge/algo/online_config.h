@@ -110,10 +110,10 @@ struct OnlineLoopConfig : UpdateConfig, HealthConfig {
 
   void fields(auto&& field) {
     field("max_epochs", max_epochs, "passes over the prompts", at_least(1));
-    field("max_steps", max_steps, "cap on steps; negative: none, 0: do nothing", at_least(-1));
-    field("val_check_interval", val_check_interval, "validate every so many steps; 0: never", at_least(0));
-    field("save_interval", save_interval, "save every so many steps, a multiple of the former; 0: never", follows("${.val_check_interval}"),
-          at_least(0));
+    field("max_steps", max_steps, "cap on steps; negative: none, 0: do nothing");
+    field("val_check_interval", val_check_interval, "validate every so many steps; 0 or less: never");
+    field("save_interval", save_interval, "save every so many steps, a multiple of the former; 0 or less: never",
+          follows("${.val_check_interval}"));
     UpdateConfig::fields(field);
     HealthConfig::fields(field);
     field("batch_iterator", batch_iterator, "how prompts are shared among ranks");
@@ -189,7 +189,10 @@ struct OnlineConfig {
 // The sources of `reward`, those that `remote_rm` stands for included. UsageError where both are given, or for what they have wrong.
 [[nodiscard]] RewardConfig reward_of(const OnlineConfig& config);
 
-// Equal where answers are drawn and judged alike.
-[[nodiscard]] std::string rollout_identity(RewardConfig reward, RolloutConfig rollouts);
+// Servers that are sent rows of one width: UsageError where prompt and answer may have more tokens together.
+void check_widths(const OnlineConfig& config, int64_t context);
+
+// Equal where prompts are read, and answers drawn and judged, alike.
+[[nodiscard]] std::string rollout_identity(const OnlineConfig& config, DataConfig data, RolloutConfig rollouts);
 
 }  // namespace kedge

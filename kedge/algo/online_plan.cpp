@@ -48,8 +48,8 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
   OnlinePlan plan;
   plan.steps = plan_steps(num_prompts, batch, settings.loop.max_epochs, settings.loop.max_steps);
   plan.intervals.max_steps = plan.steps.max_steps;
-  plan.intervals.validate = settings.loop.val_check_interval;
-  plan.intervals.save = settings.loop.save_interval;
+  plan.intervals.validate = std::max<int64_t>(0, settings.loop.val_check_interval);
+  plan.intervals.save = std::max<int64_t>(0, settings.loop.save_interval);
   plan.intervals.has_validation = has_validation;
   check_intervals(plan.intervals, section);
   plan.updates_per_step = rows / global_size * settings.epochs;

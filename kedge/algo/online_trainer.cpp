@@ -66,6 +66,8 @@ bool trusts_engine(LogprobSource source, at::Device device) {
   return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
 }
 
+bool drops_out(const Model& model) { return model.adapters() != nullptr && model.adapters()->config().adapter_dropout > 0; }
+
 std::vector<int64_t> rows_of(std::span<const Pass> passes) {
   std::vector<int64_t> rows;
   for (const Pass& pass : passes) rows.insert(rows.end(), pass.rows.begin(), pass.rows.end());
@@ -115,6 +117,11 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
                "model.data.data_prefix"),
       health_(settings_.loop),
       trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
+  // With dropout an update sees other log-probabilities than the policy has, and so cannot look at them on its way.
+  if (drops_out(parts_.model) && settings_.rollouts.logprobs != LogprobSource::engine) {
+    settings_.wants_logprobs = true;
+    trusts_engine_ = false;
+  }
   check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
   if (parts_.group.rank() == 0 && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
@@ -160,9 +167,22 @@ std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const 
   return print.hex();
 }
 
-std::optional<AnswerRows> OnlineTrainer::recall(const std::string& fingerprint) {
+// Do they answer the prompts that the file has now? It may have been changed since.
+bool OnlineTrainer::answers(const AnswerRows& rows, std::span<const int64_t> batch) const {
+  std::vector<TokenIds> prompts;
+  for (const int64_t row : batch) prompts.push_back(parts_.prompts->get(row).ids);
+  return std::all_of(rows.begin(), rows.end(), [&](const AnswerRow& row) {
+    if (row.slot < 0 || row.slot >= std::ssize(prompts)) return false;
+    const auto own = std::span(row.rollout->ids).first(static_cast<size_t>(row.rollout->prompt_length));
+    const TokenIds& prompt = prompts[static_cast<size_t>(row.slot)];
+    return std::equal(own.begin(), own.end(), prompt.begin(), prompt.end());
+  });
+}
+
+std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) {
   std::optional<AnswerRows> found;
-  if (records_) found = records_->read(round_, fingerprint);
+  if (records_) found = records_->read(round_, fingerprint_);
+  if (found && !answers(*found, batch)) found.reset();
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
   parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;
@@ -177,7 +197,7 @@ std::optional<AnswerRows> OnlineTrainer::recall(const std::string& fingerprint) 
 AnswerRows OnlineTrainer::generate() {
   const std::vector<int64_t> batch = sampler_.next();
   fingerprint_ = fingerprint_of(batch);
-  if (std::optional<AnswerRows> rows = recall(fingerprint_)) {
+  if (std::optional<AnswerRows> rows = recall(batch)) {
     has_rewards_ = true;
     return std::move(*rows);
   }
@@ -232,7 +252,7 @@ std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches
   std::vector<int64_t> counts;
   for (const AnswerRow& row : rows) counts.push_back(row.trains ? row.rollout->response_length() : 0);
   // Where no pass of its own has looked at the policy, the first update does on its way.
-  const bool observes = !settings_.wants_logprobs || trusts_engine_;
+  const bool observes = (!settings_.wants_logprobs || trusts_engine_) && !drops_out(parts_.model);
   std::vector<Metrics> updates;
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
     for (const Minibatch& minibatch : minibatches) {

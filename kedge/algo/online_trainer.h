@@ -82,7 +82,8 @@ class OnlineTrainer : public Trainer {
  private:
   [[nodiscard]] RolloutWish wish(const PromptDataset& prompts, std::span<const int64_t> batch, bool is_validation) const;
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch) const;
-  [[nodiscard]] std::optional<AnswerRows> recall(const std::string& fingerprint);
+  [[nodiscard]] bool answers(const AnswerRows& rows, std::span<const int64_t> batch) const;
+  [[nodiscard]] std::optional<AnswerRows> recall(std::span<const int64_t> batch);
   void look_at_ends(const AnswerRows& rows) const;
   void look_at_gap(const Metrics& metrics);
 

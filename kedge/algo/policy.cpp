@@ -117,8 +117,10 @@ Metrics Policy::update_seen(const Minibatch& minibatch, std::span<const double> 
     for (const int64_t index : pass.rows) {
       const AnswerRow& row = rows[static_cast<size_t>(index)];
       const auto count = static_cast<size_t>(row.rollout->response_length());
-      token_weights.insert(token_weights.end(), count, static_cast<float>(weight_of[static_cast<size_t>(index)]));
-      advantages.insert(advantages.end(), count, static_cast<float>(row.advantage));
+      const auto weight = static_cast<float>(weight_of[static_cast<size_t>(index)]);
+      token_weights.insert(token_weights.end(), count, weight);
+      // That of a row that does not count may be no number, and 0 times it would spoil the gradient.
+      advantages.insert(advantages.end(), count, weight == 0 ? 0.0F : static_cast<float>(row.advantage));
       previous.insert(previous.end(), row.logprobs.begin(), row.logprobs.end());
     }
     if (std::all_of(token_weights.begin(), token_weights.end(), [](float weight) { return weight == 0; })) continue;  // teaches nothing

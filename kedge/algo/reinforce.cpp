@@ -39,7 +39,7 @@ OnlineSettings settings_of(const ReinforceConfig& config) {
                           .wants_reference = loop.initial_policy_kl_penalty > 0,
                           .wants_logprobs = loop.initial_policy_kl_penalty > 0 || loop.ratio == RatioKind::clip,
                           .kl_estimator = estimator_of(loop),
-                          .identity = rollout_identity(config.reward, config.model.reinforce)};
+                          .identity = rollout_identity(config, config.model.data, config.model.reinforce)};
   return settings;
 }
 
@@ -102,9 +102,13 @@ std::vector<Metrics> ReinforceTrainer::run_training(AnswerRows& rows) {
 Metrics ReinforceTrainer::numbers_of(const AnswerRows& rows, bool is_validation) const {
   Metrics metrics = kl_metrics(rows);
   if (is_validation) return settings().wants_reference ? Metrics{{"init_policy_kl", *metrics.find("init_policy_kl")}} : Metrics();
-  double baselines = 0;
-  for (const AnswerRow& row : rows) baselines += row.baseline;
-  metrics.set("baseline_mean", baselines / static_cast<double>(rows.size()));
+  double baselines = 0, count = 0;
+  for (const AnswerRow& row : rows) {
+    if (row.reward.failed()) continue;
+    baselines += row.baseline;
+    ++count;
+  }
+  if (count > 0) metrics.set("baseline_mean", baselines / count);
   return metrics;
 }
 

@@ -4,6 +4,8 @@
 
 namespace kedge {
 
+bool has_regex() { return false; }
+
 struct Regex::Compiled {};
 
 Regex::Regex() = default;

@@ -104,6 +104,8 @@ CodeSet pcre2_property(const std::string& name) {
 
 }  // namespace
 
+bool has_regex() { return true; }
+
 struct Regex::Compiled {
   Code code{nullptr, &pcre2_code_free};
 };

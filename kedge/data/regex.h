@@ -9,6 +9,9 @@
 
 namespace kedge {
 
+// Whether this build can: without PCRE2 every expression is refused.
+[[nodiscard]] bool has_regex();
+
 class Regex {
  public:
   // The expression in Oniguruma's syntax. `where` opens every error: "tokenizer.json: pre_tokenizer.pattern.Regex".

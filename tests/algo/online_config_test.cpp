@@ -36,16 +36,41 @@ TEST(OnlineConfig, AServerOfTheReferencesKindAndSourcesExcludeEachOther) {
   EXPECT_THAT(error_of([&] { return reward_of(config); }), HasSubstr("remote_rm: is the one source of rewards"));
 }
 
+TEST(OnlineConfig, RowsOfOneWidthHoldPromptAndAnswer) {
+  OnlineConfig config;
+  EXPECT_NO_THROW(check_widths(config, 1000));
+  config.remote_rm.emplace().pad_to_length = 64;
+  EXPECT_NO_THROW(check_widths(config, 64));
+  const auto error = [&] {
+    return error_of([&] {
+      check_widths(config, 65);
+      return 0;
+    });
+  };
+  EXPECT_THAT(error(), HasSubstr("remote_rm.pad_to_length: 64 is less than prompts and answers may have together, 65"));
+  config.remote_rm.reset();
+  config.reward.watch["judge"].pad_to_length = 64;
+  EXPECT_THAT(error(), HasSubstr("reward.watch.judge.pad_to_length: 64"));
+  config.reward.sources["judge"].pad_to_length = 32;
+  EXPECT_THAT(error(), HasSubstr("reward.sources.judge.pad_to_length: 32"));
+}
+
 TEST(OnlineConfig, WhatAnswersAndRewardsDependOnHasAName) {
-  RewardConfig reward;
-  RolloutConfig rollouts;
-  const std::string before = rollout_identity(reward, rollouts);
-  EXPECT_EQ(rollout_identity(reward, rollouts), before);
-  rollouts.sampling_params.temperature = 0.5;
-  EXPECT_NE(rollout_identity(reward, rollouts), before);
-  rollouts = {};
-  reward.scale = 2;
-  EXPECT_NE(rollout_identity(reward, rollouts), before);
+  const auto identity = [](const auto& change) {
+    OnlineConfig config;
+    DataConfig data;
+    RolloutConfig rollouts;
+    change(config, data, rollouts);
+    return rollout_identity(config, data, rollouts);
+  };
+  const std::string before = identity([](auto&, auto&, auto&) {});
+  EXPECT_EQ(identity([](auto&, auto&, auto&) {}), before);
+  EXPECT_NE(identity([](auto&, auto&, auto& rollouts) { rollouts.sampling_params.temperature = 0.5; }), before);
+  EXPECT_NE(identity([](auto&, auto&, auto& rollouts) { rollouts.length_params.min_length = 3; }), before);
+  EXPECT_NE(identity([](auto&, auto& data, auto&) { data.add_bos = true; }), before);
+  EXPECT_NE(identity([](auto& config, auto&, auto&) { config.reward.scale = 2; }), before);
+  EXPECT_NE(identity([](auto& config, auto&, auto&) { config.remote_rm.emplace().reward_model.port = 9; }), before) << "another server";
+  EXPECT_EQ(identity([](auto&, auto&, auto& rollouts) { rollouts.tokens_per_pass = 7; }), before);
 }
 
 }  // namespace

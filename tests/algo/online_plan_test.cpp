@@ -31,8 +31,46 @@ TEST(OnlinePlan, CountsStepsAndUpdates) {
   EXPECT_EQ(plan_online(some, 1000, true, 1).steps.max_steps, 10);
   some.loop.max_steps = 0;
   EXPECT_EQ(plan_online(some, 1000, true, 1).steps.max_steps, 0);
+  some.loop.max_steps = -5;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).steps.max_steps, 21) << "no cap";
   some.epochs = 2;
   EXPECT_EQ(plan_online(some, 1000, true, 1).updates_per_step, 16);
+  some.loop.val_check_interval = some.loop.save_interval = -1;
+  EXPECT_EQ(plan_online(some, 1000, true, 1).intervals.validate, 0) << "never";
+  EXPECT_EQ(plan_online(some, 1000, true, 1).intervals.save, 0);
+}
+
+// The prompts that are left over make no step, and a rank's share need not be whole pieces of the work queue.
+TEST(OnlinePlan, OnlyPromptsOfAWholeStepCount) {
+  OnlineSettings some = settings();
+  some.rollouts.num_rollout_samples = 512;
+  some.loop.max_epochs = 3;
+  const StepPlan steps = plan_online(some, 1000, true, 1).steps;
+  EXPECT_EQ(steps.steps_per_epoch, 1);
+  EXPECT_EQ(steps.max_steps, 3);
+  EXPECT_EQ(steps.epoch_of(2), 2);
+  some.rollouts.num_rollout_samples = 48;
+  some.rollouts.rollout_micro_batch_size = 32;
+  EXPECT_EQ(plan_online(some, 1000, true, 2).updates_per_step, 3);
+}
+
+TEST(OnlinePlan, WarnsWhereAnotherPolicyIsDrawnFromThanIsTrained) {
+  const auto warning = [](const auto& change) {
+    OnlineSettings some = settings();
+    change(some.rollouts);
+    ::testing::internal::CaptureStderr();
+    warn_of_settings(some);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(warning([](auto&) {}), "");
+  EXPECT_EQ(warning([](auto& rollouts) { rollouts.sampling_params.top_p = 0; }), "") << "0 draws from all, as 1 does";
+  const auto biased = HasSubstr("model.reinforce.sampling_params: answers are not drawn from the policy that is trained");
+  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.temperature = 0.7; }), biased);
+  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.top_k = 50; }), biased);
+  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.top_p = 0.9; }), biased);
+  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.repetition_penalty = 1.1; }), biased);
+  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.use_greedy = true; }), HasSubstr("all answers to a prompt are alike"));
+  EXPECT_THAT(warning([](auto& rollouts) { rollouts.length_params.min_length = 2; }), HasSubstr("length_params.min_length"));
 }
 
 // The reference counts trainer steps, or batches of prompts, although the rate moves with every update.

@@ -68,14 +68,21 @@ TEST(OnlineRanks, EveryRankGetsToKnowAllAnswers) {
 
 struct Step {
   std::vector<TokenIds> ids;
-  std::vector<double> baselines, losses;
+  std::vector<double> baselines, losses;  // and the validation's reward behind them
+};
+
+struct Sizes {
+  int64_t num_prompts = 4;
+  Unfinished unfinished = Unfinished::keep;
 };
 
 // Some steps of a run on `group`.
-std::vector<Step> run(const Group& group, bool use_queue) {
+std::vector<Step> run(const Group& group, bool use_queue, const Sizes& sizes) {
   OnlineToy toy;
-  toy.reinforce.model.global_batch_size = 24;  // 4 prompts x 6 answers: divides by 2 and by 3
   toy.reinforce.trainer.reinforce.num_rollouts_per_prompt = 6;
+  toy.reinforce.model.global_batch_size = sizes.num_prompts * 6;  // divides by 2 and by 3
+  toy.reinforce.model.reinforce.num_rollout_samples = toy.reinforce.model.reinforce.num_val_samples = sizes.num_prompts;
+  toy.reinforce.trainer.reinforce.unfinished = sizes.unfinished;
   toy.reinforce.trainer.reinforce.batch_iterator = {.use_flask = use_queue, .port = 0};
   toy.reinforce.model.reinforce.rollout_micro_batch_size = 1;
   OnlineParts parts = toy.parts();
@@ -90,14 +97,15 @@ std::vector<Step> run(const Group& group, bool use_queue) {
       step.baselines.push_back(row.baseline);
     }
     for (const Metrics& update : trainer.run_training(rows)) step.losses.push_back(*update.find("train_optim/loss"));
+    step.losses.push_back(*trainer.run_validation().metrics.find("val_rollouts/rewards"));
   }
   return steps;
 }
 
-TEST(OnlineRanks, SeeTheSamePromptsSamplesAndBaselinesAsOneAlone) {
-  const std::vector<Step> alone = run(Group::single(), false);
+void expect_as_alone(const Sizes& sizes) {
+  const std::vector<Step> alone = run(Group::single(), false, sizes);
   for (const bool use_queue : {false, true}) {
-    const std::vector<Step> together = run(world(), use_queue);
+    const std::vector<Step> together = run(world(), use_queue, sizes);
     for (size_t i = 0; i < alone.size(); ++i) {
       EXPECT_EQ(together[i].ids, alone[i].ids) << "step " << i;
       ASSERT_EQ(together[i].baselines.size(), alone[i].baselines.size());
@@ -107,6 +115,14 @@ TEST(OnlineRanks, SeeTheSamePromptsSamplesAndBaselinesAsOneAlone) {
     }
   }
 }
+
+TEST(OnlineRanks, SeeTheSamePromptsSamplesAndBaselinesAsOneAlone) { expect_as_alone({}); }
+
+// Fewer prompts than ranks, in training and in validation.
+TEST(OnlineRanks, OneThatAnswersNothingTakesPartInAllElse) { expect_as_alone({.num_prompts = 1}); }
+
+// Hardly any answer ends, so that most of the time no rank has anything to learn from.
+TEST(OnlineRanks, OneThatLearnsNothingTakesPartInAllElse) { expect_as_alone({.num_prompts = 1, .unfinished = Unfinished::drop}); }
 
 }  // namespace
 }  // namespace kedge

@@ -12,6 +12,7 @@ namespace kedge {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::OnlineToy;
 using testing::same_bits;
 using testing::shown;
@@ -38,6 +39,7 @@ TEST(Reinforce, AStepSaysWhatItDid) {
   EXPECT_EQ(number(report, "train_rollouts/consumed_samples"), 4) << "prompts";
   EXPECT_EQ(number(report, "train_rollouts/consumed_rollouts"), 16);
   EXPECT_EQ(number(report, "train_rollouts/epoch"), 1);
+  EXPECT_NEAR(number(report, "train_rollouts/baseline_mean"), number(report, "train_rollouts/rewards"), 1e-9) << "each is in three means";
   EXPECT_LT(number(report, "train_rollouts/logprob_gap_max"), 1e-5);
   EXPECT_NEAR(number(report, "train_rollouts/entropy"), std::log(259.0), 2.0);
   EXPECT_EQ(*report.updates[1].find("train_optim/optim_step"), 1);
@@ -150,6 +152,50 @@ TEST(Reinforce, ARowWithoutARewardIsLeftOut) {
   }
 }
 
+// A reward that failed may be anything, also no number: nothing of it gets into the gradient or the metrics.
+TEST(Reinforce, AFailedRewardSpoilsNothing) {
+  OnlineToy toy;
+  toy.rewards.judge = [](const Rollout& rollout) {
+    const bool fails = rollout.sample == 0 || rollout.prompt_id % 2 == 0;
+    return fails ? RowReward{.value = NAN, .error = "no idea"} : testing::plain_share(rollout);
+  };
+  const StepReport report = toy.reinforce_trainer()->train_step();
+  for (const Metrics& update : report.updates) {
+    EXPECT_TRUE(std::isfinite(*update.find("train_optim/loss")));
+    EXPECT_GT(*update.find("train_optim/grad_norm"), 0);
+    EXPECT_FALSE(update.find("train_optim/skipped_updates"));
+  }
+  for (const auto& [name, value] : report.metrics) EXPECT_TRUE(std::isfinite(value)) << name;
+}
+
+// Four slots with one and the same prompt are four groups.
+TEST(Reinforce, EqualPromptsAreGroupsOfTheirOwn) {
+  OnlineToy toy;
+  std::string same;
+  for (int i = 0; i < 12; ++i) same += "{\"text\": \"same\"}\n";
+  toy.prompts = toy.open_prompts("same.jsonl", same);
+  toy.rewards.judge = [](const Rollout& rollout) {
+    return RowReward{.value = static_cast<double>(100 * rollout.prompt_id + rollout.sample * rollout.sample)};
+  };
+  const auto trainer = toy.reinforce_trainer();
+  AnswerRows rows = trainer->generate_rollouts();
+  trainer->generate_reinforce_data(rows);
+  for (const AnswerRow& row : rows) {
+    const auto sample = static_cast<double>(row.rollout->sample);
+    EXPECT_NEAR(row.baseline, static_cast<double>(100 * row.rollout->prompt_id) + (0 + 1 + 4 + 9 - sample * sample) / 3, 1e-9);
+  }
+}
+
+// They are those of the policy that is trained, whatever was done to its logits before a token was drawn.
+TEST(Reinforce, LogprobsKnowNoTemperature) {
+  OnlineToy toy;
+  toy.reinforce.model.reinforce.sampling_params.temperature = 0.5;
+  toy.reinforce.model.reinforce.sampling_params.top_p = 0.9;
+  const StepReport report = toy.reinforce_trainer()->train_step();
+  EXPECT_LT(number(report, "train_rollouts/logprob_gap_max"), 1e-5);
+  EXPECT_LT(number(report, "train_rollouts/init_policy_kl"), 1e-5);  // the reference's are of the logits as they are
+}
+
 TEST(Reinforce, WithoutAPenaltyThereIsNoReference) {
   OnlineToy toy;
   toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0;
@@ -163,8 +209,15 @@ TEST(Reinforce, OneAnswerToAPromptTeachesNothing) {
   OnlineToy toy;
   toy.reinforce.trainer.reinforce.num_rollouts_per_prompt = 1;
   toy.reinforce.model.global_batch_size = 4;
+  const auto warning = [&] {
+    ::testing::internal::CaptureStderr();
+    static_cast<void>(toy.reinforce_trainer());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warning(), HasSubstr("num_rollouts_per_prompt: an answer alone is its own baseline"));
   EXPECT_EQ(mean_loss(toy.reinforce_trainer()->train_step()), 0);
   toy.reinforce.trainer.reinforce.baseline = Baseline::batch_mean;
+  EXPECT_THAT(warning(), Not(HasSubstr("num_rollouts_per_prompt")));
   EXPECT_NE(mean_loss(toy.reinforce_trainer()->train_step()), 0);
 }
 
@@ -198,9 +251,30 @@ TEST(Reinforce, AdaptersLearnWhileTheBaseStaysTheReference) {
   EXPECT_TRUE(same_bits(toy.model->parameters().flat().detach(), base));
 }
 
-// Stopped after two steps and taken up by another trainer, everything goes on as if nothing had happened.
+// An update then sees other log-probabilities than the policy has; those that are kept and measured are the policy's.
+TEST(Reinforce, DropoutOfAdaptersIsInNoLogprobs) {
+  for (const RatioKind ratio : {RatioKind::none, RatioKind::clip}) {
+    OnlineToy toy(testing::byte_model({}, {.trainable = false}));
+    toy.reinforce.trainer.reinforce.ratio = ratio;
+    toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0;
+    LoraConfig adapters;
+    adapters.adapter_dropout = 0.5;
+    toy.model->add_adapters(adapters, true);
+    toy.model->adapters()->initialise(1);
+    const auto trainer = toy.reinforce_trainer();
+    static_cast<void>(trainer->train_step());
+    const StepReport report = trainer->train_step();  // now the adapters do something
+    EXPECT_LT(number(report, "train_rollouts/logprob_gap_max"), 1e-5);
+    EXPECT_GT(number(report, "train_rollouts/entropy"), 0);
+  }
+}
+
+// Stopped after two steps and taken up by another trainer, everything goes on as if nothing had happened, also a rate that still rises.
 TEST(Reinforce, GoesOnBitForBit) {
   OnlineToy unbroken, broken, resumed;
+  for (OnlineToy* toy : {&unbroken, &broken, &resumed})
+    toy->reinforce.model.optim.sched = {
+        .warmup_steps = 20, .constant_steps = 0, .min_lr = 0.001, .horizon = ScheduleHorizon::optimizer_steps};
   const auto straight = unbroken.reinforce_trainer();
   for (int i = 0; i < 4; ++i) static_cast<void>(straight->train_step());
   const auto first = broken.reinforce_trainer();
@@ -216,7 +290,9 @@ TEST(Reinforce, GoesOnBitForBit) {
   second->load(StateFiles(folder / "state"));
   for (int i = 2; i < 4; ++i) static_cast<void>(second->train_step());
   EXPECT_TRUE(same_bits(resumed.model->parameters().flat().detach(), unbroken.model->parameters().flat().detach()));
-  EXPECT_EQ(shown(second->train_step()), shown(straight->train_step()));
+  const StepReport last = second->train_step();
+  EXPECT_EQ(shown(last), shown(straight->train_step()));
+  EXPECT_NEAR(*last.updates[1].find("train_optim/lr"), 0.01 * 10 / 21, 1e-12) << "the tenth update";
   EXPECT_EQ(shown(second->run_validation()), shown(straight->run_validation()));
   EXPECT_EQ(second->counters(), straight->counters());
 }
@@ -246,6 +322,17 @@ TEST(Reinforce, RecordedAnswersAreUsedAgain) {
   EXPECT_EQ(changed.rewards.num_asked, 16) << "other answers would have been drawn";
 }
 
+TEST(Reinforce, RecordedAnswersToOtherPromptsAreNotUsed) {
+  OnlineToy first, second;
+  const testing::TempFolder folder;
+  static_cast<void>(first.reinforce_trainer(folder.path())->train_step());
+  std::string rows;
+  for (int i = 0; i < 12; ++i) rows += R"({"text": "other )" + std::to_string(i) + "\"}\n";  // as many as before
+  second.prompts = second.open_prompts("other.jsonl", rows);
+  static_cast<void>(second.reinforce_trainer(folder.path())->train_step());
+  EXPECT_EQ(second.rewards.num_asked, 16);
+}
+
 TEST(Reinforce, ValidationHasItsOwnSamplingAndDrawsAlikeEveryTime) {
   OnlineToy toy;
   toy.reinforce.model.reinforce.val_sampling_params.emplace().use_greedy = true;
@@ -258,6 +345,9 @@ TEST(Reinforce, ValidationHasItsOwnSamplingAndDrawsAlikeEveryTime) {
   EXPECT_EQ(number(first, "val_rollouts/init_policy_kl"), 0);
   EXPECT_FALSE(first.metrics.find("val_rollouts/rewards_with_kl"));
   EXPECT_EQ(first.samples[0].name, "val_rollouts");
+  EXPECT_EQ(trainer->counters().at("consumed_samples"), 0) << "no prompts of training were taken";
+  toy.reinforce.model.reinforce.num_val_samples = 100;
+  EXPECT_EQ(number(toy.reinforce_trainer()->run_validation(), "val_rollouts/rollout_size"), 5) << "all that there are";
 }
 
 TEST(Reinforce, FitRunsAllStepsWithValidation) {
@@ -272,6 +362,20 @@ TEST(Reinforce, FitRunsAllStepsWithValidation) {
   EXPECT_TRUE(result.last.find("val_rollouts/rewards"));
 }
 
+TEST(Reinforce, NoStepsAreNothingToDo) {
+  OnlineToy toy;
+  toy.reinforce.trainer.reinforce.max_steps = 0;
+  MetricsLog log(true);
+  EXPECT_EQ(toy.reinforce_trainer()->fit(log).step, 0);
+  EXPECT_EQ(toy.rewards.num_asked, 0);
+}
+
+// As the reference names them: its reader takes the first `step=` of a name for the step.
+TEST(ReinforceConfig, CheckpointsHaveTheReferencesNames) {
+  EXPECT_EQ(ReinforceConfig().exp_manager.checkpoint_callback_params.filename,
+            "megatron_gpt-{step}-{consumed_samples}-{reinforce_optimization_step}-{epoch}-{val_rewards:.3f}");
+}
+
 TEST(ReinforceConfig, TheReferencesNamesAreUnderstood) {
   ReinforceConfig config;
   const auto load = [&](const std::vector<std::string>& overrides) {
@@ -280,10 +384,12 @@ TEST(ReinforceConfig, TheReferencesNamesAreUnderstood) {
     return load_section(describe(config), ConfigText{"none", ""}, all);
   };
   static_cast<void>(load({"remote_rm.host=there", "remote_rm.port=77", "trainer.reinforce.discount_factor=1.0",
-                          "model.reinforce.offload_adam_states=True", "trainer.reinforce.use_absolute_kl=False"}));
+                          "model.reinforce.offload_adam_states=True", "trainer.reinforce.use_absolute_kl=False",
+                          "trainer.reinforce.val_check_interval=-1", "trainer.reinforce.max_steps=-2"}));
   EXPECT_EQ(config.remote_rm->reward_model.ip, "there");
   EXPECT_EQ(config.remote_rm->reward_model.port, 77);
   EXPECT_TRUE(config.model.optim.offload_adam_states);
+  EXPECT_EQ(config.trainer.reinforce.save_interval, -1) << "without validation nothing is saved unless it is said";
   EXPECT_EQ(settings_of(config).kl_estimator, KlEstimator::k1);
   EXPECT_THAT(testing::error_of([&] { return load({"trainer.reinforce.discount_factor=0.9"}); }), HasSubstr("discount_factor"));
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kedge/data/regex.h"
+
 #include "tests/support/expect_error.h"
 #include "tests/support/rollouts.h"
 #include "tests/support/temp_folder.h"
@@ -18,6 +20,7 @@ double value_of(const RewardRule& rule, const Rollout& rollout) {
 }
 
 TEST(RewardRules, ARegexIsFoundOrCounted) {
+  if (!has_regex()) GTEST_SKIP() << "built without PCRE2";
   EXPECT_EQ(value_of(regex_rule("cats?", RegexUse::match, "here"), rollout("a cat, two cats")), 1);
   EXPECT_EQ(value_of(regex_rule("cats?", RegexUse::count, "here"), rollout("a cat, two cats")), 2);
   EXPECT_EQ(value_of(regex_rule("cats?", RegexUse::match, "here"), rollout("a dog")), 0);
@@ -29,11 +32,13 @@ TEST(RewardRules, ARegexIsFoundOrCounted) {
 }
 
 TEST(RewardRules, ATextThatAnExpressionGivesUpOnIsAFailedRow) {
+  if (!has_regex()) GTEST_SKIP() << "built without PCRE2";
   const RowReward reward = regex_rule("^(a|a?)+$", RegexUse::match, "here")(rollout(std::string(5000, 'a') + "b"));
   EXPECT_EQ(reward.error.substr(0, 56), "prompt 7: a regular expression gave up on this text: mat") << reward.error;
 }
 
 TEST(RewardRules, AFormatIsThatOfTheWholeAnswer) {
+  if (!has_regex()) GTEST_SKIP() << "built without PCRE2";
   const RewardRule rule = format_rule("<think>.*</think>\\s*<answer>.*</answer>", {.correct = 0.5, .wrong = -1}, "here");
   EXPECT_EQ(value_of(rule, rollout("<think>1\n2</think>\n<answer>3</answer>")), 0.5);
   EXPECT_EQ(value_of(rule, rollout("So: <think>1</think><answer>3</answer>")), -1);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kedge/core/error.h"
+#include "kedge/data/regex.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/reward_toys.h"
@@ -73,6 +74,7 @@ struct ToySet {
 constexpr const char* kToy = "toy: {kind: http, url: x}";
 
 TEST(RewardSet, IsTheWeightedSumWithEachComponent) {
+  if (!has_regex()) GTEST_SKIP() << "built without PCRE2";
   ToySet toys(std::string("sources: {") + kToy +
               ", o: {kind: regex, pattern: '0', use: count, weight: 10, clip: [0, 1]}}, watch: {long: {kind: length, weight: 5}}");
   EXPECT_EQ(toys.key, "reward.sources.toy");
@@ -92,6 +94,7 @@ TEST(RewardSet, StandardisesThenScalesThenClips) {
 }
 
 TEST(RewardSet, RoutesRowsByTheirFields) {
+  if (!has_regex()) GTEST_SKIP() << "built without PCRE2";
   ToySet toys(
       "sources: {a: {kind: regex, pattern: '', route: {task: [a, both]}}, b: {kind: regex, pattern: '', weight: 10, route: {task: [b, "
       "both]}},"
@@ -107,6 +110,7 @@ TEST(RewardSet, RoutesRowsByTheirFields) {
 }
 
 TEST(RewardSet, ARowThatNobodyTakesEndsTheRun) {
+  if (!has_regex()) GTEST_SKIP() << "built without PCRE2";
   ToySet toys(
       "sources: {a: {kind: regex, pattern: '', route: {task: a}}, c: {kind: regex, pattern: '', route: {task: c, level: 2}}},"
       " watch: {all: {kind: length}}");

@@ -41,6 +41,25 @@ TEST(RejectionSampling, TheBestAnswersAreTrainedOnAndAllAreMeasured) {
   EXPECT_NEAR(*updates[0].find("train_optim/loss"), sum / 4, 1e-6);
 }
 
+// Answers that were cut may be chosen, and equal prompts are chosen from one by one.
+TEST(RejectionSampling, EverySlotGivesItsBestWhateverItsPromptAndItsEnd) {
+  OnlineToy toy;
+  std::string same;
+  for (int i = 0; i < 12; ++i) same += "{\"text\": \"same\"}\n";
+  toy.prompts = toy.open_prompts("same.jsonl", same);
+  toy.rewards.judge = [](const Rollout& rollout) { return RowReward{.value = static_cast<double>(rollout.response_length())}; };
+  const auto trainer = toy.rs_trainer();
+  AnswerRows rows = trainer->generate_rollouts();
+  trainer->generate_rs_data(rows);
+  std::vector<int64_t> slots;
+  for (const AnswerRow& row : rows) {
+    if (!row.trains) continue;
+    slots.push_back(row.slot);
+    EXPECT_FALSE(row.rollout->finished) << "the longest were cut";
+  }
+  EXPECT_THAT(slots, ::testing::ElementsAre(0, 1, 2, 3));
+}
+
 TEST(RejectionSampling, AStepSaysWhatItDid) {
   OnlineToy toy;
   const auto trainer = toy.rs_trainer();
@@ -89,6 +108,13 @@ TEST(RejectionSampling, GoesOnBitForBit) {
   for (int i = 1; i < 3; ++i) static_cast<void>(second->train_step());
   EXPECT_TRUE(same_bits(resumed.model->parameters().flat().detach(), unbroken.model->parameters().flat().detach()));
   EXPECT_EQ(shown(second->train_step()), shown(straight->train_step()));
+  EXPECT_EQ(second->counters(), straight->counters());
+}
+
+// As the reference names them: its reader takes the first `step=` of a name for the step.
+TEST(RsConfig, CheckpointsHaveTheReferencesNames) {
+  EXPECT_EQ(RsConfig().exp_manager.checkpoint_callback_params.filename,
+            "megatron_gpt-{step}-{consumed_samples}-{rs_optimization_step}-{epoch}-{val_global_rewards:.3f}");
 }
 
 TEST(RejectionSampling, MoreThanThereAreCannotBeChosen) {

@@ -16,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(NoLibraries, ErrorsNameThePackage) {
+  EXPECT_FALSE(has_regex());
   EXPECT_EQ(testing::error_of([] { return Regex(R"(\d)", "here"); }),
             "here: the expression \\d wants PCRE2, and kedge was built without it: install libpcre2-dev and build again");
   EXPECT_EQ(testing::error_of([] { return to_normal_form("e\u0301", NormalForm::nfc); }),

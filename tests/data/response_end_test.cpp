@@ -52,6 +52,18 @@ TEST(ResponseEnd, PaddingAndTokensBehindTheLimitDoNotCount) {
   EXPECT_EQ(ended({7, 8, 9, 10, 2}), "L 6 is_end 0");
 }
 
+// Lengths are carried, not searched for: a prompt may hold what would end an answer, and end with it.
+TEST(ResponseEnd, AnEndInThePromptEndsNothing) {
+  const TextEncoder encoder = spec_encoder();
+  const EndRules rules = make_end_rules(encoder, std::vector<std::string>{"<extra_id_1>", "END"});
+  const auto end_of = [&](TokenIds row) { return find_response_end(row, {5, 3, 256}, rules, encoder); };
+  EXPECT_EQ(end_of({11, 2, 12, 5, 2, 7, 8, 9}).length, 8);
+  EXPECT_FALSE(end_of({11, 2, 12, 5, 2, 7, 8, 9}).is_end);
+  EXPECT_EQ(end_of({11, 2, 12, 5, 2, 7, 2, 9}).length, 7);
+  EXPECT_TRUE(end_of({11, 2, 12, 5, 2, 7, 2, 9}).is_end);
+  EXPECT_FALSE(end_of({11, 2, 'E', 'N', 'D', 7, 8, 9}).is_end);
+}
+
 TEST(ResponseEnd, AnEndStringOfSeveralTokensIsSearchedInTheText) {
   EXPECT_EQ(ended({'a', 'E', 'N', 'D'}, {"END"}, 256), "L 6 is_end 1");
   EXPECT_EQ(ended({'a', 'E', 'N', 'x'}, {"END"}, 256), "L 6 is_end 0");

@@ -34,6 +34,29 @@ TEST(Sampler, BatchesAreSlicesOfOnePermutationAnEpoch) {
   EXPECT_EQ(sampler.epoch(), 3);
 }
 
+// 1000 rows, 512 a batch: the rest of an epoch is never served as a short batch.
+TEST(Sampler, AnEpochEndsAfterItsFullBatches) {
+  Sampler sampler({.num_rows = 1000, .batch_size = 512}, "f");
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_EQ(sampler.epoch(), epoch);
+    const auto order = permutation(1000, 1234 + static_cast<uint64_t>(epoch));
+    EXPECT_EQ(sampler.next(), Batch(order.begin(), order.begin() + 512));
+  }
+  EXPECT_EQ(sampler.consumed_samples(), 3 * 512);
+}
+
+// Beyond what a float or 32 bits can count.
+TEST(Sampler, CountsFar) {
+  const int64_t epochs = int64_t{1} << 55, far = 20 * epochs + 4;
+  Sampler sampler(kOptions, "f"), restored(kOptions, "f");
+  sampler.seek(far);
+  EXPECT_EQ(sampler.epoch(), epochs);
+  EXPECT_EQ(sampler.consumed_samples(), far);
+  restored.restore(Json::parse(sampler.state().dump()));
+  EXPECT_EQ(restored.consumed_samples(), far);
+  EXPECT_EQ(restored.next(), sampler.next());
+}
+
 TEST(Sampler, AnEpochHasNoRowTwiceAndLosesOnlyTheTail) {
   Sampler sampler(kOptions, "f");
   for (int epoch = 0; epoch < 4; ++epoch) {

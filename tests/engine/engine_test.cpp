@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "kedge/core/machine.h"
 #include "kedge/model/model_files.h"
@@ -170,6 +171,31 @@ TEST(Engine, SamplesOfAPromptDifferAndRepeat) {
   EXPECT_EQ(engine.generate({request})[0][0].tokens, first[0][2].tokens);
   request.key.round = 1;
   EXPECT_NE(engine.generate({request})[0][0].tokens, first[0][2].tokens);
+}
+
+// Those of the prompt and those drawn since, each once; of the likeliest token alone, so that a plain loop can follow.
+TEST(Engine, ThePenaltyFallsOnAllTokensSoFar) {
+  const auto model = long_model(testing::kTinyLlama, {});
+  const std::vector<int32_t> prompt = prompts_of({5})[0];
+  GenerateRequest request;
+  request.prompt = prompt;
+  request.max_new = 20;
+  request.sampling.top_k = 1;
+  request.sampling.repetition_penalty = 1.5;
+  Engine engine(*model, {.memory = "64MiB"});
+  std::vector<GenerateRequest> requests;
+  requests.push_back(std::move(request));
+  const std::vector<int32_t> found = engine.generate(std::move(requests))[0][0].tokens;
+  std::vector<int32_t> row = prompt, wanted;
+  const NoGrad no_grad;
+  for (int i = 0; i < 20; ++i) {
+    const Tensor logits = model_logits(*model, pack_rows({&row, 1}, at::kCPU)).select(0, -1).clone();
+    for (const int32_t id : std::set<int32_t>(row.begin(), row.end())) logits[id].div_(1.5);
+    wanted.push_back(static_cast<int32_t>(logits.argmax().item<int64_t>()));
+    row.push_back(wanted.back());
+  }
+  EXPECT_EQ(found, wanted);
+  EXPECT_NE(found, plain_greedy(*model, prompt, 20));
 }
 
 TEST(Engine, AnEndTokenEndsAndTheLeastLengthHoldsItBack) {

@@ -47,8 +47,8 @@ struct OnlineToy {
   RsConfig rs;
 
   explicit OnlineToy(std::unique_ptr<Model> network = byte_model()) : model(std::move(network)) {
-    prompts = open_prompts("train.jsonl", 12);
-    validation = open_prompts("val.jsonl", 5);
+    prompts = open_prompts("train.jsonl", rows_of(12));
+    validation = open_prompts("val.jsonl", rows_of(5));
     const auto small = [](auto& config, auto& loop, auto& rollouts) {
       config.model.encoder_seq_length = config.model.data.seq_length = 24;
       config.model.global_batch_size = 8;
@@ -74,12 +74,18 @@ struct OnlineToy {
   }
   [[nodiscard]] std::unique_ptr<RSTrainer> rs_trainer(const Path& folder = {}) { return std::make_unique<RSTrainer>(parts(folder), rs); }
 
+  // Prompts of these rows in place of the toy's own.
+  [[nodiscard]] std::shared_ptr<const PromptDataset> open_prompts(const std::string& name, const std::string& rows,
+                                                                  const DataConfig& config = {}) const {
+    return std::make_shared<const PromptDataset>(Rows::of_file(temp.file(name, rows)), encoder_of(*tokenizer), config, 16);
+  }
+
  private:
-  [[nodiscard]] std::shared_ptr<const PromptDataset> open_prompts(const std::string& name, int count) const {
+  [[nodiscard]] static std::string rows_of(int count) {
     std::string rows;
     for (int i = 0; i < count; ++i)
       rows += R"({"text": ")" + std::string(static_cast<size_t>(i % 3 + 1), 'p') + std::to_string(i) + "\"}\n";
-    return std::make_shared<const PromptDataset>(Rows::of_file(temp.file(name, rows)), encoder_of(*tokenizer), DataConfig(), 16);
+    return rows;
   }
 };
 
