@@ -27,6 +27,15 @@ void check_width(const OnlineJob& job, int64_t context) {
         " is less than prompts and answers may have together, ", context, " (model.encoder_seq_length)");
 }
 
+// What making the sources would refuse only when the run's folder is open.
+void check_sources(const std::map<std::string, RewardSourceConfig>& sources, const std::string& section) {
+  for (const auto& [name, source] : sources) {
+    const std::string key = section + "." + name;
+    static_cast<void>(make_rule(source, key));
+    if (source.folder) static_cast<void>(find_model_folder(*source.folder, key + ".folder"));
+  }
+}
+
 void load_settings(const OnlineJob& job, const Arguments& arguments) {
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(job.section, given.file, given.overrides);
@@ -50,6 +59,9 @@ OnlineSetup::OnlineSetup(const OnlineJob& given)
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
   check_width(job, lengths.context);
+  check_records(job.config.rollouts);
+  check_sources(reward.sources, "reward.sources");
+  check_sources(reward.watch, "reward.watch");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
   storage = training_storage(job.compute, settings.model, mesh.device);

@@ -190,6 +190,8 @@ std::optional<AnswerRows> read_rows(const Path& path, int64_t step, const std::s
 
 }  // namespace
 
+void check_records(const RolloutsConfig& config) { static_cast<void>(every_of(config)); }
+
 RolloutRecords::RolloutRecords(Path folder, const RolloutsConfig& config) : folder_(std::move(folder)), every_(every_of(config)) {}
 
 Path RolloutRecords::path_of(int64_t step) const { return folder_ / str("step-", step, ".jsonl"); }

@@ -19,6 +19,9 @@ struct RolloutsConfig {
   void fields(auto&& field) { field("keep", keep, "answers of which steps are kept on disk: all | every:n | none"); }
 };
 
+// UsageError for keys that cannot be.
+void check_records(const RolloutsConfig& config);
+
 // FOLDER/step-N.jsonl: a line about the step, then one for each row. Used from one thread; writes on another.
 class RolloutRecords {
  public:
