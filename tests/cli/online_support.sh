@@ -24,3 +24,24 @@ steps_done() { cat "$1/metrics.jsonl" 2>/dev/null | grep -c '"train/step_time"';
 wait_for_step() {
   while kill -0 "$2" 2>/dev/null && [ "$(steps_done "$1")" -lt "$3" ]; do sleep 0.005; done
 }
+# start_server LOG COMMAND...: a server in the background, ready when this returns; sets $server and $port.
+start_server() {
+  local log=$1
+  shift
+  "$@" >"$log" 2>&1 &
+  server=$!
+  for _ in $(seq 400); do
+    grep -qE "kill -SIGINT $server|^ready" "$log" && break
+    sleep 0.05
+  done
+  port=$(sed -nE 's/.*(numbers at|ready at) http:\/\/[^:]*:([0-9]+).*/\2/p' "$log")
+  [ -n "$port" ] || { cat "$log"; fail "$* did not become ready"; }
+}
+# end_server: and nobody speaks of it.
+end_server() {
+  kill -9 "$server" 2>/dev/null
+  wait "$server" 2>/dev/null
+}
+trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$folder"' EXIT
+# A port below those that the system gives to callers: one that calls a server which is away could otherwise be given the server's own.
+free_port() { python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import fault_support; print(fault_support.free_port())' "$here/../net"; }
