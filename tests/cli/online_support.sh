@@ -13,10 +13,10 @@ for_rs=(model.global_batch_size=2 model.rs.num_rollout_samples=4 model.rs.num_va
 rule=(reward.sources.letters.kind=regex reward.sources.letters.use=count reward.sources.letters.pattern=a)
 reinforce=("$kedge" reinforce "${online[@]}" "${for_reinforce[@]}")
 rs=("$kedge" rs "${online[@]}" "${for_rs[@]}")
-# same_online FOLDER OTHER: as same_runs, and what every step recorded.
+# same_online FOLDER OTHER: as same_runs, and what every step recorded. (A run that is killed while it writes a record may leave a piece beside it.)
 same_online() {
   same_runs "$1" "$2"
-  diff -r "$1/rollouts" "$2/rollouts" >/dev/null || fail "the rollouts of $1 and $2 differ: $(diff -rq "$1/rollouts" "$2/rollouts" | head -n 4)"
+  diff -rq -x '.*.tmp' "$1/rollouts" "$2/rollouts" || fail "the rollouts of $1 and $2 differ"
 }
 # steps_done FOLDER: how many steps are in its metrics.
 steps_done() { cat "$1/metrics.jsonl" 2>/dev/null | grep -c '"train/step_time"'; }
