@@ -238,10 +238,8 @@ StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> upda
   report.updates = std::move(updates);
   Metrics all = numbers_of(rows, false);
   all.merge(answer_metrics(rows));
-  if (const auto wrong = health_.look(all)) {
-    log_warn("step ", round_, ": ", *wrong);
+  if (const auto wrong = health_.look(all))
     report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
-  }
   all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
   all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));
   all.set("epoch", static_cast<double>(plan_.steps.epoch_of(round_) + 1));

@@ -75,6 +75,21 @@ expect 0 'ranks: 2 -> 1 \(batches are the same on any number of ranks\)' on 1 on
 close reinforce_one on_one
 expect 0 'done: step 20 of 20' on 2 begun reinforce
 same_online reinforce_two begun
+# One rank is killed, and takes the other with it
+on 2 shot reinforce >shot.log 2>&1 &
+pid=$!
+wait_for_step shot $pid 5
+ranks_below() { # process: of what it started, those that are kedge
+  local child
+  for child in $(pgrep -P "$1"); do
+    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
+    ranks_below "$child"
+  done
+}
+kill -9 "$(ranks_below $pid | tail -n 1)" || fail 'there was no rank to kill'
+wait $pid && fail 'a run on two ranks survived the death of one'
+expect 0 'resumed from shot/checkpoints.*' on 2 shot reinforce
+same_online reinforce_two shot
 expect 0 'done: step 20 of 20' on 2 lora_two reinforce model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=2
 expect 0 'done: step 20 of 20' on 1 lora_one reinforce model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=2
 close lora_one lora_two
