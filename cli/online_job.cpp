@@ -13,6 +13,7 @@
 #include "kedge/data/model_chat.h"
 #include "kedge/model/model_files.h"
 #include "kedge/model/model_folder.h"
+#include "kedge/train/run_record.h"
 
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -34,6 +35,16 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
     static_cast<void>(make_rule(source, key));
     if (source.folder) static_cast<void>(find_model_folder(*source.folder, key + ".folder"));
   }
+}
+
+// Answers that were recorded are used again only where the files they came from say the same.
+std::string files_print(const OnlineSetup& setup) {
+  std::string print;
+  for (const Path& file : data_files(setup.settings.model.data, "model.data")) print += file_hash(file);
+  for (const auto& sources : {setup.reward.sources, setup.reward.watch})
+    for (const auto& [name, source] : sources)
+      if (source.file) print += file_hash(*source.file);
+  return print;
 }
 
 void load_settings(const OnlineJob& job, const Arguments& arguments) {
@@ -134,6 +145,7 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
   load_settings(job, rest);
   OnlineSetup setup(job);
   warn_of_settings(setup.settings);
+  setup.settings.identity += files_print(setup);
   const RunJob run{.name = setup.settings.name,
                    .section = job.section,
                    .run = job.config.exp_manager,

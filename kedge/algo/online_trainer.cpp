@@ -153,6 +153,8 @@ std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const 
 std::optional<AnswerRows> OnlineTrainer::recall(const std::string& fingerprint) {
   std::optional<AnswerRows> found;
   if (records_) found = records_->read(round_, fingerprint);
+  // Who failed to judge an answer may be well again.
+  if (found && std::any_of(found->begin(), found->end(), [](const AnswerRow& row) { return row.reward.failed(); })) found.reset();
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
   parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;

@@ -38,7 +38,7 @@ OnlineSettings settings_of(const ReinforceConfig& config) {
                           .epochs = loop.reinforce_epochs,
                           .wants_reference = loop.initial_policy_kl_penalty > 0,
                           .kl_estimator = estimator_of(loop),
-                          .identity = rollout_identity(config.reward, config.model.reinforce)};
+                          .identity = rollout_identity(reward_of(config), config.model.reinforce)};
   return settings;
 }
 

@@ -30,7 +30,7 @@ OnlineSettings settings_of(const RsConfig& config) {
           .records = config.rollouts,
           .samples_per_prompt = rollouts.num_rollouts_per_prompt,
           .rows_per_prompt = rollouts.top_n_rollouts,
-          .identity = rollout_identity(config.reward, rollouts)};
+          .identity = rollout_identity(reward_of(config), rollouts)};
 }
 
 StepReport RSTrainer::train_step() {

@@ -85,6 +85,7 @@ pid=$!
 wait_for_step late_parts $pid 8
 kill -9 $pid
 wait $pid 2>/dev/null
+cp -r late_parts edited
 truncate -s 700 late_parts/rollouts/step-2.jsonl
 rm -f late_parts/rollouts/step-3.jsonl
 expect 0 'done: step 60 of 60' "${reinforce[@]}" "${rule[@]}" "${late[@]}" exp_manager.explicit_log_dir=late_parts
@@ -92,6 +93,11 @@ grep -q 'step 0: the answers are those that were recorded before' late_parts/log
 grep -qE 'the answers of step 2 cannot be used again: .*step-2.jsonl' late_parts/log.txt || fail "a damaged record: $(cat late_parts/log.txt)"
 grep -q 'step [23]: the answers are those that were recorded' late_parts/log.txt && fail 'records that are damaged or gone are used'
 same_online late_whole late_parts
+# Nor one of other prompts.
+sed 's/ c"/ c c"/' prompts.jsonl >other.jsonl
+expect 0 'done: step 2 of 2' "${reinforce[@]}" "${rule[@]}" exp_manager.explicit_log_dir=edited trainer.reinforce.max_steps=2 'model.data.data_prefix.train=[other.jsonl]'
+grep -q 'those that were recorded before' edited/log.txt && fail 'answers to other prompts are used'
+[ "$(grep -c '"prompt":"b* c c"' edited/rollouts/step-0.jsonl)" = 16 ] || fail "not the prompts of the file: $(cut -c 1-100 edited/rollouts/step-0.jsonl)"
 
 begin_server
 whole served_whole "${reinforce[@]}" "${served[@]}"

@@ -127,6 +127,13 @@ expect 0 'done: step 4 of 4' "${rs[@]}" exp_manager.explicit_log_dir=rs_nan trai
   remote_rm.host=127.0.0.1 remote_rm.port="$port" remote_rm.reward_model.name=nan
 masked rs_nan 16
 cmp lm/model.safetensors rs_nan/model/model.safetensors || fail 'something was learned without rewards'
+# What failed is asked for again when the run is, and by other settings everything is.
+for other in error reward_model; do
+  rm -rf again && cp -r error again && rm -rf again/checkpoints again/log.txt
+  expect 0 'done: step 4 of 4' asks $other again "${few[@]}"
+  grep -q 'those that were recorded before' again/log.txt && fail "rewards of a server that failed are used again ($other)"
+done
+masked again 0
 # Answers that no server should give end the run, whatever on_failure says.
 expect 1 'wide of the reward server .*: wants one FP32 reward for each of [0-9]+ rows, found FP32 \[[0-9]+,2\]; a server with several attributes must merge them' \
   asks wide wide "${few[@]}"
