@@ -7,8 +7,10 @@ here=$(realpath "$(dirname "$0")")
 kills=$2
 . "$here/train_support.sh"
 . "$here/online_support.sh"
-reinforce+=(trainer.reinforce.max_epochs=6)
-rs+=(trainer.rs.max_epochs=6)
+# A kill comes after one to eight steps: the runs are long enough that most of them hit.
+epochs=$((kills / 2 + 4)) steps=$((epochs * 10))
+reinforce+=(trainer.reinforce.max_epochs=$epochs)
+rs+=(trainer.rs.max_epochs=$epochs)
 RANDOM=${KEDGE_SEED:-17}
 
 # Calls that wait together are computed together by default; what is added up in which order would then depend on when they came.
@@ -58,14 +60,14 @@ killed() {
   done
   echo "$folder: $kills kills, $saves of them during a save, the server killed $outages times; $(grep -c resumed "$folder.log") resumes," \
     "$(grep -c 'those that were recorded before' "$folder.log") steps with recorded answers"
-  expect 0 'step 60 of 60|the run is complete' "$@" exp_manager.explicit_log_dir="$folder"
+  expect 0 "step $steps of $steps|the run is complete" "$@" exp_manager.explicit_log_dir="$folder"
 }
 
 # whole FOLDER COMMAND...: the run that is left alone.
 whole() {
   local folder=$1
   shift
-  expect 0 'done: step 60 of 60' "$@" exp_manager.explicit_log_dir="$folder"
+  expect 0 "done: step $steps of $steps" "$@" exp_manager.explicit_log_dir="$folder"
 }
 whole reinforce_whole "${reinforce[@]}" "${rule[@]}"
 killed reinforce_parts 0 "${reinforce[@]}" "${rule[@]}"
@@ -78,7 +80,7 @@ killed rs_parts 0 "${rs[@]}" "${rule[@]}"
 same_online rs_whole rs_parts
 
 # Before its first save: from the start again, with the answers that were recorded; a record that is damaged is not used.
-late=(trainer.reinforce.val_check_interval=60)
+late=(trainer.reinforce.val_check_interval=$steps)
 whole late_whole "${reinforce[@]}" "${rule[@]}" "${late[@]}"
 "${reinforce[@]}" "${rule[@]}" "${late[@]}" exp_manager.explicit_log_dir=late_parts >late.log 2>&1 &
 pid=$!
@@ -88,7 +90,7 @@ wait $pid 2>/dev/null
 cp -r late_parts edited
 truncate -s 700 late_parts/rollouts/step-2.jsonl
 rm -f late_parts/rollouts/step-3.jsonl
-expect 0 'done: step 60 of 60' "${reinforce[@]}" "${rule[@]}" "${late[@]}" exp_manager.explicit_log_dir=late_parts
+expect 0 "done: step $steps of $steps" "${reinforce[@]}" "${rule[@]}" "${late[@]}" exp_manager.explicit_log_dir=late_parts
 grep -q 'step 0: the answers are those that were recorded before' late_parts/log.txt || fail "nothing that was recorded is used: $(cat late_parts/log.txt)"
 grep -qE 'the answers of step 2 cannot be used again: .*step-2.jsonl' late_parts/log.txt || fail "a damaged record: $(cat late_parts/log.txt)"
 grep -q 'step [23]: the answers are those that were recorded' late_parts/log.txt && fail 'records that are damaged or gone are used'
