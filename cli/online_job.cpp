@@ -144,7 +144,7 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
   const std::optional<Path> fork = take_fork(rest);
   load_settings(job, rest);
   OnlineSetup setup(job);
-  warn_of_settings(setup.settings);
+  if (setup.mesh.world.rank() == 0) warn_of_settings(setup.settings);
   setup.settings.identity += files_print(setup);
   const RunJob run{.name = setup.settings.name,
                    .section = job.section,

@@ -146,7 +146,7 @@ stopped() { # folder, signal, code, whole, command...: stopped in the middle, th
   local code=$?
   # One that came too late to stop anything ends well.
   [ $code = "$wanted" ] || grep -q 'done: step 20' "$folder.log" || fail "exit $code after SIG$signal: $(cat "$folder.log")"
-  expect 0 'done: step 20 of 20' "$@" exp_manager.explicit_log_dir="$folder"
+  expect 0 'done: step 20 of 20|the run is complete' "$@" exp_manager.explicit_log_dir="$folder"
   same_online "$whole" "$folder"
 }
 stopped term TERM 143 whole "${reinforce[@]}"
