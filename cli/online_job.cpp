@@ -4,6 +4,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "kedge/algo/http_reward.h"
 #include "kedge/algo/reward_set.h"
 #include "kedge/algo/reward_sources.h"
 #include "kedge/core/error.h"
@@ -13,6 +14,7 @@
 #include "kedge/data/model_chat.h"
 #include "kedge/model/model_files.h"
 #include "kedge/model/model_folder.h"
+#include "kedge/train/run_record.h"
 
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -20,6 +22,26 @@
 
 namespace kedge::cli {
 namespace {
+
+// What making the sources would refuse only when the run's folder is open.
+void check_sources(const std::map<std::string, RewardSourceConfig>& sources, const std::string& section) {
+  for (const auto& [name, source] : sources) {
+    const std::string key = section + "." + name;
+    static_cast<void>(make_rule(source, key));
+    if (source.folder) static_cast<void>(find_model_folder(*source.folder, key + ".folder"));
+    if (source.url) static_cast<void>(parse_http_address(*source.url, key + ".url"));
+  }
+}
+
+// Answers that were recorded are used again only where the files they came from say the same.
+std::string files_print(const OnlineSetup& setup) {
+  std::string print;
+  for (const Path& file : data_files(setup.settings.model.data, "model.data")) print += file_hash(file);
+  for (const auto& sources : {setup.reward.sources, setup.reward.watch})
+    for (const auto& [name, source] : sources)
+      if (source.file) print += file_hash(*source.file);
+  return print;
+}
 
 void load_settings(const OnlineJob& job, const Arguments& arguments) {
   const ConfigArguments given = read_config_arguments(arguments);
@@ -44,6 +66,9 @@ OnlineSetup::OnlineSetup(const OnlineJob& given)
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
   check_widths(job.config, lengths.context);
+  check_records(job.config.rollouts);
+  check_sources(reward.sources, "reward.sources");
+  check_sources(reward.watch, "reward.watch");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
   storage = training_storage(job.compute, settings.model, mesh.device);
@@ -115,7 +140,8 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
   const std::optional<Path> fork = take_fork(rest);
   load_settings(job, rest);
   OnlineSetup setup(job);
-  warn_of_settings(setup.settings);
+  if (setup.mesh.world.rank() == 0) warn_of_settings(setup.settings);
+  setup.settings.identity += files_print(setup);
   const RunJob run{.name = setup.settings.name,
                    .section = job.section,
                    .run = job.config.exp_manager,

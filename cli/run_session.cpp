@@ -168,7 +168,8 @@ void RunSession::leave_papers(const Start& start, int64_t step) const {
 
 void RunSession::finish(const Start& start, const LoopResult& result) const {
   const bool complete = result.reason == "complete";
-  if (complete && has_told(result.step)) return;  // started again, it has nothing to add
+  const bool has_stepped = result.first_step_s > 0;
+  if (complete && !has_stepped && has_told(result.step)) return;  // started again, it has nothing to add
   if (complete && job_.run.checkpoint_callback_params.save_nemo_on_train_end) write_model(start);
   Json summary;
   summary.set("reason", result.reason);

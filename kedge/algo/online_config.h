@@ -19,11 +19,12 @@ namespace kedge {
 
 // Keys of `sampling_params`.
 struct RolloutSamplingConfig : SamplingConfig {
-  std::vector<std::string> end_strings = {"<|endoftext|>", "<extra_id_1>"};
+  std::vector<std::string> end_strings = {"<|endoftext|>"};
 
   void fields(auto&& field) {
     SamplingConfig::fields(field);
-    field("end_strings", end_strings, "texts that end an answer; EOS always does, and is what <|endoftext|> means");
+    field("end_strings", end_strings,
+          "texts that end an answer; EOS, which is what <|endoftext|> means, and the folder's other end tokens always do");
     field.refused("add_BOS", "model.data.add_bos puts BOS before a prompt", {"false", "False"});
     field.ignored("all_probs", "not needed");
     field.ignored("compute_logprob", "always done");

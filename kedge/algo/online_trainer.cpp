@@ -183,6 +183,8 @@ std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) 
   std::optional<AnswerRows> found;
   if (records_) found = records_->read(round_, fingerprint_);
   if (found && !answers(*found, batch)) found.reset();
+  // Who failed to judge an answer may be well again.
+  if (found && std::any_of(found->begin(), found->end(), [](const AnswerRow& row) { return row.reward.failed(); })) found.reset();
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
   parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;
@@ -281,10 +283,8 @@ StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> upda
   report.updates = std::move(updates);
   Metrics all = numbers_of(rows, false);
   all.merge(answer_metrics(rows));
-  if (const auto wrong = health_.look(all)) {
-    log_warn("step ", round_, ": ", *wrong);
+  if (const auto wrong = health_.look(all))
     report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
-  }
   look_at_gap(all);
   all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
   all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));

@@ -123,7 +123,10 @@ Metrics Policy::update_seen(const Minibatch& minibatch, std::span<const double> 
       advantages.insert(advantages.end(), count, weight == 0 ? 0.0F : static_cast<float>(row.advantage));
       previous.insert(previous.end(), row.logprobs.begin(), row.logprobs.end());
     }
-    if (std::all_of(token_weights.begin(), token_weights.end(), [](float weight) { return weight == 0; })) continue;  // teaches nothing
+    if (std::all_of(token_weights.begin(), token_weights.end(), [](float weight) { return weight == 0; })) {
+      if (seen != nullptr) logprobs(std::span(&pass, 1), *seen);  // it teaches nothing, but all rows are looked at
+      continue;
+    }
     const PassInput input = input_of(pass, rows, device);
     PassOptions options;
     options.checkpoint = options_.checkpoint_activations;

@@ -55,8 +55,7 @@ class Policy {
   Metrics update(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss) {
     return update_seen(minibatch, weights, rows, loss, nullptr);
   }
-  // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there, but for passes in which no row
-  // is trained on.
+  // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there.
   Metrics observed_update(const Minibatch& minibatch, std::span<const double> weights, AnswerRows& rows, const TokenLoss& loss) {
     return update_seen(minibatch, weights, rows, loss, &rows);
   }

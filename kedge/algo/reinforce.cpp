@@ -48,7 +48,8 @@ ReinforceTrainer::ReinforceTrainer(OnlineParts parts, const ReinforceConfig& con
 
 ReinforceTrainer::ReinforceTrainer(OnlineParts parts, const ReinforceLoopConfig& config, OnlineSettings settings)
     : OnlineTrainer(std::move(parts), std::move(settings)), config_(config) {
-  if (config_.num_rollouts_per_prompt == 1 && config_.baseline != Baseline::batch_mean && config_.baseline != Baseline::none)
+  if (group().rank() == 0 && config_.num_rollouts_per_prompt == 1 && config_.baseline != Baseline::batch_mean &&
+      config_.baseline != Baseline::none)
     log_warn(
         "trainer.reinforce.num_rollouts_per_prompt: an answer alone is its own baseline, so nothing is learned; "
         "trainer.reinforce.baseline=batch_mean would hold it against the answers to other prompts");

@@ -157,7 +157,7 @@ void RewardSet::finish(Job& job) {
   if (num_failed > 0) {
     const std::string what = str(num_failed, " of ", rewards.size(), " rows got no reward; the first: ", first_failed->error);
     if (config_.on_failure == OnRewardFailure::fail) throw Error(what);
-    log_warn(what);
+    failures_.note(what);
   }
   job.promise.set_value(std::move(rewards));
 }

@@ -9,6 +9,7 @@
 
 #include "kedge/algo/reward_config.h"
 #include "kedge/core/serial_worker.h"
+#include "kedge/data/over_long.h"
 
 namespace kedge {
 
@@ -55,6 +56,7 @@ class RewardSet : public RewardSource {
 
   RewardConfig config_;
   std::vector<Member> members_;
+  RareLog failures_;  // rows come in many small groups: not one line for each
   std::mutex mutex_;  // of closing_, and held while a row is tried again
   bool closing_ = false;
   SerialWorker worker_;  // last: its tasks use all of the above

@@ -27,6 +27,10 @@ class ServerReward : public RewardSource {
  public:
   ServerReward(const ClientOptions& client, const std::string& model, ModelRewardOptions options)
       : client_(client), reward_(remote_caller(client_, model), std::move(options)) {}
+  // What waits to be sent to a server that is away must not wait for it, one after the other.
+  ~ServerReward() override { client_.give_up(); }
+  ServerReward(const ServerReward&) = delete;
+  ServerReward& operator=(const ServerReward&) = delete;
   [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override { return reward_.submit(std::move(rollouts)); }
 
  private:

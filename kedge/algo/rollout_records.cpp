@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <future>
 #include <iterator>
 #include <string_view>
@@ -188,9 +189,22 @@ std::optional<AnswerRows> read_rows(const Path& path, int64_t step, const std::s
   return rows;
 }
 
+// What a run left that was killed while it wrote.
+void remove_unfinished(const Path& folder) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".step-") && name.ends_with(".tmp")) std::filesystem::remove(entry.path(), none);
+  }
+}
+
 }  // namespace
 
-RolloutRecords::RolloutRecords(Path folder, const RolloutsConfig& config) : folder_(std::move(folder)), every_(every_of(config)) {}
+void check_records(const RolloutsConfig& config) { static_cast<void>(every_of(config)); }
+
+RolloutRecords::RolloutRecords(Path folder, const RolloutsConfig& config) : folder_(std::move(folder)), every_(every_of(config)) {
+  remove_unfinished(folder_);
+}
 
 Path RolloutRecords::path_of(int64_t step) const { return folder_ / str("step-", step, ".jsonl"); }
 

@@ -19,10 +19,13 @@ struct RolloutsConfig {
   void fields(auto&& field) { field("keep", keep, "answers of which steps are kept on disk: all | every:n | none"); }
 };
 
+// UsageError for keys that cannot be.
+void check_records(const RolloutsConfig& config);
+
 // FOLDER/step-N.jsonl: a line about the step, then one for each row. Used from one thread; writes on another.
 class RolloutRecords {
  public:
-  // UsageError for keys that cannot be. The folder is made with its first file.
+  // UsageError for keys that cannot be. The folder is made with its first file; what a killed run left half written in it goes.
   RolloutRecords(Path folder, const RolloutsConfig& config);
 
   // Returns at once. The file is whole or not there; a disk that takes no more is told once and does not end the run. `fingerprint` says

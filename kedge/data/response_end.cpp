@@ -18,7 +18,9 @@ EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string>
   for (const std::string& end : end_strings) {
     if (end == kEosText || end.empty()) continue;
     const TokenIds ids = encoder.encode(std::string(kAnchor) + end);
-    if (ids.size() == anchor.size() + 1 && std::equal(anchor.begin(), anchor.end(), ids.begin())) {
+    // A tokenizer may drop what it does not know: one id more must also say the string.
+    const bool is_one_more = ids.size() == anchor.size() + 1 && std::equal(anchor.begin(), anchor.end(), ids.begin());
+    if (is_one_more && encoder.decode(ids).ends_with(end)) {
       if (std::find(rules.end_ids.begin(), rules.end_ids.end(), ids.back()) == rules.end_ids.end()) rules.end_ids.push_back(ids.back());
     } else {
       log_warn("end string \"", end,

@@ -46,13 +46,17 @@ class ModelClient::Worker {
 
 ModelClient::ModelClient(ClientOptions options) : options_(std::move(options)), watch_(options_.server, [this] { abort_calls(); }) {}
 
-ModelClient::~ModelClient() {
+void ModelClient::give_up() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
   watch_.stop();
+}
+
+ModelClient::~ModelClient() {
+  give_up();
   // Again and again: a worker that is just beginning its call does not hear the first one, and an answer may take hours.
   for (bool working = true; working;) {
     abort_calls();

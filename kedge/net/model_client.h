@@ -60,6 +60,9 @@ class ModelClient {
   // where it stayed away too long or a call that must not be repeated was lost.
   [[nodiscard]] std::future<InferReply> infer(const std::string& model, InferRequest request, Resend resend = Resend::safe);
 
+  // Nobody waits any more: who does is told so at once. Calls from now on are not made, and fail when the client ends.
+  void give_up();
+
   [[nodiscard]] std::string server_name() const { return watch_.name(); }
 
  private:

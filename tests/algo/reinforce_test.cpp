@@ -333,6 +333,17 @@ TEST(Reinforce, RecordedAnswersToOtherPromptsAreNotUsed) {
   EXPECT_EQ(second.rewards.num_asked, 16);
 }
 
+TEST(Reinforce, AnswersThatWereNotJudgedAreAskedAboutAgain) {
+  OnlineToy first, second;
+  const testing::TempFolder folder;
+  first.rewards.judge = [](const Rollout& rollout) {
+    return rollout.sample == 0 ? RowReward{.error = "away"} : testing::plain_share(rollout);
+  };
+  static_cast<void>(first.reinforce_trainer(folder.path())->train_step());
+  static_cast<void>(second.reinforce_trainer(folder.path())->train_step());
+  EXPECT_EQ(second.rewards.num_asked, 16);
+}
+
 TEST(Reinforce, ValidationHasItsOwnSamplingAndDrawsAlikeEveryTime) {
   OnlineToy toy;
   toy.reinforce.model.reinforce.val_sampling_params.emplace().use_greedy = true;

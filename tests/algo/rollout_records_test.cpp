@@ -241,12 +241,26 @@ TEST(RolloutRecords, KeepAllSomeOrNone) {
   EXPECT_THAT(kept("none"), ElementsAre());
 }
 
+TEST(RolloutRecords, WhatAKilledRunLeftHalfWrittenGoes) {
+  const testing::TempFolder folder;
+  folder.file(".step-3.jsonl.77.0.tmp", "half");
+  folder.file("step-2.jsonl", "kept");
+  folder.file("notes.tmp", "kept");
+  const RolloutRecords records(folder.path(), {});
+  EXPECT_FALSE(std::filesystem::exists(folder / ".step-3.jsonl.77.0.tmp"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "step-2.jsonl"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "notes.tmp"));
+}
+
 TEST(RolloutRecords, RefuseOtherWordsForKeep) {
   const testing::TempFolder folder;
-  for (const char* keep : {"", "some", "every", "every:", "every:0", "every:-2", "every:3x", "every: 3", "all "})
+  for (const char* keep : {"", "some", "every", "every:", "every:0", "every:-2", "every:3x", "every: 3", "all "}) {
+    EXPECT_THROW(check_records({.keep = keep}), UsageError);
     EXPECT_THAT(testing::error_of([&] { return RolloutRecords(folder.path(), {.keep = keep}).path_of(0); }),
                 StartsWith("rollouts.keep: wants all, none or every:n with n from 1 on, found \"" + std::string(keep) + "\""));
+  }
   RolloutsConfig config;
+  check_records(config);
   static_cast<void>(load_section(describe(config), ConfigText{"x.yaml", "keep: every:10"}, {}));
   EXPECT_EQ(config.keep, "every:10");
 }

@@ -28,7 +28,7 @@ rm=("$kedge" rm "${common[@]}" pretrained_checkpoint.restore_from_path=lm \
 last_of() { echo "$1"/checkpoints/*-last; }
 # What a run leaves that must not depend on when it was stopped: weights, state, and numbers without times.
 same_runs() {
-  cmp "$1/model/model.safetensors" "$2/model/model.safetensors" || fail "the models of $1 and $2 differ"
+  diff -rq "$1/model" "$2/model" || fail "the models of $1 and $2 differ"
   cmp "$(last_of "$1")/state/state.safetensors" "$(last_of "$2")/state/state.safetensors" || fail "the states of $1 and $2 differ"
   cmp "$(last_of "$1")/state/state.json" "$(last_of "$2")/state/state.json" || fail "the counters of $1 and $2 differ"
   diff <(numbers_of "$1") <(numbers_of "$2") >/dev/null || fail "the numbers of $1 and $2 differ: $(diff <(numbers_of "$1") <(numbers_of "$2") | head -n 4)"

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/toy_encoders.h"
 
 namespace kedge {
@@ -22,7 +24,7 @@ TextEncoder spec_encoder() {
           .decode =
               [](std::span<const TokenId> ids) {
                 std::string text;
-                for (const TokenId id : ids) text += static_cast<char>(id);
+                for (const TokenId id : ids) text += id == 5 ? std::string("<extra_id_1>") : std::string(1, static_cast<char>(id));
                 return text;
               },
           .bos = 1,
@@ -88,6 +90,16 @@ TEST(ResponseEnd, RulesTellTokensFromTexts) {
   const EndRules rules = make_end_rules(spec_encoder(), strings);
   EXPECT_EQ(rules.end_ids, (TokenIds{2, 5, '#'}));
   EXPECT_EQ(rules.end_texts, std::vector<std::string>{"END"});
+}
+
+// Of a string with one letter that it knows, such a tokenizer gives that letter's id; it must not end every answer.
+TEST(ResponseEnd, ATokenizerThatDropsWhatItDoesNotKnowMakesNoEndOfTheRest) {
+  TextEncoder encoder = spec_encoder();
+  encoder.encode = [](std::string_view text) { return TokenIds(static_cast<size_t>(std::count(text.begin(), text.end(), 'a')), 'a'); };
+  const std::vector<std::string> strings = {"<extra_id_1>", "a"};
+  const EndRules rules = make_end_rules(encoder, strings);
+  EXPECT_EQ(rules.end_ids, (TokenIds{2, 'a'})) << "by the second";
+  EXPECT_EQ(rules.end_texts, std::vector<std::string>{"<extra_id_1>"});
 }
 
 }  // namespace

@@ -195,6 +195,16 @@ TEST(ModelClient, AForeignServersModelThatNeverComesEndsTheCall) {
       << error;
 }
 
+TEST(ModelClient, WhoWaitsWhenItGivesUpIsTold) {
+  ModelClient client(options_of(free_port()));
+  const auto ask = [&] { return error_of<Error>([&] { (void)client.signature("double"); }); };
+  std::future<std::string> waiting = std::async(std::launch::async, ask);
+  EXPECT_EQ(waiting.wait_for(milliseconds(50)), std::future_status::timeout);
+  client.give_up();
+  EXPECT_NE(waiting.get().find("was given up"), std::string::npos);
+  EXPECT_NE(ask().find("was given up"), std::string::npos) << "nor does anybody later";
+}
+
 TEST(ModelClient, EndingItEndsItsCalls) {
   std::future<InferReply> reply;
   {

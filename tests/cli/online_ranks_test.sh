@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Online training on one and on two ranks: the same prompts, answers and rewards, and numbers equal up to the order of sums. online_ranks_test.sh KEDGE MPIRUN...
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+. "$here/commands_support.sh"
+shift
+mpirun=("$@")
+. "$here/train_support.sh"
+. "$here/online_support.sh"
+on() { # ranks, folder, algorithm, setting...
+  local ranks=$1 folder=$2 algorithm=$3
+  shift 3
+  local -n words=$algorithm
+  "${mpirun[@]}" -n "$ranks" "${words[@]}" "${rule[@]}" model.optim.lr=3e-4 exp_manager.explicit_log_dir="$folder" "$@"
+}
+# close FOLDER OTHER: prompts, answers and rewards are equal; log-probabilities, baselines and losses within 1e-5. The ranks' gradients are added in another
+# order than one rank adds them, so weights differ by roundings of about 1e-7, which grow over 20 steps; 1e-5 leaves them room and no mistake.
+close() {
+  python3 - "$@" <<'PY' || fail "$1 and $2 differ"
+import json, sys
+one, other = sys.argv[1:3]
+LIMIT = 1e-5
+most = {}
+def near(name, a, b, where):
+    difference = abs(a - b) / max(1, abs(a))  # some are sums over tokens, above ten
+    most[name] = max(most.get(name, 0), difference)
+    assert difference < LIMIT, (where, name, a, b)
+for step in range(20):
+    rows, others = ([json.loads(line) for line in list(open(f"{folder}/rollouts/step-{step}.jsonl"))[1:]] for folder in (one, other))
+    assert len(rows) == len(others) == 16
+    for row, match in zip(rows, others):
+        where = (step, row["slot"], row["sample"])
+        for name in ("prompt_id", "slot", "sample", "prompt", "response", "ids", "prompt_length", "finished", "reward", "trains"):
+            assert row[name] == match[name], (where, name, row[name], match[name])
+        for name in ("baseline", "advantage", "kl", "kl_sum", "reward_with_kl"):
+            near(name, row[name], match[name], where)
+        assert len(row["logprobs"]) == len(match["logprobs"])
+        for a, b in zip(row["logprobs"], match["logprobs"]):
+            near("logprobs", a, b, where)
+metrics = [[line for line in map(json.loads, open(f"{folder}/metrics.jsonl"))] for folder in (one, other)]
+assert len(metrics[0]) == len(metrics[1])
+losses = 0
+for a, b in zip(*metrics):
+    assert a["step"] == b["step"] and sorted(name for name in a if not name.startswith("timers/")) == sorted(name for name in b if not name.startswith("timers/")), (a, b)
+    for name in a:
+        if name.startswith(("train_rollouts/", "val_rollouts/")):
+            near(name.split("/")[0], a[name], b[name], (a["step"], name))
+        if name == "train_optim/loss":
+            losses += 1
+            near("loss", a[name], b[name], a["step"])
+            assert abs(a[name] - b[name]) < LIMIT, (a, b)
+assert losses == 40, losses
+print(f"{one} and {other}: {losses} losses; largest differences: " + ", ".join(f"{name} {value:.2g}" for name, value in most.items()))
+PY
+}
+for algorithm in reinforce rs; do
+  expect 0 'done: step 20 of 20' on 1 ${algorithm}_one $algorithm
+  expect 0 'done: step 20 of 20' on 2 ${algorithm}_two $algorithm
+  close ${algorithm}_one ${algorithm}_two
+  # Prompts from a queue: whoever answers them, the answers are the same.
+  expect 0 'done: step 20 of 20' on 2 ${algorithm}_queue $algorithm trainer.$algorithm.batch_iterator.use_flask=true trainer.$algorithm.batch_iterator.port=0 \
+    model.$algorithm.rollout_micro_batch_size=1
+  close ${algorithm}_one ${algorithm}_queue
+done
+expect 0 'done: step 20 of 20' on 1 queue_alone reinforce trainer.reinforce.batch_iterator.use_flask=true trainer.reinforce.batch_iterator.port=0
+same_online reinforce_one queue_alone
+
+# The same number of ranks gives the same bits
+expect 0 'done: step 20 of 20' on 2 twin reinforce
+same_online reinforce_two twin
+# Begun on two ranks, gone on with on two and on one
+expect 0 'done: step 8' on 2 begun reinforce trainer.reinforce.max_steps=8
+cp -r begun on_one
+expect 0 'ranks: 2 -> 1 \(batches are the same on any number of ranks\)' on 1 on_one reinforce
+close reinforce_one on_one
+expect 0 'done: step 20 of 20' on 2 begun reinforce
+same_online reinforce_two begun
+# One rank is killed, and takes the other with it
+on 2 shot reinforce >shot.log 2>&1 &
+pid=$!
+wait_for_step shot $pid 5
+ranks_below() { # process: of what it started, those that are kedge
+  local child
+  for child in $(pgrep -P "$1"); do
+    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
+    ranks_below "$child"
+  done
+}
+kill -9 "$(ranks_below $pid | tail -n 1)"
+# A kill that came too late has killed nobody.
+wait $pid && ! grep -q 'done: step 20' shot.log && fail "a run on two ranks survived the death of one: $(cat shot.log)"
+expect 0 'resumed from shot/checkpoints' on 2 shot reinforce
+same_online reinforce_two shot
+expect 0 'done: step 20 of 20' on 2 lora_two reinforce model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=2
+expect 0 'done: step 20 of 20' on 1 lora_one reinforce model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=2
+close lora_one lora_two
+
+# A mistake on every rank is one error
+expect 2 'global_batch_size: 8 answers do not divide into micro-batches of 1 on 3 ranks' on 3 three reinforce
+exit $((failures > 0))
