@@ -12,6 +12,7 @@ if [ -z "$work" ]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
 fi
+mkdir -p "$work"
 
 quietly() {  # runs a command; its output is shown only where it fails
   local log=$work/log.txt
