@@ -4,6 +4,18 @@
 
 namespace kedge {
 
+RunConfig online_run(const std::string& name, const std::string& rewards) {
+  RunConfig run;
+  run.name = name;
+  run.metrics.console_keys = {"train_rollouts/" + rewards, "val_rollouts/" + rewards};
+  CheckpointConfig& checkpoints = run.checkpoint_callback_params;
+  checkpoints.monitor = "val_" + rewards;
+  checkpoints.mode = MonitorMode::max;
+  checkpoints.save_top_k = 1;
+  checkpoints.filename = str("megatron_gpt-{step}-{consumed_samples}-{", name, "_optimization_step}-{epoch}-{val_", rewards, ":.3f}");
+  return run;
+}
+
 RewardConfig reward_of(const OnlineConfig& config) {
   RewardConfig reward = config.reward;
   check(!config.remote_rm || reward.sources.empty(),

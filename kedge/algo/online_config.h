@@ -187,6 +187,9 @@ struct OnlineConfig {
   }
 };
 
+// A run of this algorithm: its name, and checkpoints ranked and named by its mean reward, as the reference has them.
+[[nodiscard]] RunConfig online_run(const std::string& name, const std::string& rewards);
+
 // The sources of `reward`, those that `remote_rm` stands for included. UsageError where both are given, or for what they have wrong.
 [[nodiscard]] RewardConfig reward_of(const OnlineConfig& config);
 

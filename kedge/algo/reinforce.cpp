@@ -16,14 +16,9 @@ KlEstimator estimator_of(const ReinforceLoopConfig& config) {
 }  // namespace
 
 ReinforceConfig::ReinforceConfig() {
-  exp_manager.name = "reinforce";
-  exp_manager.metrics.console_keys = {"train_rollouts/rewards", "val_rollouts/rewards", "train_rollouts/init_policy_kl",
-                                      "train_rollouts/generation_length"};
-  CheckpointConfig& checkpoints = exp_manager.checkpoint_callback_params;
-  checkpoints.monitor = "val_rewards";
-  checkpoints.mode = MonitorMode::max;
-  checkpoints.save_top_k = 1;
-  checkpoints.filename = "megatron_gpt-{step}-{consumed_samples}-{reinforce_optimization_step}-{epoch}-{val_rewards:.3f}";
+  exp_manager = online_run("reinforce", "rewards");
+  for (const char* key : {"train_rollouts/init_policy_kl", "train_rollouts/generation_length"})
+    exp_manager.metrics.console_keys.emplace_back(key);
 }
 
 OnlineSettings settings_of(const ReinforceConfig& config) {

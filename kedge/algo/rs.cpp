@@ -9,14 +9,9 @@
 namespace kedge {
 
 RsConfig::RsConfig() {
-  exp_manager.name = "rs";
-  exp_manager.metrics.console_keys = {"train_rollouts/global_rewards", "val_rollouts/global_rewards", "train_optim/loss",
-                                      "train_rollouts/global_response_lengths_mean"};
-  CheckpointConfig& checkpoints = exp_manager.checkpoint_callback_params;
-  checkpoints.monitor = "val_global_rewards";
-  checkpoints.mode = MonitorMode::max;
-  checkpoints.save_top_k = 1;
-  checkpoints.filename = "megatron_gpt-{step}-{consumed_samples}-{rs_optimization_step}-{epoch}-{val_global_rewards:.3f}";
+  exp_manager = online_run("rs", "global_rewards");
+  for (const char* key : {"train_optim/loss", "train_rollouts/global_response_lengths_mean"})
+    exp_manager.metrics.console_keys.emplace_back(key);
 }
 
 OnlineSettings settings_of(const RsConfig& config) {
