@@ -159,7 +159,8 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
   RewardSet rewards(setup.reward, model_sources({.tokenizer_fingerprint = setup.tokenizer->fingerprint(),
                                                  .chat_template_fingerprint = chat ? chat->fingerprint() : "",
                                                  .device = setup.mesh.device,
-                                                 .dtype = setup.storage.dtype}));
+                                                 .dtype = setup.storage.dtype,
+                                                 .stop = session.stop_question()}));
   const std::unique_ptr<Model> model = load_model(setup.folder, {.storage = setup.storage, .head = HeadKind::language});
   add_trained_adapters(*model, setup.settings.model);
   SaveOptions save;
