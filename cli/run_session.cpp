@@ -94,7 +94,13 @@ int RunSession::run(const Start& start) {
   if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
   if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
   const LoopParts parts{start.trainer, job_.world, log, saver ? &*saver : nullptr, signals_, begin_};
-  const LoopResult result = run_loop(parts, options, step);
+  LoopResult result;
+  try {
+    result = run_loop(parts, options, step);
+  } catch (const Interrupted& interrupted) {
+    if (saver) saver->wait();
+    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", what_stands()));
+  }
   if (writes()) finish(start, result);
   return result.exit_code;
 }
@@ -143,6 +149,13 @@ int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
   const int64_t step = is_fork_ ? restore(trainer, *checkpoint_) : restore(trainer, log, *checkpoint_);
   log_info(is_fork_ ? "forked from " : "resumed from ", checkpoint_->folder.string(), " at step ", step);
   return step;
+}
+
+// After a step that is lost. Only rank 0 knows the checkpoints.
+std::string RunSession::what_stands() const {
+  if (!store_) return "the last checkpoint stands";
+  const std::optional<Checkpoint> newest = store_->newest();
+  return newest ? str("the last checkpoint, of step ", newest->step(), ", stands") : "and there is no checkpoint yet";
 }
 
 // Its settings and what it is made of, in its folder; and says what begins.
