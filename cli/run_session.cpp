@@ -12,7 +12,6 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/core/machine.h"
 #include "kedge/data/fingerprint.h"
 #include "kedge/metrics/progress.h"
 #include "kedge/train/resume_rules.h"
@@ -38,6 +37,7 @@ constexpr std::array kRules = {
     ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored otherwise"},
     ChangeRule{"model.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
     ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
+    ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
     ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
     ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
     ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "goes on at the prompt where it stopped"},
@@ -55,19 +55,8 @@ std::vector<ChangeRule> rules_of(const RunJob& job) {
 
 // Memory that will not do is told now, not hours later.
 void check_fit(const MemoryVerdict& memory) {
-  std::string remedies;
-  for (const std::string& remedy : memory.remedies) remedies += "\n  " + remedy;
-  check(memory.fits, "the run needs ", format_bytes(memory.needed), " of memory, and ", format_bytes(memory.free), " are free",
-        remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies);
+  require_fit(memory, "the run");
   if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
-}
-
-std::vector<Path> model_files(const Path& folder) {
-  std::vector<Path> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
 }
 
 }  // namespace
@@ -235,6 +224,14 @@ std::optional<Path> take_fork(Arguments& arguments) {
     return path;
   }
   return std::nullopt;
+}
+
+std::vector<Path> model_files(const Path& folder) {
+  std::vector<Path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 std::string shape_print(const ModelConfig& config, const HeadOptions& head) {

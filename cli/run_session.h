@@ -89,6 +89,9 @@ class RunSession {
 // --fork CKPT, wherever it stands among the arguments.
 [[nodiscard]] std::optional<Path> take_fork(Arguments& arguments);
 
+// The files of a model folder that its network is made of, sorted.
+[[nodiscard]] std::vector<Path> model_files(const Path& folder);
+
 // Equal for networks whose weights have the same names and shapes.
 [[nodiscard]] std::string shape_print(const ModelConfig& config, const HeadOptions& head);
 
