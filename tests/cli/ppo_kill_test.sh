@@ -66,10 +66,15 @@ killed() {
     [ "$who" != critic ] && begin_actor "$name"
     [ "$who" != actor ] && ! is_alive "$critic_pid" && sleep "0.$((RANDOM % 5))" && begin_critic "${name}_critic"
   done
-  wait "$actor_pid" || fail "the run does not end well: $(tail -n 20 "$name.log")"
-  [ $count = "$kills" ] || fail "only $count kills: the run was over"
-  grep -qE "done: step $steps of $steps" "$name.log" || fail "the run is not done: $(tail -n 20 "$name.log")"
+  wait "$actor_pid"
+  local code=$?
   kill -INT "$critic_pid"
+  if [ $code != 0 ] || ! grep -qE "done: step $steps of $steps" "$name.log"; then
+    fail "the run $name ends with $code after $count kills: $(tail -n 20 "$name.log")"
+    wait "$critic_pid"
+    return
+  fi
+  [ $count = "$kills" ] || fail "only $count kills of $name: the run was over"
   wait "$critic_pid" || fail "the critic ends with $?: $(tail -n 20 "${name}_critic.log")"
   echo "$name: $count kills of $who (during a save of the actor ${moments[actor_save]}, of the critic ${moments[critic_save]}, a training call" \
     "${moments[training]}, at any time ${moments[any]}); actor: $(grep -c 'resumed from' "$name.log") resumes," \
