@@ -242,7 +242,6 @@ has longer_critic.log 'back at actor_step 20: step 40, 20 training calls'
 [ "$(steps_done longer)" = 25 ] || fail "not 25 steps: $(steps_done longer)"
 
 # What does not fit together is told before weights are read
-flags() { grep -oE '(remote_critic_rm|trainer\.ppo)\.combine_rm_and_critic_server' | sort -u | tr '\n' ' '; }
 expect 2 'remote_critic_rm.combine_rm_and_critic_server is true, but critic_infer of the critic server localhost:[0-9]+ gives no rewards; .*trainer.ppo.combine_rm_and_critic_server must be equal' \
   alone no critic:trainer.ppo.combine_rm_and_critic_server=false
 expect 2 'remote_critic_rm.combine_rm_and_critic_server is false, but critic_infer of the critic server localhost:[0-9]+ gives rewards; .*trainer.ppo.combine_rm_and_critic_server must be equal' \
@@ -295,7 +294,7 @@ cmp lm/model.safetensors unrewarded/model/model.safetensors || fail 'something w
 
 # One that goes away is waited for, as long as is said, and no longer
 start_critic gone_critic
-on gone remote_critic_rm.wait_limit=1 >gone.log 2>&1 &
+"${ppo[@]}" exp_manager.explicit_log_dir=gone remote_critic_rm.critic.port="$port" remote_critic_rm.wait_limit=1 >gone.log 2>&1 &
 run=$!
 wait_for_step gone $run 5
 end_server
@@ -310,6 +309,10 @@ expect 0 'resumed from gone/checkpoints/' on gone
 same_online whole gone
 # A signal ends the wait, at the start and later.
 end_server
+begin_signalled() { # the program itself in the background, and no shell around it
+  "${ppo[@]}" exp_manager.explicit_log_dir=signalled remote_critic_rm.critic.port="$port" >signalled.log 2>&1 &
+  run=$!
+}
 signalled() { # signal, code: the run waits
   for _ in $(seq 400); do
     grep -q 'is not there' signalled.log && break
@@ -321,12 +324,10 @@ signalled() { # signal, code: the run waits
   [ $code = "$2" ] || fail "SIG$1 during a wait: exit code $code: $(cat signalled.log)"
   has signalled.log "SIG$1 came while the critic server localhost:$port, which is not there"
 }
-on signalled >signalled.log 2>&1 &
-run=$!
+begin_signalled
 signalled TERM 143
 start_critic signalled_critic
-on signalled >signalled.log 2>&1 &
-run=$!
+begin_signalled
 wait_for_step signalled $run 5
 end_server
 signalled USR1 138
