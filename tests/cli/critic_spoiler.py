@@ -1,7 +1,8 @@
 """Stands before a critic's server and passes everything on, but spoils what it says once so many training calls are through. Prints its address
 and serves until it is killed.   critic_spoiler.py PORT_BEHIND FAULT TRAIN_CALLS
 
-FAULT: nan_values, nan_loss, nan_rewards, narrow (values of a token less than there are), refused (no values: HTTP 500)"""
+FAULT: nan_values, nan_loss, nan_rewards, narrow (values of a token less than there are), refused (no values: HTTP 500), foreign (it says what a server
+says that is not kedge's)"""
 
 import http.client
 import http.server
@@ -20,6 +21,10 @@ SPOILED = {"nan_values": "values", "nan_loss": "loss_mean", "nan_rewards": "rewa
 def spoil(body, header_length):
     """The answer with the one output changed, and its header's length. Outputs stand behind the header in their order."""
     header = json.loads(body[:header_length])
+    if fault == "foreign":
+        header.pop("parameters", None)
+        head = json.dumps(header).encode()
+        return head + body[header_length:], len(head)
     data, at = b"", header_length
     for output in header["outputs"]:
         size = output["parameters"]["binary_data_size"]
@@ -72,9 +77,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if is_training:
             with lock:
                 num_trained += 1
-        concerned = is_training if fault == "nan_loss" else self.path.endswith("/critic_infer/infer")
+        concerned = fault == "foreign" or (is_training if fault == "nan_loss" else self.path.endswith("/critic_infer/infer"))
         if spoils and concerned and length is not None:
             text, length = spoil(text, length)
+        if fault == "foreign" and length is None and self.command == "GET" and text.startswith(b"{"):
+            content = json.loads(text)
+            content.pop("parameters", None)
+            text = json.dumps({**content, "name": "another"} if self.path == "/v2" else content).encode()
         self.reply(answer.status, text, length)
 
     do_GET = do_POST = pass_on

@@ -81,6 +81,32 @@ close one alone
 expect 0 'done: step 20 of 20' on 2 begun
 same_online two begun
 same_critics two_critic begun_critic
+# The critic goes away, and a signal comes, as a launcher passes it on to all ranks: whoever waits for the critic ends the job, and the run goes on later as if
+# nothing had been
+ranks_below() { # process: of what it started, those that are kedge
+  local child
+  for child in $(pgrep -P "$1"); do
+    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
+    ranks_below "$child"
+  done
+}
+start_server signalled_critic.log "${serve_critic[@]}" exp_manager.explicit_log_dir=signalled_critic trainer.ppo.port=0
+"${mpirun[@]}" -n 2 "${ppo[@]}" model.optim.lr=3e-4 exp_manager.explicit_log_dir=signalled remote_critic_rm.critic.port="$port" >signalled.log 2>&1 &
+pid=$!
+wait_for_step signalled $pid 5
+end_server
+for _ in $(seq 400); do
+  [ "$(grep -c 'is not there' signalled.log)" -gt 0 ] && break
+  sleep 0.05
+done
+kill -USR1 $(ranks_below $pid)
+wait $pid
+code=$?
+[ $code = 138 ] || fail "a signal while the critic is away: exit code $code: $(cat signalled.log)"
+grep -qE "SIGUSR1 came while the critic server localhost:$port, which is not there" signalled.log || fail "it does not say why it ends: $(cat signalled.log)"
+expect 0 'resumed from signalled/checkpoints' on 2 signalled
+same_online two signalled
+same_critics two_critic signalled_critic
 # A mistake on every rank is one error
 expect 2 'remote_critic_rm.combine_rm_and_critic_server is false, but critic_infer .* gives rewards' on 2 no remote_critic_rm.combine_rm_and_critic_server=false "${rule[@]}"
 expect 2 'a local_critic|local_critic: ' on 2 local local_critic.restore_from_path=judge "${rule[@]}"

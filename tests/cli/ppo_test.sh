@@ -146,8 +146,6 @@ expect 0 'done: step 20 of 20' alone mixed reward.sources.judge.kind=critic "${r
 has mixed/metrics.jsonl '"train_rollouts/rewards/judge"' '"train_rollouts/rewards/letters"'
 
 # A critic in the process
-inside=("${ppo[@]}" local_critic.restore_from_path=judge local_critic.model.encoder_seq_length=64 local_critic.model.global_batch_size=4 \
-  local_critic.model.micro_batch_size=4 local_critic.model.optim.lr=1e-3 local_critic.model.optim.sched.name=constant local_critic.model.optim.sched.warmup_steps=0)
 expect 0 'done: step 20 of 20' "${inside[@]}" exp_manager.explicit_log_dir=inside reward.sources.judge.kind=model reward.sources.judge.folder=judge
 cmp whole/model/model.safetensors inside/model/model.safetensors || fail 'a critic in the process teaches something else'
 expect 0 'done: step 20 of 20' "${inside[@]}" "${rule[@]}" exp_manager.explicit_log_dir=inside_rule
@@ -282,6 +280,16 @@ spoiled nan_values nan_values 'critic_infer of the critic server .* gave values 
 spoiled nan_loss nan_loss 'critic_train of the critic server .*: the loss is -?nan'
 spoiled narrow narrow 'critic_infer of the critic server .*: wants values of [0-9]+ rows of [0-9]+ tokens at least, found \[[0-9]+,[0-9]+\]'
 spoiled refused refused 'critic_infer of the critic server .*: HTTP 500: the critic is not at home'
+# One that is not kedge's cannot be told what it must have learned, nor go back; else all is the same.
+start_critic foreign_critic
+critic=$server
+start_server spoiler.log python3 "$here/critic_spoiler.py" "$port" foreign 0
+expect 0 'critic_infer of the critic server .* does not say which tokenizer it has; it must be the policy' on foreign trainer.ppo.max_steps=10
+expect 0 'cannot go back: its critic stays as it is, and need not be the one of step 10' on foreign
+end_server
+server=$critic
+end_server
+same_online whole foreign
 # Without rewards a row is masked, as with any source of them.
 start_critic unrewarded_critic
 critic=$server
