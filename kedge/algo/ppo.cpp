@@ -245,13 +245,16 @@ Metrics PPOTrainer::numbers_of(const AnswerRows& rows, bool is_validation) const
 void PPOTrainer::finish() { values()->critic().finish_training(); }
 
 FolderWriter PPOTrainer::save(StateSnapshot& state) const {
-  // The critic writes while the policy does. Only both together are a checkpoint.
-  const std::shared_future<void> critic = values()->critic().save(round());
+  // Only both together are a checkpoint. The critic writes while the policy does, unless nothing goes on meanwhile: then it saves when the
+  // policy's part is there, so that the few saves it keeps do not run ahead of a disk that is full here.
+  ValueSource& critic = values()->critic();
+  std::shared_future<void> saving;
+  if (state.copies()) saving = critic.save(round());
   const FolderWriter write = OnlineTrainer::save(state);
   if (!write) return {};
-  return [write, critic](const Path& folder) {
+  return [write, saving, &critic, step = round()](const Path& folder) {
     write(folder);
-    critic.get();
+    (saving.valid() ? saving : critic.save(step)).get();
   };
 }
 

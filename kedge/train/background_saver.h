@@ -28,7 +28,9 @@ class BackgroundSaver {
   // while it waited for a server, that Interrupted.
   void finish();
 
-  [[nodiscard]] int64_t num_failed() const { return num_failed_; }  // without one under way
+  // Without one under way.
+  [[nodiscard]] int64_t num_failed() const { return num_failed_; }
+  [[nodiscard]] bool has_failed() const { return !problem_.empty(); }  // the newest one
 
  private:
   CheckpointStore& store_;

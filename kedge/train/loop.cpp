@@ -113,7 +113,9 @@ class Loop {
   void save() {
     // What a trainer saves elsewhere, and is kept there for the newest ones only, must not run ahead of what is on this disk.
     if (parts_.saver != nullptr) parts_.saver->wait();
-    StateSnapshot state(!options_.saves_block);
+    // Nor where this disk is full: after a save that failed, training waits to see how the next one goes.
+    const bool blocks = options_.saves_block || (parts_.saver != nullptr && parts_.saver->has_failed());
+    StateSnapshot state(!blocks);
     const FolderWriter write_model = parts_.trainer.save(state);
     if (!writes() || parts_.saver == nullptr) return;
     CheckpointMeta meta;
@@ -124,10 +126,10 @@ class Loop {
     meta.record = options_.record;
     meta.record.set("log", positions_json(parts_.log.positions()));
     parts_.saver->start(std::move(meta), [state = std::make_shared<StateSnapshot>(std::move(state)), write_model](const Path& folder) {
-      write_model(folder / "model");
       state->write(folder / "state");
+      write_model(folder / "model");
     });
-    if (options_.saves_block) parts_.saver->wait();
+    if (blocks) parts_.saver->wait();
   }
 
   void write(const StepReport& report) {

@@ -50,7 +50,8 @@ class Trainer {
   [[nodiscard]] virtual Counters counters() const = 0;
 
   // Everything the next step depends on goes into `state`: what load() reads, on any number of ranks, goes on as if nothing had happened.
-  // The result, which only rank 0 needs, writes the model's folder, on another thread, as the model was.
+  // The result, which only rank 0 needs, writes the model's folder, on another thread, as the model was, when the state is written. Where
+  // the state is no copy, nothing else is done with the trainer meanwhile.
   [[nodiscard]] virtual FolderWriter save(StateSnapshot& state) const = 0;
   virtual void load(const StateFiles& state) = 0;
 };

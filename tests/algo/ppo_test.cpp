@@ -352,6 +352,28 @@ TEST(Ppo, ACriticThatCannotBeSavedLeavesNoCheckpoint) {
   EXPECT_ANY_THROW(write(folder / "model"));
 }
 
+// Where training waits for the checkpoint, the critic is not asked to save before the policy's part is there: it keeps only a few.
+TEST(Ppo, APolicyThatCannotBeWrittenCostsNoSaveOfTheCritics) {
+  PpoToy toy;
+  const auto trainer = toy.ppo_trainer();
+  static_cast<void>(trainer->train_step());
+  const testing::TempFolder folder;
+  folder.file("in_the_way", "");
+  const auto num_saves = [&] {
+    trainer->finish();
+    const Path saves = toy.temp / "critic" / "checkpoints";
+    return std::distance(std::filesystem::directory_iterator(saves), std::filesystem::directory_iterator());
+  };
+  {
+    StateSnapshot state(false);
+    EXPECT_ANY_THROW(trainer->save(state)(folder / "in_the_way" / "model"));
+    EXPECT_EQ(num_saves(), 0);
+  }
+  StateSnapshot state(false);
+  trainer->save(state)(folder / "model");
+  EXPECT_EQ(num_saves(), 1);
+}
+
 TEST(PpoConfig, RewardsComeFromOnePlaceOrAnother) {
   PpoConfig config;
   EXPECT_EQ(reward_of(config).sources.at("critic").kind, RewardKind::critic);

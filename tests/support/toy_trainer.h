@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "kedge/core/error.h"
 #include "kedge/train/loop.h"
 
 namespace kedge::testing {
@@ -23,6 +24,8 @@ class ToyTrainer final : public Trainer {
   std::chrono::milliseconds write_time{0};  // of its folder in a checkpoint
   mutable std::atomic<int64_t> num_written = 0;
   mutable std::vector<int64_t> written_before;  // that were written when each save began
+  mutable std::vector<bool> copied;             // may training go on while each is written?
+  int64_t fails_at = -1;                        // the save after so many steps cannot be written
   std::map<int64_t, StepReport> extra;          // what the step that makes so many reports besides
   std::map<int64_t, Alarm> validation_alarms;   // of the validation after so many steps
 
@@ -47,10 +50,12 @@ class ToyTrainer final : public Trainer {
   FolderWriter save(StateSnapshot& state) const override {
     saved.push_back(steps_);
     written_before.push_back(num_written);
+    copied.push_back(state.copies());
     state.set("weight", weight_);
     state.set("steps", steps_);
-    return [this, weight = weight_](const Path& folder) {
+    return [this, weight = weight_, fails = steps_ == fails_at](const Path& folder) {
       std::this_thread::sleep_for(write_time);
+      if (fails) throw Error("no room left");
       ++num_written;
       make_folder(folder);
       write_atomic(folder / "weight", std::to_string(weight));

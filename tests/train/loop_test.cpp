@@ -108,6 +108,17 @@ TEST(Loop, ASaveBeginsWhenTheOneBeforeIsWhole) {
   EXPECT_THAT(toy.trainer.written_before, ElementsAre(0, 1, 2));
 }
 
+// One that fails may be followed by others: what is saved elsewhere is then saved only when all is written here.
+TEST(Loop, AfterASaveThatFailedTheNextOneIsWaitedFor) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.fails_at = 2;
+  toy.trainer.write_time = std::chrono::milliseconds(30);
+  static_cast<void>(toy.run(temp.path(), options_of(8, 2, 2)));
+  EXPECT_THAT(toy.trainer.copied, ElementsAre(true, false, true, true)) << "when one goes well they overlap with training again";
+  EXPECT_TRUE(is_file(temp / "checkpoints" / "run-step=8-val_loss=-49.26-last" / "state" / "state.json"));
+}
+
 TEST(Loop, SavesThatBlockAreDoneWhenTheNextStepBegins) {
   const TempFolder temp, other;
   ToyRun toy, background;
