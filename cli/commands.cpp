@@ -33,6 +33,7 @@ std::string overview(std::span<const Command> commands) {
          "  kedge config sft --yaml            the same as a file to start from\n"
          "  kedge sft FILE.yaml model.optim.lr=1e-5\n"
          "  kedge serve reward rm_model_file=DIR inference.port=5555\n"
+         "  kedge ppo FILE.yaml pretrained_checkpoint.restore_from_path=DIR remote_critic_rm.critic.port=5556\n"
          "  kedge reinforce FILE.yaml pretrained_checkpoint.restore_from_path=DIR remote_rm.port=5555\n"
          "  kedge tokenize --model DIR --text 'Hello there'\n"
          "  kedge data check prompts.jsonl --as prompts --model DIR\n"
@@ -53,8 +54,9 @@ bool is_help(const std::string& argument) { return argument == "--help" || argum
 
 // What the reference's programs are called.
 std::string without_alias(const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kAliases = {{{"train_gpt_sft", "sft"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kAliases = {{{"train_gpt_sft", "sft"},
                                                                                              {"train_reward_model", "rm"},
+                                                                                             {"train_gpt_ppo_actor", "ppo"},
                                                                                              {"train_gpt_reinforce_actor", "reinforce"},
                                                                                              {"train_gpt_rs_actor", "rs"},
                                                                                              {"serve_reward_model", "serve reward"},

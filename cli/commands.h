@@ -22,6 +22,8 @@ int run_sft(const Arguments& arguments);
 std::string sft_flags();
 int run_rm(const Arguments& arguments);
 std::string rm_flags();
+int run_ppo(const Arguments& arguments);
+std::string ppo_flags();
 int run_reinforce(const Arguments& arguments);
 std::string reinforce_flags();
 int run_rs(const Arguments& arguments);

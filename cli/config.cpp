@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "kedge/algo/ppo.h"
 #include "kedge/algo/reinforce.h"
 #include "kedge/algo/rm.h"
 #include "kedge/algo/rs.h"
@@ -33,6 +34,7 @@ Section default_section() {
 constexpr std::array kConfigs = {
     NamedConfig{"sft", "kedge sft: supervised fine-tuning", default_section<SftConfig>},
     NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
+    NamedConfig{"ppo", "kedge ppo: online training by PPO with a critic", default_section<PpoConfig>},
     NamedConfig{"reinforce", "kedge reinforce: online training by REINFORCE", default_section<ReinforceConfig>},
     NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
     NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},

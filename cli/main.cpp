@@ -28,6 +28,17 @@ constexpr std::array kCommands = {
             "           'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "           exp_manager.explicit_log_dir=runs/judge",
             kedge::cli::run_rm, kedge::cli::rm_flags},
+    Command{
+        "ppo", "Training",
+        "online training with a critic, which learns beside the policy: tokens that lead to more than it expected become likelier",
+        "kedge ppo [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+        "  kedge serve critic pretrained_checkpoint.restore_from_path=JUDGE exp_manager.explicit_log_dir=runs/critic &\n"
+        "  kedge ppo pretrained_checkpoint.restore_from_path=DIR \\\n"
+        "            'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+        "            remote_critic_rm.critic.ip=localhost remote_critic_rm.critic.port=5556 exp_manager.explicit_log_dir=runs/aligned\n\n"
+        "The critic's server gives rewards too (remote_critic_rm.combine_rm_and_critic_server), or they come from reward.sources. Started "
+        "again\nwith the same folder it goes on from the newest checkpoint, and brings the critic back to that step.",
+        kedge::cli::run_ppo, kedge::cli::ppo_flags},
     Command{"reinforce", "Training", "online training: answers that are better than others to the same prompt become likelier (RLOO, GRPO)",
             "kedge reinforce [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
             "  kedge reinforce pretrained_checkpoint.restore_from_path=DIR \\\n"
@@ -53,7 +64,7 @@ constexpr std::array kCommands = {
         "started again with the same folder goes on where it was, also after kill -9: no training call is lost or repeated.",
         kedge::cli::run_serve, kedge::cli::serve_flags},
     Command{"plan", "Training", "what a training run will take: memory by phase, steps, tokens; runs nothing",
-            "kedge plan [sft | rm | reinforce | rs] [CONFIG.yaml] [key=value ...] [--json]\n\n"
+            "kedge plan [sft | rm | ppo | reinforce | rs] [CONFIG.yaml] [key=value ...] [--json]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl",
             kedge::cli::run_plan, kedge::cli::plan_flags},
     Command{"tokenize", "Text and data", "text to token ids and back, one JSON line each way",

@@ -7,6 +7,7 @@
 #include "kedge/algo/http_reward.h"
 #include "kedge/algo/reward_set.h"
 #include "kedge/algo/reward_sources.h"
+#include "kedge/algo/value_desk.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
@@ -37,7 +38,7 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
 std::string files_print(const OnlineSetup& setup) {
   std::string print;
   for (const Path& file : data_files(setup.settings.model.data, "model.data")) print += file_hash(file);
-  for (const auto& sources : {setup.reward.sources, setup.reward.watch})
+  for (const auto& sources : {setup.settings.reward.sources, setup.settings.reward.watch})
     for (const auto& [name, source] : sources)
       if (source.file) print += file_hash(*source.file);
   return print;
@@ -47,6 +48,28 @@ void load_settings(const OnlineJob& job, const Arguments& arguments) {
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(job.section, given.file, given.overrides);
 }
+
+// A source of kind critic is what comes with the values.
+RewardSourceMaker with_critic(ValueDesk* desk, RewardSourceMaker make_other) {
+  if (desk == nullptr) return make_other;
+  return [desk, make_other](const std::string& key, const RewardSourceConfig& config) {
+    return config.kind == RewardKind::critic ? desk->rewards() : make_other(key, config);
+  };
+}
+
+// Rewards that still wait for the critic when the run ends must not be waited for.
+class GiveUp {
+ public:
+  explicit GiveUp(CriticLink* critic) : critic_(critic) {}
+  ~GiveUp() {
+    if (critic_ != nullptr) critic_->give_up();
+  }
+  GiveUp(const GiveUp&) = delete;
+  GiveUp& operator=(const GiveUp&) = delete;
+
+ private:
+  CriticLink* critic_;
+};
 
 std::string step_text(const OnlineSetup& setup) {
   return str(setup.settings.rollouts.num_rollout_samples, " prompts x ", setup.settings.samples_per_prompt, " answers of up to ",
@@ -60,15 +83,14 @@ OnlineSetup::OnlineSetup(const OnlineJob& given)
     : job(given),
       settings(job.settings()),
       mesh(open_mesh(job.compute)),
-      reward(reward_of(job.config)),
       folder(find_model_folder(job.config.pretrained_checkpoint.restore_from_path, "pretrained_checkpoint.restore_from_path")),
       network(load_model_config(folder)),
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
-  check_widths(job.config, lengths.context);
+  check_widths(settings.widths, lengths.context);
   check_records(job.config.rollouts);
-  check_sources(reward.sources, "reward.sources");
-  check_sources(reward.watch, "reward.watch");
+  check_sources(settings.reward.sources, "reward.sources");
+  check_sources(settings.reward.watch, "reward.watch");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
   storage = training_storage(job.compute, settings.model, mesh.device);
@@ -156,10 +178,15 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
   RunSession session(run, arguments, fork);
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
-  RewardSet rewards(setup.reward, model_sources({.tokenizer_fingerprint = setup.tokenizer->fingerprint(),
-                                                 .chat_template_fingerprint = chat ? chat->fingerprint() : "",
-                                                 .device = setup.mesh.device,
-                                                 .dtype = setup.storage.dtype}));
+  const std::unique_ptr<CriticLink> critic = job.open_critic ? job.open_critic(setup, session.folder()) : nullptr;
+  std::optional<ValueDesk> desk;
+  if (critic) desk.emplace(critic->critic());
+  RewardSet rewards(setup.settings.reward,
+                    with_critic(desk ? &*desk : nullptr, model_sources({.tokenizer_fingerprint = setup.tokenizer->fingerprint(),
+                                                                        .chat_template_fingerprint = chat ? chat->fingerprint() : "",
+                                                                        .device = setup.mesh.device,
+                                                                        .dtype = setup.storage.dtype})));
+  const GiveUp give_up(critic.get());
   const std::unique_ptr<Model> model = load_model(setup.folder, {.storage = setup.storage, .head = HeadKind::language});
   add_trained_adapters(*model, setup.settings.model);
   SaveOptions save;
@@ -167,6 +194,7 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
   const std::unique_ptr<OnlineTrainer> trainer = job.make_trainer({.model = *model,
                                                                    .tokenizer = *setup.tokenizer,
                                                                    .rewards = rewards,
+                                                                   .values = desk ? &*desk : nullptr,
                                                                    .prompts = setup.prompts,
                                                                    .validation = setup.validation,
                                                                    .group = setup.mesh.world,

@@ -1,5 +1,5 @@
 #pragma once
-// An online training command from its configuration to its last checkpoint: what kedge reinforce and kedge rs have in common.
+// An online training command from its configuration to its last checkpoint: what kedge ppo, reinforce and rs have in common.
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +16,16 @@
 
 namespace kedge::cli {
 
+struct OnlineSetup;
+
+// The critic of a run with all it is made of, here or on a server.
+class CriticLink {
+ public:
+  virtual ~CriticLink() = default;
+  [[nodiscard]] virtual ValueSource& critic() = 0;
+  virtual void give_up() {}  // nobody waits for it any more
+};
+
 // An algorithm's own part. Everything refers to its configuration, which must outlive it.
 struct OnlineJob {
   Section section;  // of the whole configuration
@@ -23,6 +33,8 @@ struct OnlineJob {
   const ComputeConfig& compute;
   std::function<OnlineSettings()> settings;  // may refuse what contradicts itself
   std::function<std::unique_ptr<OnlineTrainer>(OnlineParts parts, const OnlineSettings& settings)> make_trainer;
+  // Of an algorithm with a critic: before the policy's weights are read, so that what is wrong with a server is told early.
+  std::function<std::unique_ptr<CriticLink>(const OnlineSetup& setup, const Path& run_folder)> open_critic = {};
 };
 
 // Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
@@ -34,7 +46,6 @@ struct OnlineSetup {
   const OnlineJob& job;
   OnlineSettings settings;
   Mesh mesh;
-  RewardConfig reward;
   Path folder;  // of the model
   ModelConfig network;
   std::unique_ptr<Tokenizer> tokenizer;

@@ -17,8 +17,8 @@ struct Planned {
   std::string_view name;
   PlanReport (*plan)(const Arguments& arguments);
 };
-constexpr std::array kPlanned = {Planned{"sft", plan_sft}, Planned{"rm", plan_rm}, Planned{"reinforce", plan_reinforce},
-                                 Planned{"rs", plan_rs}};
+constexpr std::array kPlanned = {Planned{"sft", plan_sft}, Planned{"rm", plan_rm}, Planned{"ppo", plan_ppo},
+                                 Planned{"reinforce", plan_reinforce}, Planned{"rs", plan_rs}};
 
 // "a, b or c", each name behind `start`.
 std::string alternatives(std::string_view start) {

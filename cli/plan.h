@@ -21,6 +21,7 @@ struct PlanReport {
 // One for every row of the table in plan.cpp: the run that these arguments of its command would start.
 [[nodiscard]] PlanReport plan_sft(const Arguments& arguments);
 [[nodiscard]] PlanReport plan_rm(const Arguments& arguments);
+[[nodiscard]] PlanReport plan_ppo(const Arguments& arguments);
 [[nodiscard]] PlanReport plan_reinforce(const Arguments& arguments);
 [[nodiscard]] PlanReport plan_rs(const Arguments& arguments);
 

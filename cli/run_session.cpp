@@ -38,6 +38,7 @@ constexpr std::array kRules = {
     ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored otherwise"},
     ChangeRule{"model.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
     ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
+    ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
     ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
     ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
     ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "goes on at the prompt where it stopped"},

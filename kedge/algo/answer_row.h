@@ -21,6 +21,9 @@ struct AnswerRow {
   double kl_mean = 0, kl_sum = 0;  // from the reference, over the answer's tokens; 0 where there is no `reference`
   double reward_with_kl = 0;       // the reward less the penalty
   double baseline = 0, advantage = 0;
+  // Of the answer's ids, with a critic: what it expects before each of them, what each is worth beside that, and what the critic learns.
+  // Empty without one: then every id has the answer's `advantage`.
+  std::vector<float> values = {}, advantages = {}, returns = {};
   bool trains = false;  // the policy is trained on it
 };
 

@@ -11,12 +11,6 @@
 namespace kedge {
 namespace {
 
-std::string parameter(const ModelSignature& signature, std::string_view name) {
-  for (const auto& [key, value] : signature.parameters)
-    if (key == name) return value;
-  return {};
-}
-
 bool takes(const ModelSignature& signature, std::string_view input) {
   return std::any_of(signature.inputs.begin(), signature.inputs.end(), [&](const TensorSpec& spec) { return spec.name == input; });
 }
@@ -95,7 +89,8 @@ Json conversation_of(const Rollout& rollout) {
 
 RewardInput choose_input(const ModelSignature& signature, const ModelRewardOptions& options, const Rollout& rollout) {
   if (options.send != RewardInput::automatic) return options.send;
-  const std::string tokenizer = parameter(signature, "tokenizer_fingerprint"), chat = parameter(signature, "chat_template_fingerprint");
+  const std::string tokenizer = parameter_of(signature, "tokenizer_fingerprint"),
+                    chat = parameter_of(signature, "chat_template_fingerprint");
   const bool is_conversation = !conversation_of(rollout).is_null();
   const bool same_ids = !tokenizer.empty() && tokenizer == options.tokenizer_fingerprint;
   const bool same_template = chat == options.chat_template_fingerprint;
@@ -151,7 +146,7 @@ std::vector<ModelReward::Part> ModelReward::parts_of(const Rollouts& rollouts) {
 }
 
 void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, const Rollout& rollout) {
-  if (!parameter(signature, "tokenizer_fingerprint").empty() || options_.send != RewardInput::automatic) return;
+  if (!parameter_of(signature, "tokenizer_fingerprint").empty() || options_.send != RewardInput::automatic) return;
   std::call_once(warned_, [&] {
     log_warn(caller_.name,
              " does not say which tokenizer it has, so it is sent text and not ids (send=tokens would change that). One text:\n",

@@ -16,36 +16,52 @@ RunConfig online_run(const std::string& name, const std::string& rewards) {
   return run;
 }
 
-RewardConfig reward_of(const OnlineConfig& config) {
+RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length) {
+  RewardSourceConfig source;
+  source.kind = RewardKind::server;
+  source.url = str("http://", server.ip, ":", server.port);
+  source.model_name = server.name;
+  source.pad_to_length = pad_to_length;
+  return source;
+}
+
+RewardConfig reward_of(const RewardedConfig& config) {
   RewardConfig reward = config.reward;
   check(!config.remote_rm || reward.sources.empty(),
         "remote_rm: is the one source of rewards; beside reward.sources give it a place there: reward.sources.NAME.kind=server "
         "reward.sources.NAME.url=http://HOST:PORT");
   if (reward.sources.empty()) {
     const RemoteRewardConfig remote = config.remote_rm.value_or(RemoteRewardConfig());
-    RewardSourceConfig source;
-    source.kind = RewardKind::server;
-    source.url = str("http://", remote.reward_model.ip, ":", remote.reward_model.port);
-    source.model_name = remote.reward_model.name;
-    source.pad_to_length = remote.pad_to_length;
-    reward.sources.emplace("remote_rm", std::move(source));
+    reward.sources.emplace("remote_rm", source_at(remote.reward_model, remote.pad_to_length));
   }
   check_rewards(reward);
   return reward;
 }
 
-void check_widths(const OnlineConfig& config, int64_t context) {
-  const auto check_width = [&](const std::string& key, std::optional<int64_t> width) {
-    check(!width || *width >= context, key, ".pad_to_length: ", width.value_or(0), " is less than prompts and answers may have together, ",
-          context, " (model.encoder_seq_length)");
+SentWidths widths_of(const OnlineConfig& config) {
+  SentWidths widths;
+  const auto add = [&](const std::string& section, const std::map<std::string, RewardSourceConfig>& sources) {
+    for (const auto& [name, source] : sources)
+      if (source.pad_to_length) widths[str(section, ".", name, ".pad_to_length")] = *source.pad_to_length;
   };
-  if (config.remote_rm) check_width("remote_rm", config.remote_rm->pad_to_length);
-  for (const auto& [name, source] : config.reward.sources) check_width("reward.sources." + name, source.pad_to_length);
-  for (const auto& [name, source] : config.reward.watch) check_width("reward.watch." + name, source.pad_to_length);
+  add("reward.sources", config.reward.sources);
+  add("reward.watch", config.reward.watch);
+  return widths;
 }
 
-std::string rollout_identity(const OnlineConfig& config, DataConfig data, RolloutConfig rollouts) {
-  RewardConfig reward = reward_of(config);
+SentWidths widths_of(const RewardedConfig& config) {
+  SentWidths widths = widths_of(static_cast<const OnlineConfig&>(config));
+  if (config.remote_rm && config.remote_rm->pad_to_length) widths["remote_rm.pad_to_length"] = *config.remote_rm->pad_to_length;
+  return widths;
+}
+
+void check_widths(const SentWidths& widths, int64_t context) {
+  for (const auto& [key, width] : widths)
+    check(width >= context, key, ": ", width, " is less than prompts and answers may have together, ", context,
+          " (model.encoder_seq_length)");
+}
+
+std::string rollout_identity(RewardConfig reward, DataConfig data, RolloutConfig rollouts) {
   std::string identity;
   const auto add = [&](const Section& section) { identity += to_json(section_node(section)).dump(); };
   add(describe(reward));

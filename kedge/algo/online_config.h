@@ -1,10 +1,12 @@
 #pragma once
 // The sections that the configurations of the online trainers share: rollouts, the loop, servers, the model with its batches.
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "kedge/algo/advantage.h"
 #include "kedge/algo/health.h"
 #include "kedge/algo/reward_config.h"
 #include "kedge/algo/rollout_records.h"
@@ -54,7 +56,7 @@ constexpr auto enum_names(LogprobSource) {
       {{"auto", LogprobSource::automatic}, {"trainer", LogprobSource::trainer}, {"engine", LogprobSource::engine}}};
 }
 
-// Keys of `model.reinforce` and `model.rs`.
+// Keys of `model.ppo`, `model.reinforce` and `model.rs`.
 struct RolloutConfig {
   int64_t num_rollout_samples = 32, num_val_samples = 32;
   int64_t rollout_micro_batch_size = 8;
@@ -92,6 +94,32 @@ struct RolloutConfig {
   }
 };
 
+// The keys of a penalty for leaving the reference: part of `trainer.ppo` and `trainer.reinforce`.
+struct KlConfig {
+  double initial_policy_kl_penalty = 0.01;
+  bool use_absolute_kl = true;
+  std::optional<KlEstimator> kl_estimator;
+
+  [[nodiscard]] KlEstimator estimator() const { return kl_estimator.value_or(use_absolute_kl ? KlEstimator::abs : KlEstimator::k1); }
+  void fields(auto&& field) {
+    field("initial_policy_kl_penalty", initial_policy_kl_penalty, "what a nat of KL from the reference costs; 0: none is measured",
+          at_least(0));
+    field("use_absolute_kl", use_absolute_kl, "|p - q| of log-probabilities instead of p - q, where kl_estimator is null");
+    field("kl_estimator", kl_estimator,
+          "of a token, p and q its log-probabilities by policy and reference: abs |p - q|, k1 p - q, k2 (p - q)^2 / 2, k3 "
+          "exp(q - p) - 1 - (q - p); null: abs, or k1 without use_absolute_kl");
+  }
+};
+
+enum class Unfinished { drop, keep };
+constexpr auto enum_names(Unfinished) {
+  return std::array<EnumName<Unfinished>, 2>{{{"drop", Unfinished::drop}, {"keep", Unfinished::keep}}};
+}
+
+inline constexpr const char* kLossNormHelp =
+    "reference: mean over a micro-batch's tokens, then over micro-batches. tokens: every token of an update counts alike. sequences: every "
+    "answer does. sum: the sum over an answer's tokens, mean over answers: the gradient of whole answers";
+
 // Keys of `batch_iterator`.
 struct WorkQueueConfig {
   bool use_flask = false;
@@ -103,7 +131,7 @@ struct WorkQueueConfig {
   }
 };
 
-// Keys of `trainer.reinforce` and `trainer.rs`.
+// Keys of `trainer.ppo`, `trainer.reinforce` and `trainer.rs`.
 struct OnlineLoopConfig : UpdateConfig, HealthConfig {
   int64_t max_epochs = 1, max_steps = -1;
   int64_t val_check_interval = 10, save_interval = 10;
@@ -147,19 +175,21 @@ struct OnlineModelConfig : NetworkConfig {
   }
 };
 
+// Keys of a `reward_model` on a server.
+struct RewardEndpoint {
+  std::string name = "reward_model", ip = "localhost";
+  int64_t port = 5555;
+
+  void fields(auto&& field) {
+    field("name", name, "the model's name on the server");
+    field("ip", ip, "the server's host");
+    field("port", port, "the server's port", at_least(1), at_most(65535));
+  }
+};
+
 // Keys of `remote_rm`.
 struct RemoteRewardConfig {
-  struct Endpoint {
-    std::string name = "reward_model", ip = "localhost";
-    int64_t port = 5555;
-
-    void fields(auto&& field) {
-      field("name", name, "the model's name on the server");
-      field("ip", ip, "the server's host");
-      field("port", port, "the server's port", at_least(1), at_most(65535));
-    }
-  };
-  Endpoint reward_model;
+  RewardEndpoint reward_model;
   std::optional<int64_t> pad_to_length;
 
   void fields(auto&& field) {
@@ -174,16 +204,24 @@ struct RemoteRewardConfig {
 struct OnlineConfig {
   RunConfig exp_manager;
   PretrainedConfig pretrained_checkpoint;
-  std::optional<RemoteRewardConfig> remote_rm;
   RewardConfig reward;
   RolloutsConfig rollouts;
 
   void fields(auto&& field) {
     field("exp_manager", exp_manager, "the run's folder, checkpoints and logs");
     field("pretrained_checkpoint", pretrained_checkpoint, "the policy at the start, which is the reference too");
-    field("remote_rm", remote_rm, "a reward server; null: reward.sources, and where those are empty a server at localhost:5555");
     field("reward", reward, "where rewards come from");
     field("rollouts", rollouts, "what is kept of every answer");
+  }
+};
+
+// Those of the trainers without a critic.
+struct RewardedConfig : OnlineConfig {
+  std::optional<RemoteRewardConfig> remote_rm;
+
+  void fields(auto&& field) {
+    OnlineConfig::fields(field);
+    field("remote_rm", remote_rm, "a reward server; null: reward.sources, and where those are empty a server at localhost:5555");
   }
 };
 
@@ -191,12 +229,18 @@ struct OnlineConfig {
 [[nodiscard]] RunConfig online_run(const std::string& name, const std::string& rewards);
 
 // The sources of `reward`, those that `remote_rm` stands for included. UsageError where both are given, or for what they have wrong.
-[[nodiscard]] RewardConfig reward_of(const OnlineConfig& config);
+[[nodiscard]] RewardConfig reward_of(const RewardedConfig& config);
+// A source that is this model on a server.
+[[nodiscard]] RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length);
 
-// Servers that are sent rows of one width: UsageError where prompt and answer may have more tokens together.
-void check_widths(const OnlineConfig& config, int64_t context);
+// How wide the rows are that servers are sent, by the key that says so; those that are as wide as they must be are not there.
+using SentWidths = std::map<std::string, int64_t>;
+[[nodiscard]] SentWidths widths_of(const OnlineConfig& config);
+[[nodiscard]] SentWidths widths_of(const RewardedConfig& config);
+// UsageError where prompt and answer may have more tokens together.
+void check_widths(const SentWidths& widths, int64_t context);
 
 // Equal where prompts are read, and answers drawn and judged, alike.
-[[nodiscard]] std::string rollout_identity(const OnlineConfig& config, DataConfig data, RolloutConfig rollouts);
+[[nodiscard]] std::string rollout_identity(RewardConfig reward, DataConfig data, RolloutConfig rollouts);
 
 }  // namespace kedge

@@ -22,6 +22,8 @@ struct OnlineSettings {
   bool wants_reference = false;
   bool wants_logprobs = false;  // the policy's, before a step's updates
   KlEstimator kl_estimator = KlEstimator::abs;
+  RewardConfig reward = {};  // all sources, those that other keys stand for included
+  SentWidths widths = {};
   std::string identity = {};  // of whatever else answers and rewards depend on: equal for equal settings
 };
 

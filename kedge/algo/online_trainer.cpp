@@ -18,8 +18,6 @@
 namespace kedge {
 namespace {
 
-enum Purpose : uint64_t { kTraining = 0, kValidation = 1 };
-
 // What is logged of the phases of a step, in the order in which they happen.
 constexpr std::array<std::string_view, 6> kPhases = {"generate", "logprobs", "init_logprobs", "critic_wait", "rollout_time", "train_time"};
 
@@ -109,7 +107,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
       policy_(parts_.model, parts_.group, policy_options(settings_, plan_, parts_.model)),
       engine_(parts_.model, engine_config(settings_, lengths_, parts_.model, parts_.group.size())),
       queue_(make_queue(settings_, parts_.group)),
-      maker_(engine_, parts_.rewards, parts_.group, queue_ ? &*queue_ : nullptr),
+      maker_(engine_, {parts_.rewards, parts_.values}, parts_.group, queue_ ? &*queue_ : nullptr),
       sampler_({.num_rows = parts_.prompts->size(),
                 .batch_size = settings_.rollouts.num_rollout_samples,
                 .shuffle = true,
@@ -137,23 +135,23 @@ LoopResult OnlineTrainer::fit(MetricsLog& log, BackgroundSaver* saver) {
   return run_loop({*this, parts_.group, log, saver, signals}, options, round_);
 }
 
-RolloutWish OnlineTrainer::wish(const PromptDataset& prompts, std::span<const int64_t> batch, bool is_validation) const {
+RolloutWish OnlineTrainer::wish(Purpose purpose, std::span<const int64_t> batch, int64_t round) const {
   const RolloutConfig& config = settings_.rollouts;
-  const LengthConfig& length = is_validation ? config.val_length_params.value_or(config.length_params) : config.length_params;
-  const RolloutSamplingConfig& sampling =
-      is_validation && config.val_sampling_params ? *config.val_sampling_params : config.sampling_params;
-  return {.prompts = prompts,
+  const bool validates = purpose == kValidation;
+  const LengthConfig& length = validates ? config.val_length_params.value_or(config.length_params) : config.length_params;
+  const RolloutSamplingConfig& sampling = validates && config.val_sampling_params ? *config.val_sampling_params : config.sampling_params;
+  return {.prompts = validates ? *parts_.validation : *parts_.prompts,
           .batch = batch,
-          .num_samples = is_validation ? 1 : settings_.samples_per_prompt,
-          .max_new = is_validation ? lengths_.val_max_new : lengths_.max_new,
+          .num_samples = validates ? 1 : settings_.samples_per_prompt,
+          .max_new = validates ? lengths_.val_max_new : lengths_.max_new,
           .min_new = length.min_length,
           .sampling = sampling,
-          .responses = is_validation && val_responses_ ? *val_responses_ : responses_,
+          .responses = validates && val_responses_ ? *val_responses_ : responses_,
           .vocab_size = drawable_ids(parts_.tokenizer, parts_.model),
+          .wants_values = !validates,
           .seed = static_cast<uint64_t>(settings_.model.seed),
-          .purpose = is_validation ? kValidation : kTraining,
-          // Every validation draws alike, so that its numbers differ by the policy alone.
-          .round = is_validation ? 0 : static_cast<uint64_t>(round_)};
+          .purpose = purpose,
+          .round = static_cast<uint64_t>(round)};
 }
 
 // Equal where the same answers and rewards would come out again.
@@ -204,10 +202,18 @@ AnswerRows OnlineTrainer::generate() {
     return std::move(*rows);
   }
   const auto scope = timers_.measure("generate");
-  AnswerRows rows = maker_.generate(wish(*parts_.prompts, batch, false));
+  AnswerRows rows = maker_.generate(wish(kTraining, batch, round_));
   if (round_ == 0) look_at_ends(rows);
   return rows;
 }
+
+AnswerRows OnlineTrainer::generate_warmup(int64_t warmup) {
+  const std::vector<int64_t> batch = sampler_.next();
+  const auto scope = timers_.measure("generate");
+  return maker_.generate(wish(kWarmup, batch, warmup));
+}
+
+void OnlineTrainer::hand_back_warmup_prompts() { sampler_.seek(settings_.rollouts.num_rollout_samples); }
 
 void OnlineTrainer::take_rewards(AnswerRows& rows) {
   if (std::exchange(has_rewards_, false)) return;
@@ -248,20 +254,27 @@ void OnlineTrainer::add_logprobs(std::span<const Minibatch> minibatches, AnswerR
   exchange_logprobs(parts_.group, rows_of(passes), rows);
 }
 
-std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches, AnswerRows& rows, LossNorm norm, const TokenLoss& loss) {
+std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches, AnswerRows& rows, const Learning& learning) {
   const EngineRest rest(engine_);
   const auto scope = timers_.measure("train_time");
-  std::vector<int64_t> counts;
-  for (const AnswerRow& row : rows) counts.push_back(row.trains ? row.rollout->response_length() : 0);
+  std::vector<int64_t> counts, all_counts;
+  for (const AnswerRow& row : rows) {
+    all_counts.push_back(row.rollout->response_length());
+    counts.push_back(row.trains ? all_counts.back() : 0);
+  }
   // Where no pass of its own has looked at the policy, the first update does on its way.
   const bool observes = (!settings_.wants_logprobs || trusts_engine_) && !drops_out(parts_.model);
+  const int64_t micro_size = settings_.model.micro_batch_size;
   std::vector<Metrics> updates;
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
     for (const Minibatch& minibatch : minibatches) {
-      const std::vector<double> weights = token_weights(minibatch, counts, settings_.model.micro_batch_size, norm);
+      UpdateStep step{.minibatch = minibatch,
+                      .weights = token_weights(minibatch, counts, micro_size, learning.norm),
+                      .loss = learning.loss,
+                      .wants_entropy = learning.wants_entropy};
+      if (learning.tells_numbers) step.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
       const bool is_first = updates.empty();
-      const Metrics numbers =
-          is_first && observes ? policy_.observed_update(minibatch, weights, rows, loss) : policy_.update(minibatch, weights, rows, loss);
+      const Metrics numbers = is_first && observes ? policy_.observed_update(step, rows) : policy_.update(step, rows);
       updates.push_back(numbers.with_prefix("train_optim/"));
       if (is_first && observes) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
     }
@@ -277,18 +290,23 @@ void OnlineTrainer::look_at_gap(const Metrics& metrics) {
   trusts_engine_ = false;
 }
 
-StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> updates) {
+Metrics OnlineTrainer::round_metrics(const AnswerRows& rows) {
   consumed_rollouts_ += static_cast<int64_t>(rows.size());
-  StepReport report;
-  report.updates = std::move(updates);
   Metrics all = numbers_of(rows, false);
   all.merge(answer_metrics(rows));
-  if (const auto wrong = health_.look(all))
-    report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
-  look_at_gap(all);
   all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
   all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));
   all.set("epoch", static_cast<double>(plan_.steps.epoch_of(round_) + 1));
+  return all;
+}
+
+StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> updates) {
+  StepReport report;
+  report.updates = std::move(updates);
+  const Metrics all = round_metrics(rows);
+  if (const auto wrong = health_.look(all))
+    report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
+  look_at_gap(all);
   report.metrics = all.with_prefix("train_rollouts/");
   report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
   report.samples = {first_sample_table("train_rollouts", rows)};
@@ -300,7 +318,7 @@ StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> upda
 StepReport OnlineTrainer::run_validation() {
   ensure(parts_.validation != nullptr, "a validation without prompts");
   const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
-  AnswerRows rows = maker_.generate(wish(*parts_.validation, batch, true));
+  AnswerRows rows = maker_.generate(wish(kValidation, batch, 0));  // all draw alike, so that their numbers differ by the policy alone
   const EngineRest rest(engine_);
   if (policy_.has_reference()) {
     const Share share = share_of(static_cast<int64_t>(rows.size()), parts_.group.rank(), parts_.group.size());

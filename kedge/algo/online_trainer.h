@@ -15,6 +15,7 @@
 #include "kedge/algo/policy.h"
 #include "kedge/algo/rollout_maker.h"
 #include "kedge/algo/rollout_records.h"
+#include "kedge/algo/value_desk.h"
 #include "kedge/algo/work_queue.h"
 #include "kedge/data/sampler.h"
 #include "kedge/metrics/timer.h"
@@ -28,6 +29,7 @@ struct OnlineParts {
   Model& model;
   const Tokenizer& tokenizer;
   RewardSource& rewards;
+  ValueDesk* values = nullptr;  // of an algorithm with a critic
   std::shared_ptr<const PromptDataset> prompts;
   std::shared_ptr<const PromptDataset> validation = nullptr;  // may be null
   Group group = Group::single();
@@ -62,14 +64,27 @@ class OnlineTrainer : public Trainer {
  protected:
   // The next prompts, answered. Rewards may be under way.
   [[nodiscard]] AnswerRows generate();
+  // The same for a round that the policy is not trained on, before its first step. They are not recorded.
+  [[nodiscard]] AnswerRows generate_warmup(int64_t warmup);
+  // The prompts of warm-up rounds come again: the first step has taken one batch.
+  void hand_back_warmup_prompts();
   // The rewards of what generate() returned.
   void take_rewards(AnswerRows& rows);
   // Into rows that are trained on, in updates as `minibatches` has them: the policy's and the reference's, where they are wanted.
   void add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows);
   // How these rows, in a random order that the round decides, fall into updates.
   [[nodiscard]] std::vector<Minibatch> minibatches_of(const AnswerRows& rows, std::vector<int64_t> places) const;
+  // How a token is trained on.
+  struct Learning {
+    LossNorm norm;
+    TokenLoss loss;
+    bool tells_numbers = false;  // the loss tells some beside itself
+    bool wants_entropy = false;  // it needs the entropy
+  };
   // One update for each minibatch, as often as the settings say.
-  [[nodiscard]] std::vector<Metrics> train(std::span<const Minibatch> minibatches, AnswerRows& rows, LossNorm norm, const TokenLoss& loss);
+  [[nodiscard]] std::vector<Metrics> train(std::span<const Minibatch> minibatches, AnswerRows& rows, const Learning& learning);
+  // What is told of a round of answers.
+  [[nodiscard]] Metrics round_metrics(const AnswerRows& rows);
   // Ends the step: records, health, numbers.
   [[nodiscard]] StepReport finish_step(AnswerRows rows, std::vector<Metrics> updates);
   // The algorithm's own numbers of a step or a validation, without a prefix.
@@ -77,10 +92,13 @@ class OnlineTrainer : public Trainer {
 
   [[nodiscard]] const OnlineSettings& settings() const { return settings_; }
   [[nodiscard]] const Group& group() const { return parts_.group; }
+  [[nodiscard]] ValueDesk* values() const { return parts_.values; }
+  [[nodiscard]] int64_t round() const { return round_; }  // steps done
   Timers timers_;
 
  private:
-  [[nodiscard]] RolloutWish wish(const PromptDataset& prompts, std::span<const int64_t> batch, bool is_validation) const;
+  enum Purpose : uint64_t { kTraining = 0, kValidation = 1, kWarmup = 2 };
+  [[nodiscard]] RolloutWish wish(Purpose purpose, std::span<const int64_t> batch, int64_t round) const;
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch) const;
   [[nodiscard]] bool answers(const AnswerRows& rows, std::span<const int64_t> batch) const;
   [[nodiscard]] std::optional<AnswerRows> recall(std::span<const int64_t> batch);

@@ -1,7 +1,6 @@
 #include "kedge/algo/policy.h"
 
 #include <algorithm>
-#include <array>
 
 #include "kedge/algo/policy_losses.h"
 #include "kedge/core/autograd.h"
@@ -67,6 +66,76 @@ void put_logprobs(const Pass& pass, const PassInput& input, const TokenLogprobs&
   });
 }
 
+// Weights by the place of their row in the step, 0 for rows that are not in the minibatch.
+std::vector<double> by_place(const Minibatch& minibatch, std::span<const double> weights, size_t num_rows) {
+  std::vector<double> placed(num_rows, 0);
+  for (size_t i = 0; i < weights.size(); ++i) placed[static_cast<size_t>(minibatch.rows[i])] = weights[i];
+  return placed;
+}
+
+std::vector<float> token_weights_of(const Pass& pass, const AnswerRows& rows, std::span<const double> weights) {
+  std::vector<float> all;
+  for (const int64_t index : pass.rows)
+    all.insert(all.end(), static_cast<size_t>(rows[static_cast<size_t>(index)].rollout->response_length()),
+               static_cast<float>(weights[static_cast<size_t>(index)]));
+  return all;
+}
+
+PassTokens tokens_of(const Pass& pass, const AnswerRows& rows, std::span<const double> weights, const TokenLogprobs& found) {
+  std::vector<float> advantages, previous;
+  for (const int64_t index : pass.rows) {
+    const AnswerRow& row = rows[static_cast<size_t>(index)];
+    const auto count = static_cast<size_t>(row.rollout->response_length());
+    // Those of a row that does not count may be no numbers, and 0 times them would spoil the gradient.
+    if (weights[static_cast<size_t>(index)] == 0) {
+      advantages.insert(advantages.end(), count, 0.0F);
+    } else if (row.advantages.empty()) {
+      advantages.insert(advantages.end(), count, static_cast<float>(row.advantage));
+    } else {
+      advantages.insert(advantages.end(), row.advantages.begin(), row.advantages.end());
+    }
+    previous.insert(previous.end(), row.logprobs.begin(), row.logprobs.end());
+  }
+  const at::Device device = found.logprobs.device();
+  PassTokens tokens{.logprobs = found.logprobs, .entropy = found.entropy, .previous = {}, .advantages = tensor_of(advantages, device)};
+  if (!previous.empty()) tokens.previous = tensor_of(previous, device);
+  return tokens;
+}
+
+// What an update tells, summed over its passes where they are computed, and over ranks at the end.
+class UpdateSums {
+ public:
+  explicit UpdateSums(at::Device device) : options_(at::TensorOptions().dtype(at::kDouble).device(device)) { sum_of("loss", 0); }
+
+  void add(std::string_view name, const Tensor& part) { sum_of(name, 0) += part.to(at::kDouble); }
+  void add(const PassNumber& number, const Tensor& weights) {
+    sum_of(number.name, number.base) += weighted_sum(number.values - number.base, weights).to(at::kDouble);
+  }
+  [[nodiscard]] Metrics take(const Group& group) const {
+    std::vector<double> totals;
+    for (const Sum& sum : sums_) totals.push_back(sum.total.item<double>());
+    group.all_reduce(std::span<double>(totals), Reduce::sum);
+    Metrics metrics;
+    for (size_t i = 0; i < sums_.size(); ++i) metrics.set(sums_[i].name, sums_[i].base + totals[i]);
+    return metrics;
+  }
+
+ private:
+  struct Sum {
+    std::string name;
+    double base;
+    Tensor total;
+  };
+  Tensor& sum_of(std::string_view name, double base) {
+    const auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& sum) { return sum.name == name; });
+    if (found != sums_.end()) return found->total;
+    return sums_.emplace_back(Sum{std::string(name), base, at::zeros({1}, options_)}).total;
+  }
+
+  at::TensorOptions options_;
+  std::vector<Sum> sums_;
+};
+
 }  // namespace
 
 Policy::Policy(Model& model, Group group, const PolicyOptions& options)
@@ -105,48 +174,44 @@ DropoutSeed Policy::dropout_seed(int64_t first_row) const {
   return Random::stream_of({options_.seed, static_cast<uint64_t>(num_updates_), static_cast<uint64_t>(first_row)});
 }
 
-Metrics Policy::update_seen(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss,
-                            AnswerRows* seen) {
-  const at::Device device = model_.device();
-  std::vector<double> weight_of(rows.size(), 0);
-  for (size_t i = 0; i < minibatch.rows.size(); ++i) weight_of[static_cast<size_t>(minibatch.rows[i])] = weights[i];
+Metrics Policy::update_seen(const UpdateStep& step, const AnswerRows& rows, AnswerRows* seen) {
+  const std::vector<double> weights = by_place(step.minibatch, step.weights, rows.size()),
+                            told = by_place(step.minibatch, step.told, rows.size());
   optimizer_.zero_gradients();
-  Tensor sum = at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
-  for (const Pass& pass : minibatch.passes) {
-    std::vector<float> token_weights, advantages, previous;
-    for (const int64_t index : pass.rows) {
-      const AnswerRow& row = rows[static_cast<size_t>(index)];
-      const auto count = static_cast<size_t>(row.rollout->response_length());
-      const auto weight = static_cast<float>(weight_of[static_cast<size_t>(index)]);
-      token_weights.insert(token_weights.end(), count, weight);
-      // That of a row that does not count may be no number, and 0 times it would spoil the gradient.
-      advantages.insert(advantages.end(), count, weight == 0 ? 0.0F : static_cast<float>(row.advantage));
-      previous.insert(previous.end(), row.logprobs.begin(), row.logprobs.end());
-    }
-    if (std::all_of(token_weights.begin(), token_weights.end(), [](float weight) { return weight == 0; })) {
-      if (seen != nullptr) logprobs(std::span(&pass, 1), *seen);  // it teaches nothing, but all rows are looked at
+  UpdateSums sums(model_.device());
+  for (const Pass& pass : step.minibatch.passes) {
+    const Tensor own = tensor_of(token_weights_of(pass, rows, weights), model_.device());
+    const bool trains =
+        std::any_of(pass.rows.begin(), pass.rows.end(), [&](int64_t row) { return weights[static_cast<size_t>(row)] != 0; });
+    // One that teaches nothing is looked at where all rows are.
+    if (!trains && step.told.empty()) {
+      if (seen != nullptr) logprobs(std::span(&pass, 1), *seen);
       continue;
     }
-    const PassInput input = input_of(pass, rows, device);
+    std::optional<NoGrad> no_grad;
+    if (!trains) no_grad.emplace();
+    const PassInput input = input_of(pass, rows, model_.device());
     PassOptions options;
     options.checkpoint = options_.checkpoint_activations;
     options.dropout_seed = dropout_seed(pass.rows[0]);
-    const TokenLogprobs found = model_logprobs(model_, input.batch, input.predicted, {.entropy = seen != nullptr}, options);
-    PassTokens tokens;
-    tokens.logprobs = found.logprobs;
-    tokens.weights = tensor_of(token_weights, device);
-    tokens.advantages = tensor_of(advantages, device);
-    if (!previous.empty()) tokens.previous = tensor_of(previous, device);
-    const Tensor part = weighted_sum(loss(tokens), tokens.weights);
-    backward(part);
+    const TokenLogprobs found =
+        model_logprobs(model_, input.batch, input.predicted, {.entropy = seen != nullptr || step.wants_entropy}, options);
+    const PassLoss loss = step.loss(tokens_of(pass, rows, weights, found));
+    const Tensor part = weighted_sum(loss.losses, own);
+    if (trains) backward(part);
+    sums.add("loss", part.detach());
+    if (!step.told.empty()) {
+      const Tensor all = tensor_of(token_weights_of(pass, rows, told), model_.device());
+      for (const PassNumber& number : loss.numbers) sums.add(number, number.of_trained ? own : all);
+    }
     if (seen != nullptr) put_logprobs(pass, input, found, *seen);
-    sum += part.detach().to(at::kDouble);
   }
   const double lr = schedule_.rate(num_updates_);
   const UpdateResult result = updater_.apply(lr);
-  std::array<double, 1> total = {sum.item<double>()};
-  group_.all_reduce(std::span<double>(total), Reduce::sum);
-  Metrics metrics = {{"loss", total[0]}, {"lr", lr}, {"optim_step", static_cast<double>(num_updates_)}, {"grad_norm", result.grad_norm}};
+  Metrics metrics = sums.take(group_);
+  metrics.set("lr", lr);
+  metrics.set("optim_step", static_cast<double>(num_updates_));
+  metrics.set("grad_norm", result.grad_norm);
   if (updater_.num_skipped() > 0) metrics.set("skipped_updates", static_cast<double>(updater_.num_skipped()));
   ++num_updates_;
   return metrics;

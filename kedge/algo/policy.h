@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kedge/algo/answer_row.h"
@@ -34,12 +36,35 @@ struct PolicyOptions {
 // Of the answers' tokens of one pass, row after row. fp32 [tokens].
 struct PassTokens {
   Tensor logprobs;    // by the policy as it is now, with gradients
-  Tensor previous;    // before the step's updates; undefined unless the rows have them
-  Tensor advantages;  // of a token's answer
-  Tensor weights;     // of a token's loss in that of the update; 0 on tokens that do not count
+  Tensor entropy;     // the same; undefined unless it is wanted
+  Tensor previous;    // log-probabilities before the step's updates; undefined unless the rows have them
+  Tensor advantages;  // of a token, or of its answer
 };
-// The loss of every token.
-using TokenLoss = std::function<Tensor(const PassTokens& tokens)>;
+
+// Told of an update beside its loss: the mean over its tokens.
+struct PassNumber {
+  std::string_view name;
+  Tensor values;            // of every token, without gradients
+  double base = 0;          // distances from it are averaged, so that of tokens that all have this number it comes out to the bit
+  bool of_trained = false;  // only tokens that are trained on count
+};
+struct PassLoss {
+  Tensor losses;  // of every token
+  std::vector<PassNumber> numbers = {};
+
+  PassLoss(Tensor given) : losses(std::move(given)) {}
+  PassLoss(Tensor given, std::vector<PassNumber> told) : losses(std::move(given)), numbers(std::move(told)) {}
+};
+using TokenLoss = std::function<PassLoss(const PassTokens& tokens)>;
+
+// What an update is made of. Weights are by the order of the minibatch's rows, as token_weights() has them.
+struct UpdateStep {
+  const Minibatch& minibatch;
+  std::vector<double> weights;  // of a token's loss; 0: the row is not trained on
+  TokenLoss loss;
+  std::vector<double> told = {};  // of a token in the numbers beside the loss, where all rows count; empty: there are none
+  bool wants_entropy = false;     // for the loss
+};
 
 // Not thread-safe. All ranks make the same calls. The model must outlive it.
 class Policy {
@@ -51,14 +76,10 @@ class Policy {
   void logprobs(std::span<const Pass> passes, AnswerRows& rows) const;
   void reference_logprobs(std::span<const Pass> passes, AnswerRows& rows);
 
-  // One update. `weights` are those of token_weights(). Its numbers: loss, lr, optim_step, grad_norm.
-  Metrics update(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss) {
-    return update_seen(minibatch, weights, rows, loss, nullptr);
-  }
+  // One update. Its numbers: loss, lr, optim_step, grad_norm, and those the loss tells.
+  Metrics update(const UpdateStep& step, const AnswerRows& rows) { return update_seen(step, rows, nullptr); }
   // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there.
-  Metrics observed_update(const Minibatch& minibatch, std::span<const double> weights, AnswerRows& rows, const TokenLoss& loss) {
-    return update_seen(minibatch, weights, rows, loss, &rows);
-  }
+  Metrics observed_update(const UpdateStep& step, AnswerRows& rows) { return update_seen(step, rows, &rows); }
 
   [[nodiscard]] int64_t num_updates() const { return num_updates_; }
   [[nodiscard]] Model& model() { return model_; }
@@ -70,8 +91,7 @@ class Policy {
   void load(const StateFiles& state);
 
  private:
-  Metrics update_seen(const Minibatch& minibatch, std::span<const double> weights, const AnswerRows& rows, const TokenLoss& loss,
-                      AnswerRows* seen);
+  Metrics update_seen(const UpdateStep& step, const AnswerRows& rows, AnswerRows* seen);
   [[nodiscard]] DropoutSeed dropout_seed(int64_t first_row) const;
 
   Model& model_;

@@ -7,13 +7,6 @@
 #include "kedge/core/log.h"
 
 namespace kedge {
-namespace {
-
-KlEstimator estimator_of(const ReinforceLoopConfig& config) {
-  return config.kl_estimator.value_or(config.use_absolute_kl ? KlEstimator::abs : KlEstimator::k1);
-}
-
-}  // namespace
 
 ReinforceConfig::ReinforceConfig() {
   exp_manager = online_run("reinforce", "rewards");
@@ -33,8 +26,10 @@ OnlineSettings settings_of(const ReinforceConfig& config) {
                           .epochs = loop.reinforce_epochs,
                           .wants_reference = loop.initial_policy_kl_penalty > 0,
                           .wants_logprobs = loop.initial_policy_kl_penalty > 0 || loop.ratio == RatioKind::clip,
-                          .kl_estimator = estimator_of(loop),
-                          .identity = rollout_identity(config, config.model.data, config.model.reinforce)};
+                          .kl_estimator = loop.estimator(),
+                          .reward = reward_of(config),
+                          .widths = widths_of(config)};
+  settings.identity = rollout_identity(settings.reward, config.model.data, config.model.reinforce);
   return settings;
 }
 
@@ -66,7 +61,7 @@ AnswerRows ReinforceTrainer::generate_rollouts() {
 }
 
 void ReinforceTrainer::generate_reinforce_data(AnswerRows& rows) const {
-  add_kl(rows, estimator_of(config_));
+  add_kl(rows, config_.estimator());
   std::vector<ScoredAnswer> answers;
   for (AnswerRow& row : rows) {
     const double kl = config_.kl_reduce == KlReduce::mean ? row.kl_mean : row.kl_sum;
@@ -88,11 +83,11 @@ std::vector<Minibatch> ReinforceTrainer::minibatches(const AnswerRows& rows) con
 }
 
 std::vector<Metrics> ReinforceTrainer::run_training(AnswerRows& rows) {
-  const TokenLoss loss = [&](const PassTokens& tokens) {
+  const TokenLoss loss = [&](const PassTokens& tokens) -> PassLoss {
     if (config_.ratio == RatioKind::none) return reinforce_terms(tokens.logprobs, tokens.advantages);
     return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, config_.ratio_eps).losses;
   };
-  return train(minibatches(rows), rows, config_.loss_norm, loss);
+  return train(minibatches(rows), rows, {.norm = config_.loss_norm, .loss = loss});
 }
 
 Metrics ReinforceTrainer::numbers_of(const AnswerRows& rows, bool is_validation) const {

@@ -2,7 +2,6 @@
 // REINFORCE: every prompt is answered several times, and an answer is made likelier by how much better it is than the others to the same
 // prompt (RLOO). Other baselines and a clipped ratio are options; group_norm with clip is what others call GRPO.
 #include <array>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,17 +12,10 @@ namespace kedge {
 
 enum class RatioKind { none, clip };
 constexpr auto enum_names(RatioKind) { return std::array<EnumName<RatioKind>, 2>{{{"none", RatioKind::none}, {"clip", RatioKind::clip}}}; }
-enum class Unfinished { drop, keep };
-constexpr auto enum_names(Unfinished) {
-  return std::array<EnumName<Unfinished>, 2>{{{"drop", Unfinished::drop}, {"keep", Unfinished::keep}}};
-}
 
 // Keys of `trainer.reinforce`.
-struct ReinforceLoopConfig : OnlineLoopConfig {
+struct ReinforceLoopConfig : OnlineLoopConfig, KlConfig {
   int64_t num_rollouts_per_prompt = 4;
-  double initial_policy_kl_penalty = 0.01;
-  bool use_absolute_kl = true;
-  std::optional<KlEstimator> kl_estimator;
   KlReduce kl_reduce = KlReduce::mean;
   Baseline baseline = Baseline::rloo;
   RatioKind ratio = RatioKind::none;
@@ -35,12 +27,7 @@ struct ReinforceLoopConfig : OnlineLoopConfig {
   void fields(auto&& field) {
     OnlineLoopConfig::fields(field);
     field("num_rollouts_per_prompt", num_rollouts_per_prompt, "answers to every prompt", at_least(1));
-    field("initial_policy_kl_penalty", initial_policy_kl_penalty, "what a nat of KL from the reference costs; 0: none is measured",
-          at_least(0));
-    field("use_absolute_kl", use_absolute_kl, "|p - q| of log-probabilities instead of p - q, where kl_estimator is null");
-    field("kl_estimator", kl_estimator,
-          "of a token, p and q its log-probabilities by policy and reference: abs |p - q|, k1 p - q, k2 (p - q)^2 / 2, k3 "
-          "exp(q - p) - 1 - (q - p); null: abs, or k1 without use_absolute_kl");
+    KlConfig::fields(field);
     field("kl_reduce", kl_reduce, "the penalty of an answer: mean or sum over its tokens");
     field("baseline", baseline,
           "what a reward is held against: the mean of the others to its prompt (rloo), of all to it (group_mean), the same in standard "
@@ -49,9 +36,7 @@ struct ReinforceLoopConfig : OnlineLoopConfig {
     field("ratio_eps", ratio_eps, "how far the ratio may be from 1", above(0));
     field("unfinished", unfinished,
           "answers that did not end by themselves: left out of baseline and loss (drop), or like any other (keep)");
-    field("loss_norm", loss_norm,
-          "reference: mean over a micro-batch's tokens, then over micro-batches. tokens: every token of an update counts alike. "
-          "sequences: every answer does. sum: the sum over an answer's tokens, mean over answers: the gradient of whole answers");
+    field("loss_norm", loss_norm, kLossNormHelp);
     field("reinforce_epochs", reinforce_epochs, "passes over the answers of a step", at_least(1));
     field.refused("discount_factor", "an answer has one reward", {"1", "1.0"});
   }
@@ -76,14 +61,14 @@ struct ReinforceModelConfig : OnlineModelConfig {
   }
 };
 
-struct ReinforceConfig : OnlineConfig {
+struct ReinforceConfig : RewardedConfig {
   ReinforceTrainerConfig trainer;
   ReinforceModelConfig model;
 
   ReinforceConfig();
   void fields(auto&& field) {
     field("trainer", trainer, "where to compute, how long, and how to learn");
-    OnlineConfig::fields(field);
+    RewardedConfig::fields(field);
     field("model", model, "the policy, its prompts and its optimizer");
   }
 };

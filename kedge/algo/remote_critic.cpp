@@ -1,12 +1,14 @@
 #include "kedge/algo/remote_critic.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <utility>
 
 #include "kedge/algo/ids_request.h"
 #include "kedge/core/error.h"
+#include "kedge/core/log.h"
 
 namespace kedge {
 namespace {
@@ -38,10 +40,22 @@ RemoteCritic::RemoteCritic(ModelClient& client, RemoteCriticOptions options)
     : client_(client), options_(std::move(options)), name_(random_name()) {}
 
 void RemoteCritic::check_server() {
-  const bool has_rewards = gives(client_.signature(options_.infer), "rewards");
-  check(has_rewards == options_.wants_rewards, options_.combine_key, " is ", options_.wants_rewards ? "true" : "false", ", but ",
-        options_.infer, " of the ", client_.server_name(), has_rewards ? " gives rewards" : " gives no rewards",
-        "; the server's trainer.ppo.combine_rm_and_critic_server must be equal");
+  const ModelSignature signature = client_.signature(options_.infer);
+  const std::string what = str(options_.infer, " of the ", client_.server_name());
+  const bool has_rewards = gives(signature, "rewards");
+  check(has_rewards == options_.wants_rewards, options_.combine_key, " is ", options_.wants_rewards ? "true" : "false", ", but ", what,
+        has_rewards ? " gives rewards" : " gives no rewards", "; the server's trainer.ppo.combine_rm_and_critic_server must be equal");
+  const std::string tokenizer = parameter_of(signature, "tokenizer_fingerprint");
+  check(tokenizer.empty() || options_.tokenizer_fingerprint.empty() || tokenizer == options_.tokenizer_fingerprint, what,
+        " has another tokenizer than the policy (fingerprints ", tokenizer, " and ", options_.tokenizer_fingerprint,
+        "): the ids it is sent would mean something else there. Start the critic from a model with the policy's tokenizer");
+  if (tokenizer.empty() && !options_.tokenizer_fingerprint.empty() && leads())
+    log_warn(what, " does not say which tokenizer it has; it must be the policy's, whose ids it is sent");
+  const std::string longest = parameter_of(signature, "encoder_seq_length");
+  const bool is_number = !longest.empty() && longest.size() < 19 && longest.find_first_not_of("0123456789") == std::string::npos;
+  const int64_t wanted = std::max(options_.longest_row, options_.pad_to_length.value_or(0));
+  check(!is_number || std::stoll(longest) >= wanted, what, " takes rows of up to ", longest, " tokens (its model.encoder_seq_length), and ",
+        wanted, " may be sent (model.encoder_seq_length, remote_critic_rm.pad_to_length)");
 }
 
 std::future<RolloutValues> RemoteCritic::values(Rollouts rollouts) {
@@ -97,51 +111,90 @@ RolloutValues RemoteCritic::read_values(const InferReply& reply, const Rollouts&
 
 Json RemoteCritic::change_parameters(const char* call) { return Json::Object{{"request_key", str(name_, "-", call, "-", num_changes_++)}}; }
 
+// The others' calls for values must name the same number.
+void RemoteCritic::share_train_calls() {
+  std::array<double, 1> calls = {leads() ? static_cast<double>(train_calls_) : -1.0};
+  options_.group.all_reduce(std::span<double>(calls), Reduce::max);
+  train_calls_ = static_cast<int64_t>(calls[0]);
+}
+
 void RemoteCritic::train(CriticBatch batch) {
-  (void)finish_training();
-  const std::vector<int64_t> wide = {batch.num_rows, batch.width}, narrow = {batch.num_rows, batch.width - 1};
-  InferRequest request;
-  request.parameters = change_parameters("train");
-  if (train_calls_ >= 0) request.parameters.set("after_train_calls", train_calls_);
-  request.inputs = {int64_tensor("tokens", wide, batch.tokens), fp32_tensor("returns", narrow, batch.returns),
-                    fp32_tensor("prev_values", narrow, batch.previous), fp32_tensor("mask", narrow, batch.mask)};
-  training_ = client_.infer(options_.train, std::move(request), Resend::by_key).share();
-  if (train_calls_ >= 0) ++train_calls_;
+  finish_training();
+  is_training_ = true;
+  if (leads()) {
+    // A save that must be sent again must not find a critic that has gone on. How it went is told to those who wait for it.
+    if (saving_.valid()) std::exchange(saving_, {}).wait();
+    const std::vector<int64_t> wide = {batch.num_rows, batch.width}, narrow = {batch.num_rows, batch.width - 1};
+    InferRequest request;
+    request.parameters = change_parameters("train");
+    if (train_calls_ >= 0) request.parameters.set("after_train_calls", train_calls_);
+    request.inputs = {int64_tensor("tokens", wide, batch.tokens), fp32_tensor("returns", narrow, batch.returns),
+                      fp32_tensor("prev_values", narrow, batch.previous), fp32_tensor("mask", narrow, batch.mask)};
+    training_ = client_.infer(options_.train, std::move(request), Resend::by_key).share();
+    if (train_calls_ >= 0) ++train_calls_;
+  }
+  share_train_calls();
 }
 
-double RemoteCritic::finish_training() {
-  if (!training_.valid()) return 0;
-  const std::shared_future<InferReply> training = std::exchange(training_, {});
-  const InferReply& reply = training.get();
-  train_calls_ = train_calls_of(reply);
-  const WireTensor& loss = output_of(reply, "loss_mean");
-  if (num_elements(loss.shape) != 1) throw Error(str(options_.train, ": wants one loss, found ", shape_json(loss.shape)));
-  const double value = fp32_values(loss)[0];
-  if (!std::isfinite(value)) throw Error(str(options_.train, " of the ", client_.server_name(), ": the loss is ", value));
-  return value;
+// Empty, or what went wrong.
+std::string RemoteCritic::wait_for_training() {
+  try {
+    const std::shared_future<InferReply> training = std::exchange(training_, {});
+    const InferReply& reply = training.get();
+    train_calls_ = train_calls_of(reply);
+    const WireTensor& loss = output_of(reply, "loss_mean");
+    if (num_elements(loss.shape) != 1) return str(options_.train, ": wants one loss, found ", shape_json(loss.shape));
+    const float value = fp32_values(loss)[0];
+    if (!std::isfinite(value)) return str(options_.train, " of the ", client_.server_name(), ": the loss is ", value);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
-InferReply RemoteCritic::change(const std::string& model, InferRequest request) {
-  InferReply reply = client_.infer(model, std::move(request), Resend::by_key).get();
-  train_calls_ = train_calls_of(reply);
-  return reply;
+void RemoteCritic::finish_training() {
+  if (!std::exchange(is_training_, false)) return;
+  std::string problem = leads() ? wait_for_training() : std::string();
+  options_.group.broadcast(problem, 0);
+  if (!problem.empty()) throw Error(problem);
+  share_train_calls();
 }
 
-void RemoteCritic::save(int64_t actor_step) {
-  (void)finish_training();
+std::shared_future<void> RemoteCritic::save(int64_t actor_step) {
+  if (!leads()) return std::async(std::launch::deferred, [] {}).share();
   InferRequest request;
   request.parameters = change_parameters("save");
   request.parameters.set("actor_step", actor_step);
   request.inputs = {int64_tensor("dummy_var", {1}, std::vector<int64_t>{0})};
-  (void)change(options_.save, std::move(request));
+  auto sent = std::make_shared<std::promise<std::future<InferReply>>>();
+  auto reply = std::make_shared<std::future<std::future<InferReply>>>(sent->get_future());
+  sender_.post([this, sent, request = std::move(request), training = training_]() mutable {
+    if (training.valid()) training.wait();  // on its way, it could be overtaken
+    sent->set_value(client_.infer(options_.save, std::move(request), Resend::by_key));
+  });
+  saving_ = std::async(std::launch::deferred, [reply] { static_cast<void>(reply->get().get()); }).share();
+  return saving_;
 }
 
 void RemoteCritic::restore(int64_t actor_step) {
-  if (training_.valid()) std::exchange(training_, {}).wait();  // it is undone as well, but must not arrive behind this
+  is_training_ = false;
+  if (leads()) restore_here(actor_step);
+  share_train_calls();
+}
+
+void RemoteCritic::restore_here(int64_t actor_step) {
+  // What is under way is undone as well, but must not arrive behind this.
+  if (training_.valid()) std::exchange(training_, {}).wait();
+  if (saving_.valid()) std::exchange(saving_, {}).wait();
+  if (!client_.is_kedge()) {
+    if (actor_step > 0)
+      log_warn("the ", client_.server_name(), " cannot go back: its critic stays as it is, and need not be the one of step ", actor_step);
+    return;
+  }
   InferRequest request;
   request.parameters = change_parameters("restore");
   request.inputs = {int64_tensor("actor_step", {1}, std::vector<int64_t>{actor_step})};
-  (void)change(options_.restore, std::move(request));
+  train_calls_ = train_calls_of(client_.infer(options_.restore, std::move(request), Resend::by_key).get());
 }
 
 }  // namespace kedge

@@ -30,6 +30,7 @@ const KindKeys& keys_of(RewardKind kind) {
       {RewardKind::server, 1, {"url", "model_name", "send", "token_file", "wait_limit", "pad_to_length"}},
       {RewardKind::http, 1, {"url", "timeout"}},
       {RewardKind::model, 1, {"folder", "send"}},
+      {RewardKind::critic, 0, {}},
   };
   return *std::find_if(kTable.begin(), kTable.end(), [&](const KindKeys& row) { return row.kind == kind; });
 }
@@ -56,7 +57,8 @@ void check_source(const RewardSourceConfig& config, const std::string& key, Erro
     const auto place = static_cast<size_t>(found - own.keys.begin());
     if (found == own.keys.end() && !field.get().is_null()) {
       errors.push_back(str(key, ".", field.name, ": a reward of kind ", name_of(config.kind), " does not read it; it reads ",
-                           joined(own.keys), nearest_hint(field.name, {own.keys.begin(), own.keys.end()})));
+                           own.keys.empty() ? "nothing more" : joined(own.keys),
+                           nearest_hint(field.name, {own.keys.begin(), own.keys.end()})));
     } else if (place < own.num_required && field.get().is_null()) {
       errors.push_back(str(key, ".", field.name, ": a reward of kind ", name_of(config.kind), " wants it (", field.help, ")"));
     }

@@ -12,9 +12,9 @@
 
 namespace kedge {
 
-enum class RewardKind { regex, format, lexicon, number, exact, overlap, length, command, server, http, model };
+enum class RewardKind { regex, format, lexicon, number, exact, overlap, length, command, server, http, model, critic };
 constexpr auto enum_names(RewardKind) {
-  return std::array<EnumName<RewardKind>, 11>{{{"regex", RewardKind::regex},
+  return std::array<EnumName<RewardKind>, 12>{{{"regex", RewardKind::regex},
                                                {"format", RewardKind::format},
                                                {"lexicon", RewardKind::lexicon},
                                                {"number", RewardKind::number},
@@ -24,7 +24,8 @@ constexpr auto enum_names(RewardKind) {
                                                {"command", RewardKind::command},
                                                {"server", RewardKind::server},
                                                {"http", RewardKind::http},
-                                               {"model", RewardKind::model}}};
+                                               {"model", RewardKind::model},
+                                               {"critic", RewardKind::critic}}};
 }
 
 // What a model gets to see of a rollout.

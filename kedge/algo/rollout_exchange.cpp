@@ -160,4 +160,8 @@ void exchange_logprobs(const Group& group, std::span<const int64_t> own, AnswerR
   exchange(group, own, rows, [](auto& row, auto&& member) { logprob_members(row, member); });
 }
 
+void exchange_values(const Group& group, std::span<const int64_t> own, AnswerRows& rows) {
+  exchange(group, own, rows, [](auto& row, auto&& member) { member(row.values); });
+}
+
 }  // namespace kedge

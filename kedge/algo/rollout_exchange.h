@@ -15,7 +15,8 @@ namespace kedge {
 // Of the rows with these places, which no two ranks share, their rewards go to all.
 void exchange_rewards(const Group& group, std::span<const int64_t> own, AnswerRows& rows);
 
-// The same of log-probabilities and entropy.
+// The same of log-probabilities and entropy, and of values.
 void exchange_logprobs(const Group& group, std::span<const int64_t> own, AnswerRows& rows);
+void exchange_values(const Group& group, std::span<const int64_t> own, AnswerRows& rows);
 
 }  // namespace kedge

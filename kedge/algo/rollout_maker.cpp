@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kedge/algo/rollout_exchange.h"
+#include "kedge/algo/value_desk.h"
 #include "kedge/algo/work_queue.h"
 #include "kedge/core/error.h"
 #include "kedge/core/utf8.h"
@@ -11,8 +12,8 @@
 
 namespace kedge {
 
-RolloutMaker::RolloutMaker(Engine& engine, RewardSource& rewards, Group group, WorkQueue* queue)
-    : engine_(engine), rewards_(rewards), group_(std::move(group)), queue_(queue) {}
+RolloutMaker::RolloutMaker(Engine& engine, Judges judges, Group group, WorkQueue* queue)
+    : engine_(engine), judges_(judges), group_(std::move(group)), queue_(queue) {}
 
 AnswerRows RolloutMaker::generate(const RolloutWish& wish) { return exchange_rollouts(group_, generate_own(wish)); }
 
@@ -37,7 +38,7 @@ AnswerRows RolloutMaker::generate_own(const RolloutWish& wish) {
       is_queue_empty = slots.empty();
     }
     if (!engine_.step(events) && is_queue_empty) break;
-    ask_for_rewards(std::span(rows).subspan(num_asked));
+    ask_about(std::span(rows).subspan(num_asked), wish.wants_values);
     num_asked = rows.size();
   }
   ensure(open_.empty(), "prompts that were not answered");
@@ -92,11 +93,12 @@ AnswerRow RolloutMaker::finish(const RolloutWish& wish, Completion completion) {
   return row;
 }
 
-void RolloutMaker::ask_for_rewards(std::span<const AnswerRow> rows) {
+void RolloutMaker::ask_about(std::span<const AnswerRow> rows, bool wants_values) {
   if (rows.empty()) return;
   Asked asked;
   for (const AnswerRow& row : rows) asked.rollouts.push_back(row.rollout);
-  asked.rewards = rewards_.submit(asked.rollouts);
+  if (wants_values && judges_.values != nullptr) judges_.values->ask(asked.rollouts);  // first: rewards may come with them
+  asked.rewards = judges_.rewards.submit(asked.rollouts);
   asked_.push_back(std::move(asked));
 }
 

@@ -17,6 +17,7 @@
 namespace kedge {
 
 class WorkQueue;
+class ValueDesk;
 
 // What is asked for.
 struct RolloutWish {
@@ -27,17 +28,26 @@ struct RolloutWish {
   SamplingConfig sampling;
   const ResponseText& responses;  // what ends an answer
   TokenId vocab_size = 0;         // ids from here on are not drawn
+  bool wants_values = false;      // of the answers' tokens, where there is a critic
   // Sampling is a function of these, of the prompt and of the number of the sample, and of nothing else.
   uint64_t seed = 0, purpose = 0, round = 0;
+};
+
+// Who is asked about an answer as soon as it has ended.
+struct Judges {
+  RewardSource& rewards;
+  ValueDesk* values = nullptr;  // there may be none
+
+  Judges(RewardSource& source, ValueDesk* desk = nullptr) : rewards(source), values(desk) {}
 };
 
 // Not thread-safe. The parts must outlive it.
 class RolloutMaker {
  public:
   // `queue`: where ranks get their prompts from; null: each takes its share.
-  RolloutMaker(Engine& engine, RewardSource& rewards, Group group, WorkQueue* queue = nullptr);
+  RolloutMaker(Engine& engine, Judges judges, Group group, WorkQueue* queue = nullptr);
 
-  // All ranks' answers, by slot and sample. Rewards may still be under way: take_rewards() follows, once.
+  // All ranks' answers, by slot and sample. Rewards, and values at the desk, may still be under way: take_rewards() follows, once.
   [[nodiscard]] AnswerRows generate(const RolloutWish& wish);
   // Waits for the rewards of what generate() returned. An Error where a source ended the run.
   void take_rewards(AnswerRows& rows);
@@ -51,7 +61,7 @@ class RolloutMaker {
   [[nodiscard]] AnswerRows generate_own(const RolloutWish& wish);
   void submit(const RolloutWish& wish, int64_t slot);
   [[nodiscard]] AnswerRow finish(const RolloutWish& wish, Completion completion);
-  void ask_for_rewards(std::span<const AnswerRow> rows);
+  void ask_about(std::span<const AnswerRow> rows, bool wants_values);
 
   // A prompt that is being answered, by the engine's number of it.
   struct Open {
@@ -61,7 +71,7 @@ class RolloutMaker {
   };
 
   Engine& engine_;
-  RewardSource& rewards_;
+  Judges judges_;
   Group group_;
   WorkQueue* queue_;
   std::map<int64_t, Open> open_;

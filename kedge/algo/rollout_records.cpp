@@ -110,6 +110,9 @@ void append_row(std::string& out, const AnswerRow& row) {
   line.add("baseline", row.baseline);
   line.add("advantage", row.advantage);
   line.add("trains", row.trains);
+  if (!row.values.empty()) line.add("values", row.values);
+  if (!row.returns.empty()) line.add("returns", row.returns);
+  if (!row.advantages.empty()) line.add("advantages", row.advantages);
   line.close();
 }
 

@@ -18,14 +18,17 @@ OnlineSettings settings_of(const RsConfig& config) {
   const RsRolloutConfig& rollouts = config.model.rs;
   check(rollouts.top_n_rollouts <= rollouts.num_rollouts_per_prompt, "model.rs.top_n_rollouts: the best ", rollouts.top_n_rollouts, " of ",
         rollouts.num_rollouts_per_prompt, " answers (model.rs.num_rollouts_per_prompt) are more than there are");
-  return {.name = "rs",
-          .loop = config.trainer.rs,
-          .rollouts = rollouts,
-          .model = config.model,
-          .records = config.rollouts,
-          .samples_per_prompt = rollouts.num_rollouts_per_prompt,
-          .rows_per_prompt = rollouts.top_n_rollouts,
-          .identity = rollout_identity(config, config.model.data, rollouts)};
+  OnlineSettings settings{.name = "rs",
+                          .loop = config.trainer.rs,
+                          .rollouts = rollouts,
+                          .model = config.model,
+                          .records = config.rollouts,
+                          .samples_per_prompt = rollouts.num_rollouts_per_prompt,
+                          .rows_per_prompt = rollouts.top_n_rollouts,
+                          .reward = reward_of(config),
+                          .widths = widths_of(config)};
+  settings.identity = rollout_identity(settings.reward, config.model.data, rollouts);
+  return settings;
 }
 
 StepReport RSTrainer::train_step() {
@@ -57,7 +60,8 @@ void RSTrainer::generate_rs_data(AnswerRows& rows) {
 }
 
 std::vector<Metrics> RSTrainer::run_training(AnswerRows& rows) {
-  return train(minibatches_, rows, LossNorm::reference, [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); });
+  return train(minibatches_, rows,
+               {.norm = LossNorm::reference, .loss = [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); }});
 }
 
 Metrics RSTrainer::numbers_of(const AnswerRows& rows, bool /*is_validation*/) const { return rs_metrics(rows); }

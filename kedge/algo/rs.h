@@ -37,14 +37,14 @@ struct RsModelConfig : OnlineModelConfig {
   }
 };
 
-struct RsConfig : OnlineConfig {
+struct RsConfig : RewardedConfig {
   RsTrainerConfig trainer;
   RsModelConfig model;
 
   RsConfig();
   void fields(auto&& field) {
     field("trainer", trainer, "where to compute, how long, and how to learn");
-    OnlineConfig::fields(field);
+    RewardedConfig::fields(field);
     field("model", model, "the policy, its prompts and its optimizer");
   }
 };

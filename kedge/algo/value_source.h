@@ -15,6 +15,7 @@ struct RolloutValues {
   std::vector<RowReward> rewards = {};  // of a critic with a reward model beside it; else empty
 };
 
+// Where several ranks share one critic, every rank makes the same calls but for values(), and rank 0's are those that change it.
 class ValueSource {
  public:
   virtual ~ValueSource() = default;
@@ -24,12 +25,13 @@ class ValueSource {
 
   // Begins to train, and does not wait for the end. An error of the training before it is thrown here.
   virtual void train(CriticBatch batch) = 0;
-  // Waits for the last training, if one is under way. Its loss; what went wrong is thrown.
-  virtual double finish_training() = 0;
+  // Waits for the last training, if one is under way. What went wrong is thrown.
+  virtual void finish_training() = 0;
 
-  // The critic as it is now can be had again under the actor's step, also after this process and the critic's died. Returns when that is
-  // so.
-  virtual void save(int64_t actor_step) = 0;
+  // Begins to save, after all training that was begun and before any that is to come. When the future is ready, also on another thread, the
+  // critic as it is now can be had again under the actor's step, although this process and the critic's should die; what went wrong it
+  // throws.
+  [[nodiscard]] virtual std::shared_future<void> save(int64_t actor_step) = 0;
   // As it was saved under that step; 0: as it was at the beginning. Everything trained since is gone.
   virtual void restore(int64_t actor_step) = 0;
 };

@@ -123,6 +123,12 @@ void check_input(const WireTensor& input, const TensorSpec& spec, bool is_batche
 
 }  // namespace
 
+std::string parameter_of(const ModelSignature& signature, std::string_view name) {
+  for (const auto& [key, value] : signature.parameters)
+    if (key == name) return value;
+  return {};
+}
+
 Json model_metadata(const ModelSignature& signature) {
   const bool is_batched = signature.max_batch_size > 0;
   return Json::Object{{"name", signature.name},

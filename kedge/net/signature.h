@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct ModelSignature {
 
   friend bool operator==(const ModelSignature&, const ModelSignature&) = default;
 };
+
+// Empty where there is none of that name.
+[[nodiscard]] std::string parameter_of(const ModelSignature& signature, std::string_view name);
 
 [[nodiscard]] Json model_metadata(const ModelSignature& signature);  // of GET /v2/models/NAME
 [[nodiscard]] Json model_config(const ModelSignature& signature);    // of GET /v2/models/NAME/config

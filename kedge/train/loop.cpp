@@ -44,6 +44,7 @@ class Loop {
       report();
     }
     if (result_.reason.empty()) result_.reason = "complete";
+    parts_.trainer.finish();
     if (parts_.saver != nullptr) parts_.saver->finish();
     return std::move(result_);
   }

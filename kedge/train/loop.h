@@ -43,6 +43,9 @@ class Trainer {
   [[nodiscard]] virtual StepReport train_step() = 0;
   [[nodiscard]] virtual StepReport validate() = 0;
 
+  // After the last step of a run, before its last checkpoint is waited for: what it began elsewhere is over when this returns.
+  virtual void finish() {}
+
   // What it has counted besides the steps: consumed_samples, ...
   [[nodiscard]] virtual Counters counters() const = 0;
 

@@ -12,7 +12,7 @@ using testing::error_of;
 using ::testing::HasSubstr;
 
 TEST(OnlineConfig, WithoutSourcesRewardsComeFromAServer) {
-  OnlineConfig config;
+  RewardedConfig config;
   const RewardConfig nearby = reward_of(config);
   ASSERT_EQ(nearby.sources.size(), 1U);
   EXPECT_EQ(nearby.sources.begin()->second.kind, RewardKind::server);
@@ -28,7 +28,7 @@ TEST(OnlineConfig, WithoutSourcesRewardsComeFromAServer) {
 }
 
 TEST(OnlineConfig, AServerOfTheReferencesKindAndSourcesExcludeEachOther) {
-  OnlineConfig config;
+  RewardedConfig config;
   config.reward.sources["short"].kind = RewardKind::length;
   config.reward.sources["short"].target = 5;
   EXPECT_EQ(reward_of(config).sources.size(), 1U);
@@ -37,13 +37,13 @@ TEST(OnlineConfig, AServerOfTheReferencesKindAndSourcesExcludeEachOther) {
 }
 
 TEST(OnlineConfig, RowsOfOneWidthHoldPromptAndAnswer) {
-  OnlineConfig config;
-  EXPECT_NO_THROW(check_widths(config, 1000));
+  RewardedConfig config;
+  EXPECT_NO_THROW(check_widths(widths_of(config), 1000));
   config.remote_rm.emplace().pad_to_length = 64;
-  EXPECT_NO_THROW(check_widths(config, 64));
+  EXPECT_NO_THROW(check_widths(widths_of(config), 64));
   const auto error = [&] {
     return error_of([&] {
-      check_widths(config, 65);
+      check_widths(widths_of(config), 65);
       return 0;
     });
   };
@@ -57,11 +57,11 @@ TEST(OnlineConfig, RowsOfOneWidthHoldPromptAndAnswer) {
 
 TEST(OnlineConfig, WhatAnswersAndRewardsDependOnHasAName) {
   const auto identity = [](const auto& change) {
-    OnlineConfig config;
+    RewardedConfig config;
     DataConfig data;
     RolloutConfig rollouts;
     change(config, data, rollouts);
-    return rollout_identity(config, data, rollouts);
+    return rollout_identity(reward_of(config), data, rollouts);
   };
   const std::string before = identity([](auto&, auto&, auto&) {});
   EXPECT_EQ(identity([](auto&, auto&, auto&) {}), before);

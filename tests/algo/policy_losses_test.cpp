@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kedge/algo/minibatches.h"
 #include "kedge/core/autograd.h"
 
 namespace kedge {
@@ -59,6 +60,19 @@ TEST(PolicyLosses, PpoHoldsTheRatioWithinItsBounds) {
   const std::vector<double> alone = {0.121462344, 0.391779879, 0};
   for (int64_t i = 0; i < 3; ++i)
     EXPECT_NEAR(mean_over(row(terms.losses, i), row(counts, i)).item<double>(), alone[static_cast<size_t>(i)], kClose) << i;
+  // The same by the weights that a trainer gives tokens: in micro-batches of one row and of three.
+  const std::vector<int64_t> trained = {3, 2, 0}, all = {3, 2, 2};
+  const auto weighted = [&](const Tensor& values, const std::vector<int64_t>& lengths, int64_t micro_size) {
+    const std::vector<double> weights = token_weights({.rows = {0, 1, 2}}, lengths, micro_size, LossNorm::reference);
+    std::vector<float> spread;
+    for (const double weight : weights) spread.insert(spread.end(), 4, static_cast<float>(weight));
+    return weighted_sum(values, mask * rows(spread)).item<double>();
+  };
+  EXPECT_NEAR(weighted(terms.losses, trained, 1), 0.171080741, kClose);
+  EXPECT_NEAR(weighted(terms.losses, trained, 3), 0.229589358, kClose);
+  EXPECT_NEAR(weighted(terms.ratio, all, 1), 1.013157232, kClose);
+  EXPECT_NEAR(weighted(terms.clamped, all, 1), 0.989891941, kClose);
+  EXPECT_NEAR(weighted(terms.ratio, all, 3), 1.021440287, kClose);
   backward(loss);
   const Tensor gradient = rows({0, 0.149182470F, -0.252305063F, 0, -0.059265458F, 0.215977409F, 0, 0, 0, 0, 0, 0});
   EXPECT_LT((now.grad() - gradient).abs().max().item<double>(), kClose);

@@ -47,7 +47,7 @@ Minibatch minibatch_of(std::vector<Pass> passes) {
   return minibatch;
 }
 
-Tensor reinforce(const PassTokens& tokens) { return reinforce_terms(tokens.logprobs, tokens.advantages); }
+PassLoss reinforce(const PassTokens& tokens) { return reinforce_terms(tokens.logprobs, tokens.advantages); }
 
 // Column t of a row's log-probabilities belongs to token t + 1: the answer's are those from the prompt's last place on.
 TEST(Policy, LogprobsAreThoseOfTheAnswersTokens) {
@@ -100,11 +100,13 @@ TEST(Policy, TrainingSeesTheVeryLogprobsThatWereComputedBefore) {
       const Minibatch minibatch = minibatch_of({{{3, 1}}, {{0, 2}}});
       policy.logprobs(minibatch.passes, rows);
       int passes = 0;
-      static_cast<void>(policy.update(minibatch, std::vector<double>(4, 0.1), rows, [&](const PassTokens& tokens) {
-        EXPECT_TRUE(same_bits(tokens.logprobs.detach(), tokens.previous));
-        ++passes;
-        return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, 0.2).losses;
-      }));
+      static_cast<void>(policy.update({minibatch, std::vector<double>(4, 0.1),
+                                       [&](const PassTokens& tokens) {
+                                         EXPECT_TRUE(same_bits(tokens.logprobs.detach(), tokens.previous));
+                                         ++passes;
+                                         return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, 0.2).losses;
+                                       }},
+                                      rows));
       EXPECT_EQ(passes, 2);
     }
 }
@@ -115,7 +117,7 @@ TEST(Policy, AnUpdateIsAStepDownTheWeightedLoss) {
   Policy policy(*model, Group::single(), options(std::nullopt));
   AnswerRows rows = four_answers();
   const std::vector<double> weights = {0.1, 0.2, 0, 0.3};  // by the order of the minibatch: rows 3, 1, 2, 0
-  const Metrics metrics = policy.update(minibatch_of({{{3, 1}}, {{2}}, {{0}}}), weights, rows, reinforce);
+  const Metrics metrics = policy.update({minibatch_of({{{3, 1}}, {{2}}, {{0}}}), weights, reinforce}, rows);
 
   const std::vector<TokenIds> inputs = {rows[3].rollout->ids, rows[1].rollout->ids, rows[0].rollout->ids};
   const PackedBatch batch = pack_rows(inputs, at::kCPU);
@@ -135,7 +137,7 @@ TEST(Policy, WhereNothingIsTrainedOnTheLossIsZeroAndTheWeightsStay) {
   const auto model = byte_model();
   const Tensor before = model->parameters().flat().detach().clone();
   Policy policy(*model, Group::single(), options(std::nullopt));
-  const Metrics metrics = policy.update(minibatch_of({{{0, 1}}}), std::vector<double>{0, 0}, four_answers(), reinforce);
+  const Metrics metrics = policy.update({minibatch_of({{{0, 1}}}), {0, 0}, reinforce}, four_answers());
   EXPECT_EQ(*metrics.find("loss"), 0);
   EXPECT_EQ(*metrics.find("grad_norm"), 0);
   EXPECT_TRUE(same_bits(model->parameters().flat().detach(), before));
@@ -146,7 +148,7 @@ TEST(Policy, WeightsAreToldApartByTheirPrint) {
   Policy policy(*model, Group::single(), options(std::nullopt));
   const Policy twin(*other, Group::single(), options(std::nullopt));
   EXPECT_EQ(policy.weights_print(), twin.weights_print());
-  static_cast<void>(policy.update(minibatch_of({{{0, 1}}}), std::vector<double>{0.1, 0.1}, four_answers(), reinforce));
+  static_cast<void>(policy.update({minibatch_of({{{0, 1}}}), {0.1, 0.1}, reinforce}, four_answers()));
   EXPECT_NE(policy.weights_print(), twin.weights_print());
 }
 

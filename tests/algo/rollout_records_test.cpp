@@ -101,6 +101,20 @@ TEST(RolloutRecords, AreLinesOfJson) {
       "\"kl_sum\":0.0,\"entropy\":null,\"reward_with_kl\":0.0,\"baseline\":0.0,\"advantage\":0.0,\"trains\":false}\n");
 }
 
+TEST(RolloutRecords, HaveWhatACriticSaidWhereThereIsOne) {
+  const testing::TempFolder folder;
+  AnswerRows rows = two_rows();
+  rows[0].values = {0.5F, 1};
+  rows[0].returns = {2, -0.25F};
+  rows[0].advantages = {1.5F, -1.25F};
+  RolloutRecords records(folder.path(), {});
+  records.write(0, "f", rows);
+  records.flush();
+  EXPECT_THAT(read_text(folder / "step-0.jsonl"),
+              HasSubstr("\"trains\":true,\"values\":[0.5,1.0],\"returns\":[2.0,-0.25],\"advantages\":[1.5,-1.25]}"));
+  EXPECT_TRUE(records.read(0, "f"));
+}
+
 TEST(RolloutRecords, KeepEveryBitOfAFloat) {
   const testing::TempFolder folder;
   std::vector<float> values = {0.0F,

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "kedge/algo/ppo.h"
 #include "kedge/algo/reinforce.h"
 #include "kedge/algo/rs.h"
 
@@ -43,6 +44,7 @@ struct OnlineToy {
   std::unique_ptr<Model> model;
   FunctionReward rewards{plain_share};
   std::shared_ptr<const PromptDataset> prompts, validation;
+  PpoConfig ppo;
   ReinforceConfig reinforce;
   RsConfig rs;
 
@@ -60,9 +62,12 @@ struct OnlineToy {
       rollouts.length_params.max_length = 8;
       rollouts.tokens_per_pass = 60;
     };
+    small(ppo, ppo.trainer.ppo, ppo.model.ppo);
     small(reinforce, reinforce.trainer.reinforce, reinforce.model.reinforce);
     small(rs, rs.trainer.rs, rs.model.rs);
     reinforce.trainer.reinforce.unfinished = Unfinished::keep;
+    ppo.trainer.ppo.unfinished = Unfinished::keep;
+    ppo.model.global_batch_size = 4;
     rs.model.global_batch_size = 4;
   }
 
