@@ -6,6 +6,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
+#include "kedge/core/stop.h"
 #include "kedge/dist/mesh.h"
 
 #include "cli/commands.h"
@@ -45,7 +46,7 @@ constexpr std::array kCommands = {
             "                  'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "                  remote_rm.host=localhost remote_rm.port=5555 exp_manager.explicit_log_dir=runs/aligned\n\n"
             "Rewards come from a server (kedge serve reward), from rules or from a program: reward.sources. Started again with the same "
-            "folder\nit goes on from the newest checkpoint.",
+            "folder\nit goes on from the newest checkpoint. SIGTERM, SIGUSR1 and Ctrl-C save and exit with 143, 138 and 130.",
             kedge::cli::run_reinforce, kedge::cli::reinforce_flags},
     Command{"rs", "Training", "online training by rejection sampling: the best of several answers are learned",
             "kedge rs [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
@@ -131,6 +132,8 @@ int main(int argc, char** argv) {
   kedge::keep_freed_memory();
   try {
     return kedge::cli::run_commands(kCommands, kedge::cli::Arguments(argv + 1, argv + argc));
+  } catch (const kedge::Interrupted& interrupted) {
+    kedge::end_job(interrupted.what(), kedge::exit_code_of(interrupted.signal()));
   } catch (const kedge::UsageError& error) {
     kedge::end_job(error.what(), kedge::kExitUsage);
   } catch (const kedge::Error& error) {

@@ -73,6 +73,13 @@ MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits)
   return verdict;
 }
 
+void require_fit(const MemoryVerdict& verdict, const std::string& what) {
+  std::string remedies;
+  for (const std::string& remedy : verdict.remedies) remedies += "\n  " + remedy;
+  check(verdict.fits, what, " needs ", format_bytes(verdict.needed), " of memory, and ", format_bytes(verdict.free), " are free",
+        remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies);
+}
+
 int64_t free_bytes(at::Device device) { return device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes; }
 
 }  // namespace kedge::cli

@@ -26,6 +26,9 @@ struct MemoryVerdict {
 };
 [[nodiscard]] MemoryVerdict check_memory(const MemoryInput& input, const MemoryLimits& limits);
 
+// UsageError where it does not fit: what it needs, what is free, and what would fit. `what` opens it: "the run".
+void require_fit(const MemoryVerdict& verdict, const std::string& what);
+
 // What is free now where a run computes: on this GPU, or on this machine.
 [[nodiscard]] int64_t free_bytes(at::Device device);
 

@@ -178,14 +178,16 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
   RunSession session(run, arguments, fork);
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
-  const std::unique_ptr<CriticLink> critic = job.open_critic ? job.open_critic(setup, session.folder()) : nullptr;
+  const StopQuestion stop = session.stop_question();
+  const std::unique_ptr<CriticLink> critic = job.open_critic ? job.open_critic({setup, session.folder(), stop}) : nullptr;
   std::optional<ValueDesk> desk;
   if (critic) desk.emplace(critic->critic());
   RewardSet rewards(setup.settings.reward,
                     with_critic(desk ? &*desk : nullptr, model_sources({.tokenizer_fingerprint = setup.tokenizer->fingerprint(),
                                                                         .chat_template_fingerprint = chat ? chat->fingerprint() : "",
                                                                         .device = setup.mesh.device,
-                                                                        .dtype = setup.storage.dtype})));
+                                                                        .dtype = setup.storage.dtype,
+                                                                        .stop = stop})));
   const GiveUp give_up(critic.get());
   const std::unique_ptr<Model> model = load_model(setup.folder, {.storage = setup.storage, .head = HeadKind::language});
   add_trained_adapters(*model, setup.settings.model);

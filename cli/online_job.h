@@ -7,6 +7,7 @@
 
 #include "kedge/algo/online_trainer.h"
 #include "kedge/core/config.h"
+#include "kedge/core/stop.h"
 #include "kedge/data/tokenizer.h"
 #include "kedge/dist/mesh.h"
 
@@ -17,6 +18,13 @@
 namespace kedge::cli {
 
 struct OnlineSetup;
+
+// What a critic is opened for.
+struct CriticPlace {
+  const OnlineSetup& setup;
+  Path run_folder;
+  StopQuestion stop;  // a signal ends the wait for a server that is away
+};
 
 // The critic of a run with all it is made of, here or on a server.
 class CriticLink {
@@ -34,7 +42,7 @@ struct OnlineJob {
   std::function<OnlineSettings()> settings;  // may refuse what contradicts itself
   std::function<std::unique_ptr<OnlineTrainer>(OnlineParts parts, const OnlineSettings& settings)> make_trainer;
   // Of an algorithm with a critic: before the policy's weights are read, so that what is wrong with a server is told early.
-  std::function<std::unique_ptr<CriticLink>(const OnlineSetup& setup, const Path& run_folder)> open_critic = {};
+  std::function<std::unique_ptr<CriticLink>(const CriticPlace& place)> open_critic = {};
 };
 
 // Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.

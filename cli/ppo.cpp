@@ -11,13 +11,14 @@ namespace kedge::cli {
 
 namespace {
 
-ClientOptions client_options(const CriticServersConfig& config) {
+ClientOptions client_options(const CriticServersConfig& config, const StopQuestion& stop) {
   const std::string key = "remote_critic_rm";
   ClientOptions options;
   options.server.label = "critic server";
   options.server.host = config.critic.ip;
   options.server.port = config.critic.port;
   options.server.keys = str(key, ".critic.ip and .port");
+  options.server.stop = stop;
   if (config.token_file) options.server.token = read_token_file(*config.token_file, key + ".token_file");
   if (config.wait_limit)
     options.server.start_limit = options.server.return_limit = std::chrono::milliseconds(static_cast<int64_t>(*config.wait_limit * 1000));
@@ -40,8 +41,8 @@ RemoteCriticOptions critic_options(const CriticServersConfig& config, const Onli
 
 class ServedCritic : public CriticLink {
  public:
-  ServedCritic(const CriticServersConfig& config, const OnlineSetup& setup)
-      : client_(client_options(config)), critic_(client_, critic_options(config, setup)) {
+  ServedCritic(const CriticServersConfig& config, const CriticPlace& place)
+      : client_(client_options(config, place.stop)), critic_(client_, critic_options(config, place.setup)) {
     critic_.check_server();
   }
   [[nodiscard]] ValueSource& critic() override { return critic_; }
@@ -61,8 +62,8 @@ void with_job(const std::function<void(const OnlineJob& job)>& use) {
        .make_trainer = [&](OnlineParts parts, const OnlineSettings& settings) -> std::unique_ptr<OnlineTrainer> {
          return std::make_unique<PPOTrainer>(std::move(parts), ppo_settings(config), settings);
        },
-       .open_critic = [&](const OnlineSetup& setup, const Path&) -> std::unique_ptr<CriticLink> {
-         return std::make_unique<ServedCritic>(config.remote_critic_rm, setup);
+       .open_critic = [&](const CriticPlace& place) -> std::unique_ptr<CriticLink> {
+         return std::make_unique<ServedCritic>(config.remote_critic_rm, place);
        }});
 }
 

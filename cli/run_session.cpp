@@ -12,7 +12,6 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/core/machine.h"
 #include "kedge/data/fingerprint.h"
 #include "kedge/metrics/progress.h"
 #include "kedge/train/resume_rules.h"
@@ -56,19 +55,8 @@ std::vector<ChangeRule> rules_of(const RunJob& job) {
 
 // Memory that will not do is told now, not hours later.
 void check_fit(const MemoryVerdict& memory) {
-  std::string remedies;
-  for (const std::string& remedy : memory.remedies) remedies += "\n  " + remedy;
-  check(memory.fits, "the run needs ", format_bytes(memory.needed), " of memory, and ", format_bytes(memory.free), " are free",
-        remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies);
+  require_fit(memory, "the run");
   if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
-}
-
-std::vector<Path> model_files(const Path& folder) {
-  std::vector<Path> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
 }
 
 }  // namespace
@@ -94,7 +82,13 @@ int RunSession::run(const Start& start) {
   if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
   if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
   const LoopParts parts{start.trainer, job_.world, log, saver ? &*saver : nullptr, signals_, begin_};
-  const LoopResult result = run_loop(parts, options, step);
+  LoopResult result;
+  try {
+    result = run_loop(parts, options, step);
+  } catch (const Interrupted& interrupted) {
+    if (saver) saver->wait();
+    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", what_stands()));
+  }
   if (writes()) finish(start, result);
   return result.exit_code;
 }
@@ -143,6 +137,13 @@ int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
   const int64_t step = is_fork_ ? restore(trainer, *checkpoint_) : restore(trainer, log, *checkpoint_);
   log_info(is_fork_ ? "forked from " : "resumed from ", checkpoint_->folder.string(), " at step ", step);
   return step;
+}
+
+// After a step that is lost. Only rank 0 knows the checkpoints.
+std::string RunSession::what_stands() const {
+  if (!store_) return "the last checkpoint stands";
+  const std::optional<Checkpoint> newest = store_->newest();
+  return newest ? str("the last checkpoint, of step ", newest->step(), ", stands") : "and there is no checkpoint yet";
 }
 
 // Its settings and what it is made of, in its folder; and says what begins.
@@ -223,6 +224,14 @@ std::optional<Path> take_fork(Arguments& arguments) {
     return path;
   }
   return std::nullopt;
+}
+
+std::vector<Path> model_files(const Path& folder) {
+  std::vector<Path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 std::string shape_print(const ModelConfig& config, const HeadOptions& head) {

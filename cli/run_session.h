@@ -45,6 +45,10 @@ class RunSession {
 
   [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
   [[nodiscard]] const Path& folder() const { return folder_; }
+  // For all that waits for a server. Holds no longer than the session.
+  [[nodiscard]] StopQuestion stop_question() const {
+    return [this] { return signals_.received(); };
+  }
 
   // A trainer with its model, ready but for the checkpoint.
   struct Start {
@@ -56,7 +60,7 @@ class RunSession {
     std::function<void(Json& summary, const Metrics& last)> add_summary = {};  // what the summary says besides
   };
   // From the checkpoint, or the beginning, to the end: restores the trainer, runs its loop, leaves summary and model. Once. Returns the
-  // exit code.
+  // exit code. Interrupted where a signal came during a wait for a server: the step is lost, the folder as if the run had been killed.
   int run(const Start& start);
 
  private:
@@ -64,6 +68,7 @@ class RunSession {
   void open_folder(const std::optional<Path>& fork);
   [[nodiscard]] Json identity() const;
   int64_t restore_trainer(Trainer& trainer, MetricsLog& log) const;
+  [[nodiscard]] std::string what_stands() const;
   void leave_papers(const Start& start, int64_t step) const;
   void finish(const Start& start, const LoopResult& result) const;
   [[nodiscard]] bool has_told(int64_t step) const;
@@ -83,6 +88,9 @@ class RunSession {
 
 // --fork CKPT, wherever it stands among the arguments.
 [[nodiscard]] std::optional<Path> take_fork(Arguments& arguments);
+
+// The files of a model folder that its network is made of, sorted.
+[[nodiscard]] std::vector<Path> model_files(const Path& folder);
 
 // Equal for networks whose weights have the same names and shapes.
 [[nodiscard]] std::string shape_print(const ModelConfig& config, const HeadOptions& head);

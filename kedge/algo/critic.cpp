@@ -55,6 +55,7 @@ std::string to_bytes(const TrainCall& call) {
   header.set("call", kTrain);
   header.set("key", call.key);
   header.set("settings", call.settings);
+  header.set("start", call.start);
   header.set("rows", call.batch.num_rows);
   header.set("width", call.batch.width);
   std::string bytes = header.dump() + "\n";
@@ -72,6 +73,7 @@ TrainCall read_train_call(std::string_view bytes) {
   TrainCall call;
   call.key = header.at("key", where).as_text(where);
   call.settings = header.at("settings", where).as_text(where);
+  call.start = header.at("start", where).as_text(where);
   CriticBatch& batch = call.batch;
   batch.num_rows = header.at("rows", where).as_integer(where);
   batch.width = header.at("width", where).as_integer(where);
@@ -94,6 +96,27 @@ Tensor Critic::values(std::span<const TokenIds> rows) const {
   return model_->values(rows);
 }
 
+Tensor Critic::rewards(std::span<const TokenIds> rows) {
+  check_usable();
+  return model_->rewards(rows);
+}
+
+void Critic::start() {
+  model_.reset();  // its memory first
+  model_ = parts_.start();
+  const std::string print = start_print(model_->model());
+  if (!start_print_.empty()) check_start(print);
+  start_print_ = print;
+}
+
+// The same calls on another start give another critic, and nobody would notice.
+void Critic::check_start(const std::string& print) const {
+  check(
+      print == start_print_, "pretrained_checkpoint.restore_from_path: not what the critic in ", parts_.folder.string(),
+      " began with: its weights, its config.json or the seed of new ones are others. Give it what it began with, or begin anew in another "
+      "exp_manager.explicit_log_dir");
+}
+
 void Critic::recover() {
   is_usable_ = false;
   int64_t num_calls = 0, num_begun = 0;
@@ -104,6 +127,7 @@ void Critic::recover() {
                    .call =
                        [&](std::string_view bytes) {
                          const TrainCall call = read_train_call(bytes);
+                         check_start(call.start);
                          has_changed = has_changed || call.settings != model_->settings();
                          ++num_begun;
                          static_cast<void>(apply(call.batch, call.key));
@@ -129,12 +153,12 @@ void Critic::load(const Checkpoint* checkpoint) {
   remembered_.clear();
   SinkPositions positions;
   if (checkpoint == nullptr) {
-    model_.reset();  // its memory first
-    model_ = parts_.start();
+    start();
   } else {
-    if (!model_) model_ = parts_.start();
-    model_->load(StateFiles(checkpoint->folder / "state"));
+    if (!model_) start();
     const std::string where = checkpoint->folder.string() + "/meta.json";
+    check_start(checkpoint->meta.record.at("start", where).as_text(where));
+    model_->load(StateFiles(checkpoint->folder / "state"));
     train_calls_ = checkpoint->meta.counters.at(kTrainCalls);
     for (const Json& done : checkpoint->meta.record.at("calls", where).as_array(where)) remember_json(done);
     for (const auto& [name, position] : checkpoint->meta.record.at("positions", where).as_object(where))
@@ -188,7 +212,7 @@ CriticResult Critic::train(const CriticBatch& batch, const std::string& key, std
   if (const CriticResult* known = find(kTrain, key)) return *known;
   if (after && *after != train_calls_)
     throw RequestError(409, str("the call wants to train a critic after ", *after, " training calls, and this one has had ", train_calls_));
-  history_.append(to_bytes({key, model_->settings(), batch}));
+  history_.append(to_bytes({key, model_->settings(), start_print_, batch}));
   try {
     return apply(batch, key);
   } catch (...) {
@@ -207,6 +231,7 @@ CheckpointMeta Critic::meta(std::optional<int64_t> actor_step, const Remembered&
   for (const Remembered& done : remembered_) calls.push_back(to_json(done));
   calls.push_back(to_json(save));
   for (const auto& [name, position] : parts_.log.positions()) positions.append(name, Json(position));
+  meta.record.set("start", start_print_);
   meta.record.set("calls", std::move(calls));
   meta.record.set("positions", std::move(positions));
   return meta;

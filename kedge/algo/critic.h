@@ -32,11 +32,13 @@ struct CriticParts {
 // Not thread-safe. `parts` must outlive it.
 class Critic {
  public:
-  // Goes on where the folder stands: the newest checkpoint, and every call after it once more.
+  // Goes on where the folder stands: the newest checkpoint, and every call after it once more. UsageError where those began with another
+  // critic than `start` gives.
   explicit Critic(CriticParts parts);
 
   // As of CriticModel.
   [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
+  [[nodiscard]] Tensor rewards(std::span<const TokenIds> rows);
 
   // Calls with a key that one of the last 64 had are answered as that one was. An empty key is like no other.
   // On disk before it has an effect. After an error nothing has changed. RequestError (409) where not so many calls are in effect as
@@ -62,6 +64,8 @@ class Critic {
   void remember_json(const Json& done);
 
   void check_usable() const;
+  void start();
+  void check_start(const std::string& print) const;
   void recover();
   void load(const Checkpoint* checkpoint);
   CriticResult apply(const CriticBatch& batch, const std::string& key);
@@ -71,6 +75,7 @@ class Critic {
   CriticParts parts_;
   CallHistory history_;
   std::unique_ptr<CriticModel> model_;
+  std::string start_print_;  // of the model before the first call
   int64_t train_calls_ = 0;
   bool is_usable_ = false;             // it stands where the folder says
   std::deque<Remembered> remembered_;  // the newest last
@@ -79,6 +84,7 @@ class Critic {
 // A call to train as the journal holds it.
 struct TrainCall {
   std::string key, settings;  // settings: of the critic when it was made
+  std::string start;          // start_print() of what it began with
   CriticBatch batch;
 };
 [[nodiscard]] std::string to_bytes(const TrainCall& call);

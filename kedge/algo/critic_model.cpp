@@ -47,6 +47,9 @@ CriticModel::CriticModel(std::unique_ptr<Model> model, CriticOptions options)
   const size_t num_labels = static_cast<size_t>(model_->head().num_labels), num_weights = options_.attribute_weights.size();
   check(num_weights == 0 || num_weights == num_labels, "model.regression.attribute_weights: ", num_weights, " weights for ", num_labels,
         " labels");
+  if (!options_.rewards) return;
+  static_cast<void>(RewardScorer(*model_, *options_.rewards));  // refuses what does not fit
+  start_.emplace(*model_, model_->adapters() != nullptr ? ReferenceKind::adapters_off : options_.reward_model);
 }
 
 Tensor CriticModel::token_values(const PackedBatch& batch, const PassOptions& pass) const {
@@ -63,6 +66,13 @@ Tensor CriticModel::values(std::span<const TokenIds> rows) const {
     rows = rows.subspan(count);
   }
   return at::cat(parts).contiguous();
+}
+
+Tensor CriticModel::rewards(std::span<const TokenIds> rows) {
+  ensure(gives_rewards(), "rewards of a critic that gives none");
+  Tensor rewards;
+  start_->with([&](const Model& start) { rewards = RewardScorer(start, *options_.rewards).score(rows); });
+  return rewards;
 }
 
 // A scalar; undefined where nothing is learned.

@@ -1,13 +1,16 @@
 #pragma once
 // A critic: a network that gives every token a value, and learns values from returns. Has its optimizer and its place in the schedule.
-// Knows no requests and no checkpoints on disk.
+// As it was at the start it may be a reward model, and then gives rewards too, always the same. Knows no requests and no checkpoints on
+// disk.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "kedge/algo/critic_batch.h"
+#include "kedge/algo/reference_policy.h"
 #include "kedge/algo/reward_scorer.h"
 #include "kedge/algo/supervised.h"
 #include "kedge/data/tokenizer.h"
@@ -29,18 +32,24 @@ struct CriticOptions {
   UpdateConfig update = {};
   int64_t max_steps = 10000;  // the horizon of the schedule
   bool checkpoint_activations = false;
-  uint64_t seed = 1234;            // of adapters' dropout
-  ModelFolderOptions folder = {};  // of checkpoints
+  uint64_t seed = 1234;                                  // of adapters' dropout
+  std::optional<RewardScorerOptions> rewards = {};       // of the model as it was at the start; none: there are values only
+  ReferenceKind reward_model = ReferenceKind::resident;  // how that one is kept; below adapters it is always the network without them
+  ModelFolderOptions folder = {};                        // of checkpoints
 };
 
 // Not thread-safe.
 class CriticModel {
  public:
-  // UsageError for settings that do not fit each other or the model, which has a score head and is trainable.
+  // UsageError for settings that do not fit each other or the model, which has a score head and is trainable. The reward model is the
+  // model as it is now.
   CriticModel(std::unique_ptr<Model> model, CriticOptions options);
 
   // fp32 [tokens] in host memory, row behind row: what the critic expects after each token. Every row has a token at least.
   [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
+  // fp32 [rows, 1] in host memory, whatever was trained or loaded since the start: the bits of a RewardScorer of the untouched model.
+  [[nodiscard]] bool gives_rewards() const { return start_.has_value(); }
+  [[nodiscard]] Tensor rewards(std::span<const TokenIds> rows);
 
   // One update for every global_batch_size rows, in their order; the last ones may be fewer. Numbers of each update: "train/loss", ...
   // Needs at least one row; ids are inside the vocabulary and rows no longer than the network can read.
@@ -63,6 +72,7 @@ class CriticModel {
 
   std::unique_ptr<Model> model_;
   CriticOptions options_;
+  std::optional<ReferencePolicy> start_;
   Optimizer optimizer_;
   Updater updater_;
   Schedule schedule_;

@@ -56,7 +56,8 @@ WireTensor values_tensor(const Critic& critic, const ReadRows& read) {
 ServedModel infer_service(const CriticServiceParts& parts) {
   ServedModel model = served_rows_model("critic_infer", parts.rows, parts.batches);
   model.signature.outputs = {{"values", WireType::fp32, {-1}}};
-  if (parts.scorer != nullptr) model.signature.outputs.push_back({"rewards", WireType::fp32, {-1}});
+  const bool gives_rewards = parts.critic.model().gives_rewards();
+  if (gives_rewards) model.signature.outputs.push_back({"rewards", WireType::fp32, {-1}});
   model.check = [check_rows = model.check](const InferRequest& request) {
     static_cast<void>(integer_parameter(request.parameters, "min_train_calls"));
     check_rows(request);
@@ -68,10 +69,10 @@ ServedModel infer_service(const CriticServiceParts& parts) {
       throw RequestError(409, str("the call wants a critic after ", wanted, " training calls, and this one has had ", done));
     return done >= wanted;
   };
-  model.run = [&critic = parts.critic, &rows = parts.rows, scorer = parts.scorer](const std::vector<WireTensor>& inputs, const Json&) {
+  model.run = [&critic = parts.critic, &rows = parts.rows, gives_rewards](const std::vector<WireTensor>& inputs, const Json&) {
     const ReadRows read = rows.read(inputs);
     std::vector<WireTensor> outputs = {values_tensor(critic, read)};
-    if (scorer != nullptr) outputs.push_back(rewards_tensor(*scorer, read.rows));
+    if (gives_rewards) outputs.push_back(rewards_tensor(critic.rewards(read.rows)));
     return reply_of(std::move(outputs), critic.train_calls());
   };
   return model;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kedge/algo/critic.h"
-#include "kedge/algo/reward_scorer.h"
 #include "kedge/algo/reward_service.h"
 #include "kedge/algo/served_rows.h"
 #include "kedge/net/served_model.h"
@@ -15,12 +14,12 @@ namespace kedge {
 struct CriticServiceParts {
   Critic& critic;
   const ServedRows& rows;
-  const RewardScorer* scorer = nullptr;  // of the folder the critic started from; null: no rewards
   ServedBatches batches = {};
   int64_t max_length = 4096;  // encoder_seq_length: the widest rows to train on
 };
 
-// critic_infer, critic_train, critic_save and critic_restore. Every reply has the parameter train_calls: how many are in effect.
+// critic_infer (with rewards where the critic gives them), critic_train, critic_save and critic_restore. Every reply has the parameter
+// train_calls: how many are in effect.
 //
 // Parameters of requests: request_key (a call that changes the critic, sent again with the same key, is answered as the first time);
 // actor_step of critic_save, the label; min_train_calls of critic_infer, which waits until so many are in effect.

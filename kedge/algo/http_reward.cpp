@@ -1,5 +1,6 @@
 #include "kedge/algo/http_reward.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <thread>
@@ -91,6 +92,7 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
   auto pause = options_.first_pause;
   for (int64_t tries = 1;; ++tries) {
     std::string problem;
+    bool is_away = false;
     try {
       auto connection = take_connection();
       const HttpResponse response = connection->send(request, {.answer = options_.timeout});
@@ -103,10 +105,15 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
       if (response.status >= 400 && response.status < 500) tries = options_.max_tries;  // asking again would change nothing
     } catch (const ConnectionError& error) {
       problem = error.what();
+      is_away = !error.sent();
     }
     if (tries >= options_.max_tries) throw Error(str("the reward endpoint ", where, " gave no rewards: ", problem));
     log_warn("the reward endpoint ", where, " gave no rewards (", problem, "); asking again");
-    std::this_thread::sleep_for(pause);
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + pause; Clock::now() < end;) {
+      std::this_thread::sleep_until(std::min(end, Clock::now() + kStopPeriod));
+      if (is_away) check_stop(options_.stop, str("the reward endpoint ", where, ", which is not there (", problem, "),"));
+    }
     pause = std::min<std::chrono::milliseconds>(pause * 2, std::chrono::seconds(30));
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kedge/algo/reward.h"
+#include "kedge/core/stop.h"
 #include "kedge/net/http_client.h"
 
 namespace kedge {
@@ -30,9 +31,11 @@ struct HttpRewardOptions {
   int64_t max_tries = 8;                                                   // of a call that no answer came to
   std::chrono::milliseconds timeout = std::chrono::minutes(5);             // of one try
   std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);  // before the second try; doubles
+  StopQuestion stop = {};                                                  // a signal ends the tries where nobody listens
 };
 
-// Thread-safe. An endpoint that does not answer, or answers with anything but rewards, ends the run when the tries are over.
+// Thread-safe. An endpoint that does not answer, or answers with anything but rewards, ends the run when the tries are over. Interrupted
+// where a signal came while it could not be reached.
 class HttpReward : public RewardSource {
  public:
   explicit HttpReward(HttpRewardOptions options) : options_(std::move(options)) {}

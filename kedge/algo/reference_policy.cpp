@@ -9,17 +9,19 @@ namespace {
 // Puts the policy's weights back, whatever happens.
 class Swap {
  public:
-  Swap(const Tensor& weights, const Tensor& reference, const Tensor& room) : weights_(weights), room_(room) {
-    room_.copy_(weights_);
+  Swap(Parameters& parameters, const Tensor& reference, const Tensor& room)
+      : parameters_(parameters), weights_(parameters.flat().detach()), room_(room) {
+    if (room_.defined()) room_.copy_(weights_);
     weights_.copy_(reference);
   }
-  ~Swap() { weights_.copy_(room_); }
+  ~Swap() { room_.defined() ? static_cast<void>(weights_.copy_(room_)) : parameters_.publish(); }
   Swap(const Swap&) = delete;
   Swap& operator=(const Swap&) = delete;
 
  private:
-  const Tensor& weights_;
-  const Tensor& room_;
+  Parameters& parameters_;
+  Tensor weights_;
+  Tensor room_;
 };
 
 Tensor host_like(const Tensor& tensor) {
@@ -45,8 +47,9 @@ ReferencePolicy::ReferencePolicy(Model& policy, ReferenceKind kind) : policy_(po
     copy_ = std::make_unique<Model>(policy.config(), policy.head(), storage);
     copy_->parameters().flat().copy_(weights);
   } else {
+    ensure(policy.adapters() == nullptr, "a swapped reference of a policy with adapters, which would stay on");
     host_ = host_like(weights).copy_(weights);
-    saved_ = host_like(weights);
+    if (policy.parameters().flat_master().is_same(policy.parameters().flat())) saved_ = host_like(weights);
   }
 }
 
@@ -60,8 +63,7 @@ void ReferencePolicy::with(const std::function<void(const Model& reference)>& us
 
 // Only the weights that the network computes with are swapped: masters and moments take no part.
 void ReferencePolicy::with_swapped(const std::function<void(const Model& reference)>& use) {
-  const Tensor weights = policy_.parameters().flat().detach();
-  const Swap swap(weights, host_, saved_);
+  const Swap swap(policy_.parameters(), host_, saved_);
   use(policy_);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The policy as it was at the start, frozen: what the KL penalty is measured from. A second copy of the weights on the device, a copy in
-// host memory that takes the policy's place for a pass, or the network without its adapters.
+// host memory that takes the policy's place for a pass, or the network without its adapters. A critic keeps the reward model it started
+// from in the same way.
 #include <functional>
 #include <memory>
 
@@ -11,7 +12,7 @@ namespace kedge {
 
 enum class ReferenceKind { resident, swapped, adapters_off };
 
-// What a reference costs where the policy computes, and in host memory; 0 where nothing is copied.
+// What a reference costs at most where the policy computes, and in host memory; 0 where nothing is copied.
 struct ReferenceBytes {
   int64_t device = 0, host = 0;
 };
@@ -31,7 +32,8 @@ class ReferencePolicy {
   Model& policy_;
   ReferenceKind kind_;
   std::unique_ptr<Model> copy_;  // resident
-  Tensor host_, saved_;          // swapped: the reference's weights, and room for the policy's
+  Tensor host_;                  // swapped: the reference's weights
+  Tensor saved_;                 // and room for the policy's; undefined where they can be made of its master weights
 };
 
 }  // namespace kedge

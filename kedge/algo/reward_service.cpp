@@ -17,8 +17,7 @@ ServedModel served_rows_model(const std::string& name, const ServedRows& rows, c
   return model;
 }
 
-WireTensor rewards_tensor(const RewardScorer& scorer, std::span<const TokenIds> rows) {
-  const Tensor rewards = scorer.score(rows);
+WireTensor rewards_tensor(const Tensor& rewards) {
   return fp32_tensor("rewards", rewards.sizes().vec(), {rewards.const_data_ptr<float>(), static_cast<size_t>(rewards.numel())});
 }
 
@@ -26,7 +25,7 @@ ServedModel make_reward_service(const std::string& name, const ServedRows& rows,
   ServedModel model = served_rows_model(name, rows, batches);
   model.signature.outputs = {{"rewards", WireType::fp32, {scorer.num_rewards()}}};
   model.run = [&rows, &scorer](const std::vector<WireTensor>& inputs, const Json&) {
-    return ServedResult{{rewards_tensor(scorer, rows.read(inputs).rows)}};
+    return ServedResult{{rewards_tensor(scorer.score(rows.read(inputs).rows))}};
   };
   return model;
 }

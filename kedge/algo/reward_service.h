@@ -23,7 +23,7 @@ struct ServedBatches {
 [[nodiscard]] ServedModel make_reward_service(const std::string& name, const ServedRows& rows, const RewardScorer& scorer,
                                               const ServedBatches& batches);
 
-// "rewards", of the rows.
-[[nodiscard]] WireTensor rewards_tensor(const RewardScorer& scorer, std::span<const TokenIds> rows);
+// "rewards", as a scorer gives them.
+[[nodiscard]] WireTensor rewards_tensor(const Tensor& rewards);
 
 }  // namespace kedge

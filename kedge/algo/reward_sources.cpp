@@ -38,7 +38,7 @@ class ServerReward : public RewardSource {
   ModelReward reward_;
 };
 
-std::unique_ptr<RewardSource> server_source(const std::string& key, const RewardSourceConfig& config, ModelRewardOptions options) {
+std::unique_ptr<RewardSource> server_source(const std::string& key, const RewardSourceConfig& config, const RewardSourceParts& parts) {
   const HttpAddress address = parse_http_address(config.url.value(), key + ".url");
   check(address.target == "/", key, ".url: wants the server alone, as http://host:port, found ", *config.url);
   ClientOptions client;
@@ -46,9 +46,10 @@ std::unique_ptr<RewardSource> server_source(const std::string& key, const Reward
   client.server.host = address.host;
   client.server.port = address.port;
   client.server.keys = key + ".url";
+  client.server.stop = parts.stop;
   if (config.token_file) client.server.token = read_token_file(*config.token_file, key + ".token_file");
   if (config.wait_limit) client.server.start_limit = client.server.return_limit = to_ms(*config.wait_limit);
-  return std::make_unique<ServerReward>(client, config.model_name.value_or("reward_model"), std::move(options));
+  return std::make_unique<ServerReward>(client, config.model_name.value_or("reward_model"), options_of(parts, config));
 }
 
 // A model in this process.
@@ -75,9 +76,9 @@ RewardSourceMaker model_sources(RewardSourceParts parts) {
   return [parts = std::move(parts)](const std::string& key, const RewardSourceConfig& config) -> std::unique_ptr<RewardSource> {
     switch (config.kind) {
       case RewardKind::server:
-        return server_source(key, config, options_of(parts, config));
+        return server_source(key, config, parts);
       case RewardKind::http: {
-        HttpRewardOptions options{.address = parse_http_address(config.url.value(), key + ".url")};
+        HttpRewardOptions options{.address = parse_http_address(config.url.value(), key + ".url"), .stop = parts.stop};
         if (config.timeout) options.timeout = to_ms(*config.timeout);
         return std::make_unique<HttpReward>(std::move(options));
       }

@@ -4,6 +4,7 @@
 
 #include "kedge/algo/model_reward.h"
 #include "kedge/algo/reward_set.h"
+#include "kedge/core/stop.h"
 #include "kedge/core/tensor.h"
 
 namespace kedge {
@@ -14,6 +15,7 @@ struct RewardSourceParts {
   // Where a model in this process computes.
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
+  StopQuestion stop = {};  // a signal ends the wait for a server that is away
 };
 
 // To be given to a RewardSet. A source holds what it is made of: its connections, its model.

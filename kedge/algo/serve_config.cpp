@@ -79,6 +79,7 @@ CriticOptions critic_options(const CriticServerConfig& config) {
   options.max_steps = config.trainer.ppo.max_steps;
   options.checkpoint_activations = model.activations_checkpoint_granularity == Recompute::full;
   options.seed = static_cast<uint64_t>(model.seed);
+  if (config.trainer.ppo.combine_rm_and_critic_server) options.rewards = scorer_options(model);
   return options;
 }
 

@@ -95,9 +95,16 @@ struct RewardServerConfig {
   }
 };
 
+enum class RewardModelPlace { automatic, resident, swapped };
+constexpr auto enum_names(RewardModelPlace) {
+  return std::array<EnumName<RewardModelPlace>, 3>{
+      {{"auto", RewardModelPlace::automatic}, {"resident", RewardModelPlace::resident}, {"swapped", RewardModelPlace::swapped}}};
+}
+
 struct CriticServerConfig {
   struct Ppo : ServeRowsConfig, UpdateConfig {
     bool combine_rm_and_critic_server = true;
+    RewardModelPlace reward_model = RewardModelPlace::automatic;
     int64_t max_steps = 10000;
 
     Ppo() { port = 5556; }
@@ -105,6 +112,10 @@ struct CriticServerConfig {
       ServeRowsConfig::fields(field);
       field("combine_rm_and_critic_server", combine_rm_and_critic_server,
             "give rewards too, from the folder the critic started from; the actor's key of this name must be equal");
+      field(
+          "reward_model", reward_model,
+          "where its weights are: resident, a second copy on the device; swapped, a copy in host memory that is brought in for every call; "
+          "auto: resident where there is memory. With adapters it is the network without them, and takes none");
       field("max_steps", max_steps, "updates over which the learning rate falls; the server goes on after them", at_least(1));
       UpdateConfig::fields(field);
     }
@@ -155,7 +166,8 @@ struct CriticServerConfig {
   void fields(auto&& field) {
     field("trainer", trainer, "where to compute, the server and its updates");
     field("exp_manager", exp_manager, "the run's folder and logs; the two newest checkpoints are kept");
-    field("pretrained_checkpoint", pretrained_checkpoint, "the reward model it starts from");
+    field("pretrained_checkpoint", pretrained_checkpoint,
+          "the reward model it starts from; without rewards, any model: it gets a new head");
     field("model", model, "the network and its optimizer");
   }
 };
@@ -165,7 +177,7 @@ struct CriticServerConfig {
 [[nodiscard]] Standardization standardization_of(const RewardStandardization& config);
 [[nodiscard]] RewardScorerOptions scorer_options(const RewardServerConfig::Model& model);
 [[nodiscard]] RewardScorerOptions scorer_options(const CriticServerConfig::Model& model);
-// Without what its checkpoints' folders take along.
+// Without what its checkpoints' folders take along, and with a reward model that stays resident.
 [[nodiscard]] CriticOptions critic_options(const CriticServerConfig& config);
 
 }  // namespace kedge

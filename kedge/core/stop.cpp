@@ -52,6 +52,12 @@ std::string name_of_signal(int signal) {
   return name == nullptr ? str("signal ", signal) : str("SIG", name);
 }
 
+void check_stop(const StopQuestion& question, const std::string& what) {
+  if (!question) return;
+  if (const std::optional<int> signal = question())
+    throw Interrupted(*signal, str(name_of_signal(*signal), " came while ", what, " was waited for"));
+}
+
 std::chrono::seconds parse_time_limit(std::string_view text, std::string_view where) {
   constexpr std::array<int64_t, 4> kSecondsOf = {86400, 3600, 60, 1};
   int64_t total = 0;

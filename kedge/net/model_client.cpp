@@ -242,6 +242,7 @@ void ModelClient::wait_until_loaded(const std::string& model) {
     if (is_time_to_tell(model, now))
       log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ",
                std::chrono::duration_cast<seconds>(now - begin).count(), " s");
+    check_stop(server.stop, str("the model ", model, " of the ", server_name(), ", which is not ready,"));
     pause(std::min(server.period, Milliseconds(1000)));
   }
 }

@@ -57,7 +57,7 @@ class ModelClient {
   [[nodiscard]] bool is_kedge();
 
   // All outputs are asked for. Blocks only where too many calls wait already. The future throws RemoteError where the server refused, Error
-  // where it stayed away too long or a call that must not be repeated was lost.
+  // where it stayed away too long or a call that must not be repeated was lost, Interrupted where a signal came while it was away.
   [[nodiscard]] std::future<InferReply> infer(const std::string& model, InferRequest request, Resend resend = Resend::safe);
 
   // Nobody waits any more: who does is told so at once. Calls from now on are not made, and fail when the client ends.

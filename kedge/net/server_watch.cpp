@@ -1,5 +1,6 @@
 #include "kedge/net/server_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kedge/core/error.h"
@@ -55,7 +56,12 @@ void ServerWatch::wait_until_up() {
   if (!was_up_ && !is_told_) down_since_ = begin;
   asks_now_ = true;
   changed_.notify_all();
-  changed_.wait_until(lock, begin + limit, [&] { return is_up_ || stopping_ || is_refused_; });
+  const auto is_decided = [&] { return is_up_ || stopping_ || is_refused_; };
+  for (auto now = begin; now < begin + limit; now = Clock::now()) {
+    if (changed_.wait_until(lock, std::min(now + kStopPeriod, begin + limit), is_decided)) break;
+    // One that is only suspected, since a call to it was lost, may well be at work.
+    if (is_away_) check_stop(options_.stop, str("the ", name(), ", which is not there (", why_, "),"));
+  }
   if (is_up_) return;
   check(!is_refused_, "the ", name(), options_.token ? " wants another token" : " wants a token");
   if (stopping_) throw Error(str("the call to the ", name(), " was given up"));
@@ -116,7 +122,7 @@ void ServerWatch::note(const Health& health) {
   if (health.is_up) {
     if (is_told_) log_info("the ", name(), was_up_ ? " is back after " : " is ready after ", seconds(now - down_since_), " s");
     is_up_ = was_up_ = true;
-    is_told_ = false;
+    is_told_ = is_away_ = false;
     changed_.notify_all();
     return;
   }
@@ -129,6 +135,7 @@ void ServerWatch::note(const Health& health) {
     last_told_ = now;
   }
   is_up_ = false;
+  is_away_ = true;
 }
 
 }  // namespace kedge

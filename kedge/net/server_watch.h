@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "kedge/core/stop.h"
 #include "kedge/net/http_client.h"
 
 namespace kedge {
@@ -24,6 +25,7 @@ struct WatchOptions {
   std::chrono::milliseconds patience = std::chrono::seconds(6);  // for an answer, after which it counts as gone
   std::chrono::milliseconds start_limit = std::chrono::seconds(6000), return_limit = std::chrono::seconds(6000);
   std::chrono::milliseconds tell_every = std::chrono::seconds(30);  // while it is waited for
+  StopQuestion stop = {};                                           // a signal ends the wait for a server that is away
 };
 
 class ServerWatch {
@@ -47,7 +49,7 @@ class ServerWatch {
   };
 
   // Waits until the server is ready. An Error that names it, its address and its keys when it does not come in time, and after stop(); a
-  // UsageError where it wants another token.
+  // UsageError where it wants another token. Interrupted where a signal came and the server was asked and is not there.
   void wait_until_up();
   // A call to it has failed: it is asked at once, over a new connection, whether it is still there, and counts as gone until it answers.
   void suspect(const std::string& why);
@@ -75,7 +77,8 @@ class ServerWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t num_interested_ = 0;
-  bool is_up_ = false, was_up_ = false, is_told_ = false, asks_now_ = false, asks_anew_ = false, stopping_ = false, is_refused_ = false;
+  bool is_up_ = false, was_up_ = false, is_away_ = false, is_told_ = false, asks_now_ = false, asks_anew_ = false, stopping_ = false,
+       is_refused_ = false;
   std::string why_ = "not asked yet";
   Clock::time_point down_since_, last_told_;
   HttpConnection connection_;

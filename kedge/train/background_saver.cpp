@@ -4,6 +4,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/core/stop.h"
 
 namespace kedge {
 
@@ -16,9 +17,12 @@ void BackgroundSaver::wait() {
 void BackgroundSaver::start(CheckpointMeta meta, std::function<void(const Path& folder)> write) {
   wait();
   problem_.clear();
+  interrupted_ = nullptr;
   thread_ = std::thread([this, meta = std::move(meta), write = std::move(write)] {
     try {
       store_.save(meta, write);
+    } catch (const Interrupted&) {
+      interrupted_ = std::current_exception();
     } catch (const std::exception& error) {
       problem_ = str("the checkpoint of step ", Checkpoint{{}, meta}.step(), " could not be saved: ", error.what());
       ++num_failed_;
@@ -29,6 +33,7 @@ void BackgroundSaver::start(CheckpointMeta meta, std::function<void(const Path& 
 
 void BackgroundSaver::finish() {
   wait();
+  if (interrupted_) std::rethrow_exception(interrupted_);
   if (!problem_.empty()) throw Error(problem_);
 }
 

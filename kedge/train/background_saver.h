@@ -1,6 +1,7 @@
 #pragma once
 // Saves checkpoints on a thread of its own, so that training goes on meanwhile, also where a disk is full.
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <thread>
@@ -23,7 +24,8 @@ class BackgroundSaver {
 
   // Waits for the save under way.
   void wait();
-  // The same, with an Error where the newest one failed: what was trained since the last good one is not on disk.
+  // The same, with an Error where the newest one failed: what was trained since the last good one is not on disk. Where a signal ended it
+  // while it waited for a server, that Interrupted.
   void finish();
 
   [[nodiscard]] int64_t num_failed() const { return num_failed_; }  // without one under way
@@ -32,6 +34,7 @@ class BackgroundSaver {
   CheckpointStore& store_;
   std::thread thread_;
   std::string problem_;  // of the newest save; empty: none
+  std::exception_ptr interrupted_;
   int64_t num_failed_ = 0;
 };
 

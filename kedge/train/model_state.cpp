@@ -1,7 +1,10 @@
 #include "kedge/train/model_state.h"
 
+#include <algorithm>
 #include <memory>
 
+#include "kedge/core/autograd.h"
+#include "kedge/data/fingerprint.h"
 #include "kedge/model/model_folder.h"
 #include "kedge/model/model_snapshot.h"
 #include "kedge/model/peft_files.h"
@@ -10,6 +13,18 @@ namespace kedge {
 namespace {
 
 constexpr const char* kWeights = "parameters";
+
+void add_weights(Fingerprint& print, const Parameters& parameters, at::ScalarType type) {
+  constexpr int64_t kLookedAt = 1024;  // of a tensor: one that was trained, or drawn with another seed, differs nearly everywhere
+  for (size_t i = 0; i < parameters.specs().size(); ++i) {
+    const Tensor flat = parameters.master(static_cast<int>(i)).detach().view({-1});
+    const int64_t stride = std::max<int64_t>(1, flat.numel() / kLookedAt);
+    const Tensor some = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU).to(type).contiguous();
+    print.add(parameters.specs()[i].name);
+    print.add(flat.numel());
+    print.add(std::string_view(static_cast<const char*>(some.const_data_ptr()), static_cast<size_t>(some.nbytes())));
+  }
+}
 
 }  // namespace
 
@@ -33,6 +48,17 @@ FolderWriter save_model_state(const Model& model, StateSnapshot& state, const Mo
 void load_model_state(Model& model, const StateFiles& state) {
   state.read(kWeights, model.trained().flat_master());
   model.trained().publish();
+}
+
+std::string start_print(const Model& model) {
+  const NoGrad no_grad;
+  Fingerprint print;
+  print.add(model.config().source.dump());
+  // Weights that train are there in fp32. Below adapters they are in what the network computes with, and so is what a head starts from.
+  const at::ScalarType type = model.parameters().options().trainable ? at::kFloat : at::kBFloat16;
+  add_weights(print, model.parameters(), type);
+  if (model.adapters() != nullptr) add_weights(print, model.adapters()->parameters(), type);
+  return print.hex();
 }
 
 }  // namespace kedge

@@ -25,4 +25,8 @@ void write_model_folder(const Model& model, const Path& folder, const ModelFolde
 [[nodiscard]] FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options);
 void load_model_state(Model& model, const StateFiles& state);
 
+// Tells models apart before they are trained: equal ones have equal prints, on every device and in every number type they may compute with.
+// Looks at the configuration and at some weights of every tensor.
+[[nodiscard]] std::string start_print(const Model& model);
+
 }  // namespace kedge

@@ -201,6 +201,63 @@ TEST(CriticModel, SettingsThatLearnInAnotherWayHaveAnotherName) {
   EXPECT_NE(changed([](auto& options) { options.attribute_weights = {2}; }), wanted);
 }
 
+// How the reward model is kept, what the network computes with, and whether adapters are trained.
+struct Kept {
+  ReferenceKind kind;
+  at::ScalarType dtype = at::kFloat;
+  bool adapters = false;
+};
+class CriticRewards : public ::testing::TestWithParam<Kept> {
+ protected:
+  [[nodiscard]] static std::unique_ptr<CriticModel> make(const JudgeFolder& folder, bool gives_rewards) {
+    const CriticOptions options = gives_rewards ? testing::toy_rewarding_options(GetParam().kind) : toy_critic_options();
+    const StorageOptions storage{.dtype = GetParam().dtype, .trainable = true};
+    if (GetParam().adapters) return testing::toy_adapted_critic(folder, options, storage);
+    return std::make_unique<CriticModel>(folder.load(storage), options);
+  }
+};
+
+// Checklist 7. Rewards are those of the folder, whatever the critic learns, and learning is as without them.
+TEST_P(CriticRewards, AreThoseOfTheUntouchedFolder) {
+  const JudgeFolder folder;
+  const auto rows = testing::rows_of({3, 9, 1, 5, 30}, 256);
+  const auto judge = folder.load(StorageOptions{.dtype = GetParam().dtype});
+  const Tensor wanted = RewardScorer(*judge, {.max_tokens = 20}).score(rows);
+  const auto critic = make(folder, true), alone = make(folder, false);
+  EXPECT_TRUE(critic->gives_rewards());
+  EXPECT_FALSE(alone->gives_rewards());
+  EXPECT_TRUE(same_bits(critic->rewards(rows), wanted));
+  const Tensor first = critic->values(rows);
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(loss_of(critic->train(toy_critic_batch(6, 8, i)).back()), loss_of(alone->train(toy_critic_batch(6, 8, i)).back()));
+    EXPECT_TRUE(same_bits(critic->rewards(rows), wanted)) << i;
+    EXPECT_TRUE(same_bits(critic->values(rows), alone->values(rows))) << i;
+  }
+  EXPECT_FALSE(same_bits(critic->values(rows), first));
+  EXPECT_FALSE(same_bits(critic->model().score_head().weight, judge->score_head().weight)) << "the head learns too";
+  EXPECT_TRUE(same_bits(critic->model().trained().flat_master(), alone->model().trained().flat_master()));
+}
+
+TEST_P(CriticRewards, SurviveALoad) {
+  const JudgeFolder folder;
+  const testing::TempFolder temp;
+  const auto rows = testing::rows_of({3, 9, 1, 5}, 256);
+  const auto critic = make(folder, true), again = make(folder, true);
+  const Tensor wanted = critic->rewards(rows);
+  static_cast<void>(critic->train(toy_critic_batch(6, 8, 1)));
+  StateSnapshot state(false);
+  static_cast<void>(critic->save(state));
+  state.write(temp / "state");
+  again->load(StateFiles(temp / "state"));
+  EXPECT_TRUE(same_bits(again->rewards(rows), wanted));
+  EXPECT_TRUE(same_bits(again->values(rows), critic->values(rows)));
+}
+INSTANTIATE_TEST_SUITE_P(All, CriticRewards,
+                         ::testing::Values(Kept{ReferenceKind::resident}, Kept{ReferenceKind::swapped},
+                                           Kept{ReferenceKind::resident, at::kBFloat16}, Kept{ReferenceKind::swapped, at::kBFloat16},
+                                           Kept{ReferenceKind::resident, at::kFloat, true}, Kept{ReferenceKind::swapped, at::kFloat, true},
+                                           Kept{ReferenceKind::swapped, at::kBFloat16, true}));
+
 TEST(CriticModel, SettingsThatCannotBe) {
   const JudgeFolder folder;
   CriticOptions options = toy_critic_options();
@@ -210,6 +267,11 @@ TEST(CriticModel, SettingsThatCannotBe) {
   options = toy_critic_options();
   options.attribute_weights = {1, 2};
   EXPECT_EQ(error_of([&] { return toy_critic(folder, options)->step(); }), "model.regression.attribute_weights: 2 weights for 1 labels");
+  options = testing::toy_rewarding_options();
+  options.rewards->standardization.enable = true;
+  options.rewards->is_regression = true;
+  EXPECT_EQ(error_of([&] { return toy_critic(folder, options)->step(); }),
+            "model.reward_standardization: standardises the one reward of a ranking model; this one has 1 attribute");
 }
 
 }  // namespace

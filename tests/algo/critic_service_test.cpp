@@ -22,10 +22,13 @@ struct Service {
   using Start = std::function<std::unique_ptr<CriticModel>()>;
   explicit Service(bool combined = true, const Start& start = {}, int64_t max_length = 32)
       : judge_model(judge.load()),
-        critic({temp.path(), start ? start : [this] { return testing::toy_critic(judge); }, log}),
+        critic({temp.path(), start ? start : [this, combined] { return make(combined); }, log}),
         rows(judge.path(), judge_model->config(), {.max_length = max_length}),
-        scorer(*judge_model, {.max_tokens = 20}),
-        models(make_critic_service({critic, rows, combined ? &scorer : nullptr, {{4}, 2000}, max_length})) {}
+        models(make_critic_service({critic, rows, {{4}, 2000}, max_length})) {}
+
+  [[nodiscard]] std::unique_ptr<CriticModel> make(bool combined) const {
+    return testing::toy_critic(judge, combined ? testing::toy_rewarding_options() : testing::toy_critic_options());
+  }
 
   [[nodiscard]] const ServedModel& model(const std::string& name) const {
     for (const ServedModel& model : models)
@@ -53,7 +56,6 @@ struct Service {
   std::unique_ptr<Model> judge_model;
   Critic critic;
   ServedRows rows;
-  RewardScorer scorer;
   std::vector<ServedModel> models;
 };
 
@@ -115,6 +117,8 @@ TEST(CriticService, RewardsStayWhatTheyWere) {
   const std::vector<float> rewards = service.numbers("critic_infer", inputs, 1), values = service.numbers("critic_infer", inputs);
   const RewardScorer judge(*service.judge_model, {});
   EXPECT_EQ(rewards[0], judge.score(std::vector<TokenIds>{{5, 6, 7}})[0][0].item<float>());
+  const Service separate(false);
+  EXPECT_EQ(separate.numbers("critic_infer", inputs), values);
   for (uint64_t i = 0; i < 10; ++i)
     EXPECT_EQ(train_calls(service.call("critic_train", train_inputs(toy_critic_batch(5, 8, i)))), int64_t(i) + 1);
   EXPECT_EQ(service.numbers("critic_infer", inputs, 1), rewards);

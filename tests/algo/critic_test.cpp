@@ -64,10 +64,11 @@ std::vector<std::string> names_in(const Path& folder) {
 }
 
 TEST(Critic, AJournalsCallReadsBack) {
-  const TrainCall call{"key \"1\"\n", "settings", batch(3)};
+  const TrainCall call{"key \"1\"\n", "settings", "start", batch(3)};
   const TrainCall read = read_train_call(to_bytes(call));
   EXPECT_EQ(read.key, call.key);
   EXPECT_EQ(read.settings, call.settings);
+  EXPECT_EQ(read.start, call.start);
   EXPECT_EQ(read.batch, call.batch);
   const std::string bytes = to_bytes(call);
   EXPECT_THAT(error_of([&] { return read_train_call(bytes.substr(0, bytes.size() - 1)); }), HasSubstr("bytes for 6 rows of 8 tokens"));
@@ -241,7 +242,7 @@ TEST(Critic, AFailureThatCannotBeTakenBackEndsIt) {
   Toy toy(judge, temp.path(), options);
   const State beginning(toy);
   const CriticBatch bad{1, 2, {1, 2}, {3e38F}, {0}, {1}};
-  const int64_t call = static_cast<int64_t>(to_bytes({"bad", toy->model().settings(), bad}).size()) + 17;
+  const int64_t call = static_cast<int64_t>(to_bytes({"bad", toy->model().settings(), start_print(toy->model().model()), bad}).size()) + 17;
   {
     const testing::FileSizeLimit limit(fs::file_size(temp / "journals/journal-0") + static_cast<size_t>(call));
     EXPECT_THAT(error_of<Error>([&] { return toy->train(bad, "bad"); }), HasSubstr("cannot be written"));
@@ -273,6 +274,82 @@ TEST(Critic, CallsThatAreMadeAgainWithOtherSettingsAreWarnedOf) {
   };
   EXPECT_EQ(log_of_start(testing::toy_critic_options().optim.lr).find("the settings of training were others"), std::string::npos);
   EXPECT_THAT(log_of_start(1e-4), HasSubstr("the settings of training were others"));
+}
+
+// Rewards stay those of the folder, wherever the critic goes.
+TEST(Critic, RewardsSurviveRestartsReturnsAndFailures) {
+  const JudgeFolder judge;
+  const auto rows = testing::rows_of({3, 9, 1}, 256);
+  const Tensor wanted = RewardScorer(*judge.load(), {.max_tokens = 20}).score(rows);
+  for (const ReferenceKind kind : {ReferenceKind::resident, ReferenceKind::swapped}) {
+    const TempFolder temp;
+    CriticOptions options = testing::toy_rewarding_options(kind);
+    options.update.max_skipped_updates = 0;
+    Toy toy(judge, temp.path(), options);
+    const auto expect_rewards = [&](const Toy& of, const std::string& where) {
+      EXPECT_TRUE(same_bits(of->rewards(rows), wanted)) << where;
+    };
+    expect_rewards(toy, "start");
+    toy->train(batch(1), "");
+    toy->save(1, "");
+    toy->train(batch(2), "");
+    expect_rewards(toy, "trained");
+    {
+      const Copy copy(temp.path());
+      const Toy again(judge, copy.path(), options);
+      expect_same(again, State(toy), "restarted");
+      expect_rewards(again, "restarted");
+    }
+    toy->restore(1, "");
+    expect_rewards(toy, "back");
+    toy->restore(0, "");
+    expect_rewards(toy, "at the beginning");
+    static_cast<void>(error_of<Error>([&] { return toy->train({1, 2, {1, 2}, {3e38F}, {0}, {1}}, ""); }));
+    expect_rewards(toy, "after a failure");
+  }
+}
+
+// A folder whose weights are a little different.
+void change_weights(const JudgeFolder& judge) {
+  const auto model = judge.load();
+  {
+    const NoGrad no_grad;
+    model->score_head().weight.mul_(1.5);
+  }
+  save_model(*model, judge.path());
+}
+
+TEST(Critic, WhatBeganWithOtherWeightsIsNotGoneOnWith) {
+  const JudgeFolder judge, other;
+  change_weights(other);
+  const auto refusal = [&](const Path& folder) { return error_of([&] { const Toy toy(other, folder); }); };
+  const TempFolder untouched, trained, saved, returned;
+  { const Toy toy(judge, untouched.path()); }
+  { const Toy toy(other, untouched.path()); }  // nothing was done with it yet
+  Toy(judge, trained.path())->train(batch(1), "");
+  EXPECT_EQ(refusal(trained.path()), "pretrained_checkpoint.restore_from_path: not what the critic in " + trained.path().string() +
+                                         " began with: its weights, its config.json or the seed of new ones are others. Give it what it "
+                                         "began with, or begin anew in another exp_manager.explicit_log_dir");
+  Toy(judge, saved.path())->save(1, "");
+  EXPECT_THAT(refusal(saved.path()), HasSubstr("not what the critic in"));
+  {
+    Toy toy(judge, returned.path());
+    toy->train(batch(1), "");
+    toy->restore(0, "");
+  }
+  { const Toy toy(other, returned.path()); }
+  const Toy still(judge, trained.path());
+  EXPECT_EQ(still->train_calls(), 1) << "a refusal harms nothing";
+}
+
+TEST(Critic, AFolderThatChangesBelowItIsNoticed) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  toy->train(batch(1), "");
+  change_weights(judge);
+  EXPECT_THAT(error_of([&] { return toy->restore(0, ""); }), HasSubstr("not what the critic in"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->values(std::vector<TokenIds>{{1}}); }), HasSubstr("must be started again"));
 }
 
 TEST(Critic, NumbersOfUpdatesAreLoggedOnceInTheirOrder) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 
 #include "kedge/core/error.h"
 #include "kedge/net/http_server.h"
@@ -85,6 +86,25 @@ TEST(HttpReward, GivesUpByName) {
   HttpReward source({.address = {"127.0.0.1", port, "/x"}, .max_tries = 3, .first_pause = std::chrono::milliseconds(1)});
   EXPECT_EQ(error_of<Error>([&] { (void)source.submit(some_rollouts()).get(); }),
             str("the reward endpoint http://127.0.0.1:", port, "/x gave no rewards: 127.0.0.1:", port, ": Connection refused"));
+}
+
+TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndNoOthers) {
+  std::atomic<int> calls = 0;
+  int64_t port = 0;
+  const StopQuestion stop = [] { return std::optional<int>(SIGTERM); };
+  {
+    HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) {
+      if (++calls < 3) return reply.send({502, {}, "busy"});
+      reply.send({200, {}, "[7, 8]"});
+    });
+    port = server.port();
+    HttpReward source({.address = {"127.0.0.1", port, "/x"}, .first_pause = std::chrono::milliseconds(5), .stop = stop});
+    EXPECT_EQ(source.submit(some_rollouts()).get().at(1).value, 8);
+  }
+  HttpReward source({.address = {"127.0.0.1", port, "/x"}, .first_pause = std::chrono::hours(1), .stop = stop});
+  EXPECT_EQ(error_of<Interrupted>([&] { (void)source.submit(some_rollouts()).get(); }),
+            str("SIGTERM came while the reward endpoint http://127.0.0.1:", port, "/x, which is not there (127.0.0.1:", port,
+                ": Connection refused), was waited for"));
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 #include <limits>
 
 #include "kedge/core/error.h"
+#include "kedge/core/stop.h"
 #include "kedge/data/regex.h"
 
 #include "tests/support/expect_error.h"
@@ -26,6 +28,10 @@ class ToySource : public RewardSource {
     ++num_calls;
     num_rows += static_cast<int64_t>(rollouts.size());
     std::promise<std::vector<RowReward>> promise;
+    if (is_interrupted) {
+      promise.set_exception(std::make_exception_ptr(Interrupted(SIGTERM, "SIGTERM came")));
+      return promise.get_future();
+    }
     if (!broken.empty()) {
       promise.set_exception(std::make_exception_ptr(Error(broken)));
       return promise.get_future();
@@ -38,6 +44,7 @@ class ToySource : public RewardSource {
 
   std::atomic<int64_t> num_calls = 0, num_rows = 0;
   std::string broken;
+  bool is_interrupted = false;
 
  private:
   RowReward reward(const std::string& response) {
@@ -162,6 +169,16 @@ TEST(RewardSet, ASourceThatBreaksEndsTheRunUnlessItIsOnlyWatched) {
   EXPECT_EQ(watched.reward(testing::rollout("1")).parts, (Parts{{"o", 2}}));
   watched.toy->broken = "";
   EXPECT_EQ(watched.reward(testing::rollout("1")).parts, (Parts{{"o", 2}, {"watch/toy", 1}, {"watch/toy/half", 0.5}}));
+}
+
+TEST(RewardSet, ASignalEndsTheRunWhoeverWasAsked) {
+  ToySet trained(std::string("sources: {") + kToy + "}, retries: 3");
+  trained.toy->is_interrupted = true;
+  EXPECT_EQ(testing::error_of<Interrupted>([&] { return trained.reward(testing::rollout("1")); }), "SIGTERM came");
+  EXPECT_EQ(trained.toy->num_calls, 1) << "it is tried again";
+  ToySet watched(std::string("sources: {o: {kind: length}}, watch: {") + kToy + "}");
+  watched.toy->is_interrupted = true;
+  EXPECT_EQ(testing::error_of<Interrupted>([&] { return watched.reward(testing::rollout("1")); }), "SIGTERM came");
 }
 
 TEST(RewardSet, RunsCommands) {

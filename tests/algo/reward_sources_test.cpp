@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "kedge/algo/reward_service.h"
 #include "kedge/core/error.h"
 #include "kedge/data/chat_template.h"
@@ -95,6 +97,16 @@ TEST(RewardSources, AServerThatStaysAwayIsNamed) {
   const std::string error = error_of<Error>([&] { (void)set.submit({rollout("a", "b", {1})}).get(); });
   EXPECT_NE(error.find(str("the reward server 127.0.0.1:", port, " did not become ready")), std::string::npos) << error;
   EXPECT_NE(error.find("reward.sources.judge.url"), std::string::npos) << error;
+}
+
+TEST(RewardSources, ASignalEndsTheWaitForWhoIsAway) {
+  const int64_t port = HttpServer({}, [](const HttpRequest&, const HttpReply&) {}).port();
+  for (const char* kind : {"server", "http"}) {
+    RewardSet set =
+        rewards_from(str("kind: ", kind, ", url: 'http://127.0.0.1:", port, "'"), {.stop = [] { return std::optional<int>(SIGTERM); }});
+    const std::string error = error_of<Interrupted>([&] { (void)set.submit({rollout("a", "b", {1})}).get(); });
+    EXPECT_NE(error.find("SIGTERM came while the reward "), std::string::npos) << error;
+  }
 }
 
 }  // namespace

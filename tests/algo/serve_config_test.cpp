@@ -45,6 +45,8 @@ TEST(ServeConfig, TheDefaultsAreTheReferences) {
   EXPECT_EQ(critic.model.optim.lr, 9e-6);
   EXPECT_EQ(critic.model.optim.sched.min_lr, 9e-7);
   EXPECT_TRUE(scorer_options(critic.model).merge_attributes);
+  EXPECT_EQ(critic.trainer.ppo.reward_model, RewardModelPlace::automatic);
+  EXPECT_FALSE(critic.model.optim.offload_adam_states);
 }
 
 TEST(ServeConfig, MicroBatchSizesFollowEachOther) {
@@ -69,7 +71,7 @@ model: {offload_adam_states: True, output_sequence: True, force_head_dtype: floa
                                                &warnings);
   EXPECT_EQ(critic.trainer.ppo.ip, "0.0.0.0");
   EXPECT_FALSE(critic.trainer.ppo.merge);
-  EXPECT_TRUE(critic.model.optim.offload_adam_states);
+  EXPECT_TRUE(critic_options(critic).optim.offload_adam_states);
   EXPECT_THAT(scorer_options(critic.model).attribute_weights, ElementsAre(0.25, 0.75));
   EXPECT_TRUE(scorer_options(critic.model).is_regression);
   EXPECT_FALSE(scorer_options(critic.model).standardization.enable);
@@ -101,6 +103,12 @@ model: {micro_batch_size: 2, global_batch_size: 8, forward_micro_batch_size: 16,
   EXPECT_EQ(options.seed, 7U);
   EXPECT_TRUE(options.checkpoint_activations);
   EXPECT_THAT(options.attribute_weights, ElementsAre(1, 3));
+  ASSERT_TRUE(options.rewards.has_value());
+  EXPECT_EQ(options.rewards->standardization.std, 2);
+  EXPECT_EQ(options.rewards->max_tokens, 16 * 4096);
+  CriticServerConfig separate = config;
+  separate.trainer.ppo.combine_rm_and_critic_server = false;
+  EXPECT_FALSE(critic_options(separate).rewards.has_value());
   CriticServerConfig apart = config;
   apart.model.regression.merge_attributes = false;
   EXPECT_THAT(error_of([&] { return critic_options(apart).seed; }), HasSubstr("merge_attributes: must be true"));

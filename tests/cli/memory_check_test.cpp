@@ -5,6 +5,8 @@
 
 #include "kedge/model/shapes.h"
 
+#include "tests/support/expect_error.h"
+
 namespace kedge::cli {
 namespace {
 
@@ -60,6 +62,21 @@ TEST(MemoryCheck, WhatNothingHelpsHasNoRemedies) {
   const MemoryVerdict verdict = check_memory(input_of("8b", 1), {int64_t{1} << 30U, 1, true});
   EXPECT_FALSE(verdict.fits);
   EXPECT_THAT(verdict.remedies, ElementsAre());
+}
+
+TEST(MemoryCheck, ARefusalSaysWhatIsNeededWhatIsFreeAndWhatHelps) {
+  MemoryVerdict verdict;
+  verdict.needed = int64_t{3} << 30U;
+  verdict.free = int64_t{1} << 30U;
+  verdict.fits = false;
+  verdict.remedies = {"a=1", "b=2 c=3"};
+  EXPECT_EQ(testing::error_of([&] { require_fit(verdict, "the run"); }),
+            "the run needs 3.0 GiB of memory, and 1.0 GiB are free. What would fit:\n  a=1\n  b=2 c=3");
+  verdict.remedies.clear();
+  EXPECT_EQ(testing::error_of([&] { require_fit(verdict, "the run"); }),
+            "the run needs 3.0 GiB of memory, and 1.0 GiB are free; no setting of kedge's would make it fit");
+  verdict.fits = true;
+  require_fit(verdict, "the run");
 }
 
 }  // namespace

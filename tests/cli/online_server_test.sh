@@ -78,6 +78,60 @@ wait $run || fail "a server that went away ends the run: $(cat disturbed.log)"
 grep -qE "the reward server localhost:$port is back after" disturbed.log || fail "it does not say that the server is back: $(cat disturbed.log)"
 same_online undisturbed disturbed
 end_server
+# A signal ends the wait for one that is away, and the run goes on later as if nothing had been. First one that never was there.
+signalled() { # SIGNAL CODE CHECKPOINT: the run waits in signalled.log; it ends with this code, and leaves the folder as it was
+  for _ in $(seq 400); do
+    grep -q 'is not there' signalled.log && break
+    sleep 0.05
+  done
+  while compgen -G 'signalled/checkpoints/.unfinished-*' >/dev/null; do sleep 0.01; done
+  [ -d signalled/checkpoints ] && find signalled/checkpoints -type f -exec sha256sum {} + | sort >before.txt
+  kill -s "$1" $run
+  wait $run
+  local code=$?
+  [ $code = "$2" ] || fail "SIG$1 during a wait: exit code $code"
+  grep -qE "SIG$1 came while the reward server localhost:$port, which is not there \\(.*\\), was waited for; nothing of this step is kept, $3" signalled.log ||
+    fail "SIG$1 during a wait: $(cat signalled.log)"
+  [ -f signalled/summary.json ] && fail "SIG$1 during a wait leaves a summary"
+  [ ! -d signalled/checkpoints ] || find signalled/checkpoints -type f -exec sha256sum {} + | sort | cmp - before.txt || fail "SIG$1 during a wait changes checkpoints"
+}
+begin_signalled() {
+  "${long[@]}" exp_manager.explicit_log_dir=signalled >signalled.log 2>&1 &
+  run=$!
+}
+begin_signalled
+signalled TERM 143 'and there is no checkpoint yet'
+start_server judge.log "${judge_at[@]}"
+begin_signalled
+wait_for_step signalled $run 5
+end_server
+signalled INT 130 'the last checkpoint, of step [0-9]+, stands'
+begin_signalled
+signalled USR1 138 'the last checkpoint, of step [0-9]+, stands'
+start_server judge.log "${judge_at[@]}"
+begin_signalled
+wait $run || fail "a run that a signal ended does not go on: $(cat signalled.log)"
+grep -q 'resumed from signalled/checkpoints/' signalled.log || fail "it does not go on: $(cat signalled.log)"
+same_online undisturbed signalled
+# One that is there and takes its time is waited for: the step ends and is saved.
+kill -STOP $server
+"${long[@]}" exp_manager.explicit_log_dir=slow >slow.log 2>&1 &
+run=$!
+for _ in $(seq 400); do
+  grep -q 'steps 0 to' slow.log && break
+  sleep 0.05
+done
+kill -TERM $run
+sleep 0.5
+kill -0 $run 2>/dev/null || fail 'a server that is slow is not waited for'
+kill -CONT $server
+wait $run
+code=$?
+[ $code = 143 ] || fail "SIGTERM while a server is slow: exit code $code: $(cat slow.log)"
+grep -q 'SIGTERM came: the run ends after step 1' slow.log || fail "the step does not end: $(cat slow.log)"
+expect 0 'resumed from slow/checkpoints/' "${long[@]}" exp_manager.explicit_log_dir=slow
+same_online undisturbed slow
+end_server
 # One that was never there: as long as is said, and no longer.
 expect 1 "the reward server localhost:$port did not become ready within 1 s .*reward.sources.judge.url" "${rs[@]}" exp_manager.explicit_log_dir=away \
   reward.sources.judge.kind=server "reward.sources.judge.url=http://localhost:$port" reward.sources.judge.wait_limit=1

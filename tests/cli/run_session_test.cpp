@@ -149,6 +149,23 @@ TEST(RunSession, ASignalBeforeTheFirstStepIsRemembered) {
   EXPECT_EQ(command.summary().at("reason", ""), Json("SIGTERM"));
 }
 
+TEST(RunSession, AWaitThatASignalEndedSaysWhatStands) {
+  const TempFolder temp, other;
+  ToyCommand early(other), late(temp);
+  early.trainer.interrupt_at = 1;
+  const std::string came = "SIGTERM came while the server was waited for; nothing of this step is kept, ";
+  EXPECT_EQ(error_of<Interrupted>([&] { return early.run(6); }), came + "and there is no checkpoint yet");
+  late.trainer.interrupt_at = 4;
+  EXPECT_EQ(error_of<Interrupted>([&] { return late.run(6); }), came + "the last checkpoint, of step 2, stands");
+  EXPECT_FALSE(is_file(late.folder / "summary.json"));
+  ToyCommand again(temp), whole(other);
+  EXPECT_EQ(again.run(6), 0);
+  EXPECT_EQ(again.resumed_at, 2);
+  EXPECT_EQ(whole.run(6), 0);
+  EXPECT_EQ(again.summary().at("best_loss", ""), whole.summary().at("best_loss", ""));
+  EXPECT_EQ(read_metrics(again.folder / "metrics.jsonl").size(), read_metrics(whole.folder / "metrics.jsonl").size());
+}
+
 TEST(RunSession, WhereNoCheckpointsAreWantedNoneAreSaved) {
   const TempFolder temp;
   ToyCommand command(temp);

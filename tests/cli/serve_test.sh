@@ -45,6 +45,17 @@ get() {
   exec 5>&-
 }
 
+# post PATH BODY: the same for a call.
+post() {
+  exec 5<>"/dev/tcp/127.0.0.1/$port" || return
+  printf 'POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' "$1" ${#2} "$2" >&5
+  cat <&5
+  exec 5>&-
+}
+rows='{"inputs":[{"name":"tokens","shape":[1,3],"datatype":"INT64","data":[0,1,2]},{"name":"sequence_lengths","shape":[1,1],"datatype":"INT64","data":[3]}]}'
+lesson='{"inputs":[{"name":"tokens","shape":[1,3],"datatype":"INT64","data":[0,1,2]},{"name":"returns","shape":[1,2],"datatype":"FP32","data":[0,1]},
+  {"name":"prev_values","shape":[1,2],"datatype":"FP32","data":[0.5,0.25]},{"name":"mask","shape":[1,2],"datatype":"FP32","data":[0,1]}]}'
+
 # It serves, says how to reach and stop it, and ends with 0.
 for signal in INT TERM; do
   start reward.log "$kedge" serve reward rm_model_file=judge inference.port=0 trainer.threads=1
@@ -70,6 +81,56 @@ start critic.log "$kedge" serve_ppo_critic pretrained_checkpoint.restore_from_pa
   exp_manager.explicit_log_dir=critic trainer.threads=1
 get /v2/models/critic_infer | grep -q '"rewards"' && fail "a critic without rewards names them"
 stop TERM
+
+# A critic gives the rewards of the folder it started from, however they are kept; and goes on only from what it began with.
+critic=("$kedge" serve critic trainer.ppo.port=0 trainer.threads=1 model.optim.lr=1e-2 model.optim.sched.warmup_steps=0)
+start reward.log "$kedge" serve reward rm_model_file=judge inference.port=0 trainer.threads=1
+wanted=$(post /v2/models/reward_model/infer "$rows" | grep -o '"name":"rewards".*"data":[^]]*')
+stop INT
+for kept in resident swapped lora; do
+  how=(trainer.ppo.reward_model=$kept)
+  [ $kept = lora ] && how=(model.peft.peft_scheme=lora)
+  start $kept.log "${critic[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=critic_$kept "${how[@]}"
+  for _ in 1 2; do
+    expect 0 '^HTTP/1.1 200 OK' post /v2/models/critic_train/infer "$lesson"
+    rewards=$(post /v2/models/critic_infer/infer "$rows" | grep -o '"name":"rewards".*"data":[^]]*')
+    [ -n "$wanted" ] && [ "$rewards" = "$wanted" ] || fail "$kept: rewards $rewards, wanted $wanted"
+  done
+  stop INT
+done
+expect 0 'the reward model it started from: resident, [0-9]+ KiB' cat resident.log
+expect 0 'the reward model it started from: swapped in for every call, [0-9]+ KiB of host memory at most' cat swapped.log
+expect 0 'the reward model it started from: the network without its adapters, nothing more' cat lora.log
+"$kedge" init judge2 --shape tiny --tokenizer letters --num-labels 1 --seed 7 --threads 1 2>/dev/null >/dev/null
+expect 2 'restore_from_path: not what the critic in .*critic_resident began with' \
+  "${critic[@]}" pretrained_checkpoint.restore_from_path=judge2 exp_manager.explicit_log_dir=critic_resident
+expect 2 'not what the critic in .*critic_lora began with' \
+  "${critic[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=critic_lora model.peft.peft_scheme=lora model.seed=7
+grep -q judge2 critic_resident/config.yaml critic_resident/run.json && fail "a critic that was refused changed the papers of the run"
+start again.log "${critic[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=critic_resident
+expect 0 ': 2 training calls' cat again.log
+stop INT
+
+# Without rewards a critic can start from any model; with them it needs a reward model.
+expect 2 'policy holds no reward model .*combine_rm_and_critic_server=true wants its rewards' \
+  "${critic[@]}" pretrained_checkpoint.restore_from_path=policy exp_manager.explicit_log_dir=critic3
+[ -e critic3 ] && fail "a critic that was refused left a folder"
+for _ in first second; do
+  start fresh.log "${critic[@]}" pretrained_checkpoint.restore_from_path=policy exp_manager.explicit_log_dir=critic3 \
+    trainer.ppo.combine_rm_and_critic_server=false
+  expect 0 'policy has no score head: the critic starts with a new one, drawn with model.seed=1234' cat fresh.log
+  expect 0 '^HTTP/1.1 200 OK' post /v2/models/critic_train/infer "$lesson"
+  stop INT
+done
+expect 0 ': 1 training calls' cat fresh.log
+expect 2 'not what the critic in .*critic3 began with' "${critic[@]}" pretrained_checkpoint.restore_from_path=policy \
+  exp_manager.explicit_log_dir=critic3 trainer.ppo.combine_rm_and_critic_server=false model.seed=7
+
+# What cannot fit is refused at once.
+expect 2 'the critic needs .* of memory, and .* are free. What would fit:' "${critic[@]}" pretrained_checkpoint.restore_from_path=judge \
+  exp_manager.explicit_log_dir=critic4 model.micro_batch_size=67108864 model.global_batch_size=67108864
+[ -e critic4 ] && fail "a critic that does not fit left a folder"
+expect 2 'trainer.precision: 16 is not supported' "${critic[@]}" pretrained_checkpoint.restore_from_path=judge trainer.precision=16
 
 # The reference's names and configurations.
 start alias.log "$kedge" serve_reward_model --config-path "$configs/reference" --config-name inference_rm rm_model_file=judge inference.port=0 trainer.threads=1

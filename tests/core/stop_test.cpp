@@ -39,6 +39,23 @@ TEST(StopSignals, ExitCodesTellTheSignal) {
   EXPECT_EQ(name_of_signal(SIGTERM), "SIGTERM");
 }
 
+TEST(StopQuestion, ASignalThatCameEndsAWaitByName) {
+  check_stop({}, "the server");
+  const StopSignals stop;
+  const StopQuestion question = [&] { return stop.received(); };
+  check_stop(question, "the server");
+  std::raise(SIGTERM);
+  try {
+    check_stop(question, "the server");
+    ADD_FAILURE() << "it goes on waiting";
+  } catch (const Error&) {
+    ADD_FAILURE() << "who tries again after an error would";
+  } catch (const Interrupted& interrupted) {
+    EXPECT_STREQ(interrupted.what(), "SIGTERM came while the server was waited for");
+    EXPECT_EQ(interrupted.signal(), SIGTERM);
+  }
+}
+
 TEST(RunTimer, ParsesDaysHoursMinutesSeconds) {
   EXPECT_EQ(parse_time_limit("00:00:00:05", "max_time_per_run"), 5s);
   EXPECT_EQ(parse_time_limit("1:2:3:4", "max_time_per_run"), 86400s + 7200s + 180s + 4s);

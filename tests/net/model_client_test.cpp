@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 
 #include "kedge/net/model_server.h"
 
@@ -203,6 +204,47 @@ TEST(ModelClient, WhoWaitsWhenItGivesUpIsTold) {
   client.give_up();
   EXPECT_NE(waiting.get().find("was given up"), std::string::npos);
   EXPECT_NE(ask().find("was given up"), std::string::npos) << "nor does anybody later";
+}
+
+TEST(ModelClient, ASignalEndsCallsToAServerThatIsAway) {
+  std::atomic<int> signal = 0;
+  ClientOptions options = options_of(free_port());
+  options.max_in_flight = 2;
+  options.server.stop = [&] { return signal == 0 ? std::nullopt : std::optional<int>(signal); };
+  ModelClient client(options);
+  std::vector<std::future<InferReply>> replies;
+  for (int64_t i = 0; i < 4; ++i) replies.push_back(client.infer("double", numbers({i})));
+  EXPECT_EQ(replies[0].wait_for(milliseconds(150)), std::future_status::timeout);
+  signal = SIGUSR1;
+  for (auto& reply : replies)
+    EXPECT_NE(error_of<Interrupted>([&] { (void)reply.get(); }).find("SIGUSR1 came while the toy server"), std::string::npos);
+}
+
+TEST(ModelClient, ACallThatIsBeingComputedIsNotEndedByASignal) {
+  std::atomic<int> signal = 0;
+  Counter counter;
+  ModelServer server({}, {counter.model([&] {
+                       signal = SIGTERM;
+                       std::this_thread::sleep_for(milliseconds(300));
+                     })});
+  ClientOptions options = options_of(server.port());
+  options.server.stop = [&] { return signal == 0 ? std::nullopt : std::optional<int>(signal); };
+  ModelClient client(options);
+  (void)client.infer("count", count_by(1, "one"), Resend::by_key).get();
+  (void)client.infer("count", count_by(1, "two"), Resend::by_key).get();
+  EXPECT_EQ(counter.sum(), 2);
+}
+
+TEST(ModelClient, ASignalEndsTheWaitForAForeignServersModel) {
+  ModelServer server({}, {doubling_model()});
+  LossyProxy proxy(server.port());
+  proxy.hides_name = true;
+  proxy.num_model_calls_before_loaded = 1000000;
+  ClientOptions options = options_of(proxy.port());
+  options.server.stop = [] { return std::optional<int>(SIGINT); };
+  ModelClient client(options);
+  EXPECT_EQ(error_of<Interrupted>([&] { (void)client.signature("double"); }),
+            str("SIGINT came while the model double of the toy server 127.0.0.1:", proxy.port(), ", which is not ready, was waited for"));
 }
 
 TEST(ModelClient, EndingItEndsItsCalls) {

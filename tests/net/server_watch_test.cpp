@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <future>
 #include <string_view>
 #include <thread>
@@ -182,6 +183,50 @@ TEST(ServerWatch, AServerThatWantsAnotherTokenIsNotWaitedFor) {
   ServerWatch watch(options, [] {});
   const ServerWatch::Interest interest(watch);
   watch.wait_until_up();
+}
+
+TEST(ServerWatch, ASignalEndsTheWaitForAServerThatIsAway) {
+  const int64_t port = free_port();
+  std::atomic<int> signal = 0, status = 200, num_gone = 0;
+  WatchOptions options = options_of(port);
+  options.stop = [&] { return signal == 0 ? std::nullopt : std::optional<int>(signal); };
+  ServerWatch watch(options, [&] { ++num_gone; });
+  const ServerWatch::Interest interest(watch);
+  const auto wait = [&] { return error_of<Interrupted>([&] { watch.wait_until_up(); }); };
+  const std::string text =
+      str("SIGTERM came while the ", watch.name(), ", which is not there (127.0.0.1:", port, ": Connection refused), was waited for");
+  auto up = std::async(std::launch::async, wait);
+  EXPECT_EQ(up.wait_for(milliseconds(150)), std::future_status::timeout);
+  signal = SIGTERM;
+  EXPECT_EQ(up.get(), text) << "at the start";
+  signal = 0;
+  auto server = health_server(port, status);
+  watch.wait_until_up();
+  server.reset();
+  while (num_gone == 0) std::this_thread::yield();
+  signal = SIGTERM;
+  EXPECT_EQ(wait(), text) << "later";
+}
+
+TEST(ServerWatch, AServerThatIsOnlySuspectedIsAskedBeforeASignalCounts) {
+  const int64_t port = free_port();
+  std::atomic<bool> is_silent = false;
+  HttpServer server({.port = port}, [&](const HttpRequest&, const HttpReply& reply) {
+    while (is_silent) std::this_thread::yield();
+    reply.send({200, {}, ""});
+  });
+  WatchOptions options = options_of(port);
+  options.patience = std::chrono::seconds(60);
+  options.stop = [] { return std::optional<int>(SIGTERM); };
+  ServerWatch watch(options, [] {});
+  const ServerWatch::Interest interest(watch);
+  watch.wait_until_up();
+  is_silent = true;
+  watch.suspect("a call was lost");
+  auto up = std::async(std::launch::async, [&] { watch.wait_until_up(); });
+  EXPECT_EQ(up.wait_for(milliseconds(300)), std::future_status::timeout) << "it may be at work";
+  is_silent = false;
+  up.get();
 }
 
 TEST(ServerWatch, WhoWaitsWhenItStopsIsTold) {

@@ -22,8 +22,9 @@ struct JudgeFolder : TempFolder {
     file("chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
   }
 
-  [[nodiscard]] std::unique_ptr<Model> load(bool trainable = false) const {
-    return load_model(path(), {.storage = {.trainable = trainable}, .head = HeadKind::score});
+  [[nodiscard]] std::unique_ptr<Model> load(bool trainable = false) const { return load(StorageOptions{.trainable = trainable}); }
+  [[nodiscard]] std::unique_ptr<Model> load(const StorageOptions& storage) const {
+    return load_model(path(), {.storage = storage, .head = HeadKind::score});
   }
 };
 

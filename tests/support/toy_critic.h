@@ -24,6 +24,25 @@ inline std::unique_ptr<CriticModel> toy_critic(const JudgeFolder& folder, const 
   return std::make_unique<CriticModel>(folder.load(true), options);
 }
 
+// The same with the rewards of the folder.
+inline CriticOptions toy_rewarding_options(ReferenceKind reward_model = ReferenceKind::resident) {
+  CriticOptions options = toy_critic_options();
+  options.rewards.emplace();
+  options.rewards->max_tokens = 20;
+  options.reward_model = reward_model;
+  return options;
+}
+
+// Trains adapters, and with them a head.
+inline std::unique_ptr<CriticModel> toy_adapted_critic(const JudgeFolder& folder, const CriticOptions& options,
+                                                       StorageOptions storage = {}) {
+  storage.trainable = false;
+  auto model = folder.load(storage);
+  model->add_adapters({}, true);
+  model->adapters()->initialise(3);
+  return std::make_unique<CriticModel>(std::move(model), options);
+}
+
 // Gives every token this value, whatever it reads, until it is trained: only the bias of its head is not 0.
 inline std::unique_ptr<CriticModel> constant_critic(double value, const CriticOptions& options) {
   auto model = byte_model({HeadKind::score, 1, true});

@@ -16,10 +16,12 @@ class ToyTrainer final : public Trainer {
   std::vector<std::string> calls;
   mutable std::vector<int64_t> saved;          // after so many steps
   int64_t raise_at = -1, signal = 0;           // after so many steps
+  int64_t interrupt_at = -1;                   // a signal finds it waiting in the step that would make so many
   std::map<int64_t, StepReport> extra;         // what the step that makes so many reports besides
   std::map<int64_t, Alarm> validation_alarms;  // of the validation after so many steps
 
   StepReport train_step() override {
+    if (steps_ + 1 == interrupt_at) throw Interrupted(SIGTERM, "SIGTERM came while the server was waited for");
     weight_ = weight_ * 1.5 + 1;
     ++steps_;
     calls.push_back("step");

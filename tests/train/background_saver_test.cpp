@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 
 #include "kedge/core/error.h"
+#include "kedge/core/stop.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_folder.h"
@@ -62,6 +64,24 @@ TEST(BackgroundSaver, SavesComeOneAfterAnother) {
   saver.finish();
   EXPECT_EQ(store.newest()->step(), 5);
   EXPECT_EQ(saver.num_failed(), 0);
+}
+
+TEST(BackgroundSaver, ASaveThatASignalEndedIsNoFailure) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", config());
+  BackgroundSaver saver(store);
+  saver.start(meta_of(1), fill);
+  saver.start(meta_of(2), [](const Path&) { throw Interrupted(SIGTERM, "SIGTERM came"); });
+  EXPECT_EQ(error_of<Interrupted>([&] {
+              saver.finish();
+              return 0;
+            }),
+            "SIGTERM came");
+  EXPECT_EQ(saver.num_failed(), 0);
+  EXPECT_EQ(store.newest()->step(), 1);
+  saver.start(meta_of(3), fill);
+  saver.finish();
+  EXPECT_EQ(store.newest()->step(), 3);
 }
 
 TEST(BackgroundSaver, AFailedSaveKeepsTheLastGoodOneAndTheNextIsAnotherTry) {

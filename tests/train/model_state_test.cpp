@@ -37,6 +37,30 @@ TEST(ModelState, TheWeightsComeBackWithEveryBit) {
   }
 }
 
+TEST(ModelState, APrintTellsStartsApart) {
+  const TempFolder temp;
+  save_model(*testing::tiny_model(testing::kTinyLlama, {}), temp.path());
+  const auto print = [&](const StorageOptions& storage, uint64_t head_seed = 1, std::optional<uint64_t> adapter_seed = {}) {
+    const auto model = load_model(temp.path(), {.storage = storage, .head = HeadKind::score, .new_labels = 1, .seed = head_seed});
+    if (adapter_seed) {
+      model->add_adapters({}, true);
+      model->adapters()->initialise(*adapter_seed);
+    }
+    return start_print(*model);
+  };
+  const StorageOptions fp32{.trainable = true}, bf16{.dtype = at::kBFloat16, .trainable = true}, frozen{}, narrow{.dtype = at::kBFloat16};
+  EXPECT_EQ(print(fp32), print(fp32));
+  EXPECT_EQ(print(fp32), print(bf16)) << "the master weights are the same";
+  EXPECT_NE(print(fp32), print(fp32, 2)) << "the head is a small part of all";
+  EXPECT_EQ(print(frozen, 1, 3), print(narrow, 1, 3));
+  EXPECT_NE(print(frozen, 1, 3), print(frozen, 1, 4));
+  EXPECT_NE(print(frozen, 1, 3), print(frozen, 2, 3));
+  const auto model = network();
+  const std::string before = start_print(*model);
+  model->note("rope_theta", 5.0);
+  EXPECT_NE(start_print(*model), before);
+}
+
 TEST(ModelState, OfAdaptersOnlyTheyAreWritten) {
   const TempFolder temp;
   const auto model = network(false);

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# The actor, the critic's server or both are killed with SIGKILL at random moments, also during saves and training calls, and started again: policy,
+# critic and numbers end as those of the run that was left alone. ppo_kill_test.sh KEDGE KILLS
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+. "$here/commands_support.sh"
+kills=${KEDGE_PPO_KILLS:-$2}
+. "$here/train_support.sh"
+. "$here/online_support.sh"
+. "$here/ppo_support.sh"
+# A kill comes after one to six steps: the run is long enough for all of them.
+steps=$((kills * 10 + 30))
+port=$(free_port)
+ppo+=(trainer.ppo.max_epochs=$((steps / 5)) trainer.ppo.critic_warmup_steps=2 remote_critic_rm.critic.port="$port")
+serve_critic+=(trainer.ppo.port="$port")
+RANDOM=${KEDGE_SEED:-17}
+actor_pid= critic_pid=
+begin_actor() { # folder
+  "${ppo[@]}" exp_manager.explicit_log_dir="$1" >>"$1.log" 2>&1 &
+  actor_pid=$!
+}
+begin_critic() { # folder
+  "${serve_critic[@]}" exp_manager.explicit_log_dir="$1" >>"$1.log" 2>&1 &
+  critic_pid=$!
+}
+is_alive() { kill -0 "$1" 2>/dev/null; }
+end() { # process
+  kill -9 "$1" 2>/dev/null
+  wait "$1" 2>/dev/null
+}
+journal_bytes() { cat "$1"/journals/* 2>/dev/null | wc -c; }
+
+# wait_for_moment NAME KIND: until a save or a training call is under way, or some time is over. Says which it was.
+wait_for_moment() {
+  local before end=$((SECONDS + 3))
+  before=$(journal_bytes "$1_critic")
+  while is_alive "$actor_pid" && [ $SECONDS -lt $end ]; do
+    case $2 in
+      actor_save) compgen -G "$1/checkpoints/.unfinished-*" >/dev/null && echo "$2" && return ;;
+      critic_save) compgen -G "$1_critic/checkpoints/.unfinished-*" >/dev/null && echo "$2" && return ;;
+      training) [ "$(journal_bytes "$1_critic")" -gt "$before" ] && echo "$2" && return ;;
+      any) sleep "0.0$(printf '%02d' $((RANDOM % 100)))" && break ;;
+    esac
+  done
+  echo any
+}
+
+# killed NAME WHO: of a run NAME with its critic NAME_critic, WHO (actor, critic or both) is killed and started again.
+killed() {
+  local name=$1 who=$2 count=0 moment
+  local -A moments=([actor_save]=0 [critic_save]=0 [training]=0 [any]=0)
+  local kinds=(training actor_save critic_save any)
+  begin_critic "${name}_critic"
+  begin_actor "$name"
+  while [ $count -lt "$kills" ]; do
+    wait_for_step "$name" "$actor_pid" $(($(steps_done "$name") + RANDOM % 6 + 1))
+    moment=$(wait_for_moment "$name" "${kinds[RANDOM % 4]}")
+    is_alive "$actor_pid" || break
+    moments[$moment]=$((moments[$moment] + 1))
+    count=$((count + 1))
+    # Both at once, or one a little before the other.
+    [ "$who" != actor ] && end "$critic_pid"
+    [ "$who" = both ] && [ $((RANDOM % 2)) = 0 ] && sleep "0.$((RANDOM % 3))"
+    [ "$who" != critic ] && end "$actor_pid"
+    [ "$who" != actor ] && [ $((RANDOM % 2)) = 0 ] && begin_critic "${name}_critic"
+    [ "$who" != critic ] && begin_actor "$name"
+    [ "$who" != actor ] && ! is_alive "$critic_pid" && sleep "0.$((RANDOM % 5))" && begin_critic "${name}_critic"
+  done
+  wait "$actor_pid" || fail "the run does not end well: $(tail -n 20 "$name.log")"
+  [ $count = "$kills" ] || fail "only $count kills: the run was over"
+  grep -qE "done: step $steps of $steps" "$name.log" || fail "the run is not done: $(tail -n 20 "$name.log")"
+  kill -INT "$critic_pid"
+  wait "$critic_pid" || fail "the critic ends with $?: $(tail -n 20 "${name}_critic.log")"
+  echo "$name: $count kills of $who (during a save of the actor ${moments[actor_save]}, of the critic ${moments[critic_save]}, a training call" \
+    "${moments[training]}, at any time ${moments[any]}); actor: $(grep -c 'resumed from' "$name.log") resumes," \
+    "$(grep -c 'those that were recorded before' "$name.log") steps with recorded answers, $(grep -c 'is back after' "$name.log") waits for the critic; critic:" \
+    "$(grep -c 'back at actor_step' "${name}_critic.log") returns, $(grep -c 'training calls again' "${name}_critic.log") starts that made calls again"
+  same_online whole "$name"
+  same_critics whole_critic "${name}_critic"
+}
+
+begin_critic whole_critic
+begin_actor whole
+wait "$actor_pid" || fail "the run that is left alone does not end well: $(tail -n 20 whole.log)"
+kill -INT "$critic_pid"
+wait "$critic_pid"
+killed shot actor
+grep -qE 'resumed from shot/checkpoints/.* at step [0-9]+' shot.log || fail "it does not say that it went on: $(cat shot.log)"
+grep -qE 'back at actor_step [0-9]*[1-9][0-9]*: step [0-9]+, [0-9]+ training calls' shot_critic.log || fail "the critic did not go back: $(cat shot_critic.log)"
+killed widowed critic
+grep -q 'resumed from' widowed.log && fail 'the actor was not left alone'
+grep -qE "the critic server localhost:$port is not there \(.*\); waiting for it" widowed.log || fail "it does not say what it waits for: $(cat widowed.log)"
+grep -qE 'made [0-9]+ training calls again that came after the checkpoint' widowed_critic.log || fail "the critic made no calls again: $(cat widowed_critic.log)"
+[ "$(grep -c 'back at actor_step' widowed_critic.log)" = 1 ] || fail 'a critic that was killed went back further than to its last call'
+killed lost both
+exit $((failures > 0))
