@@ -1,17 +1,13 @@
 """minGPT's sorting model as a Hugging Face folder, and the job of sorting the other way round.
 
-    sort_model.py model   OUT [TEMPERATURE]   the model of ASSETS/models/gpt-nano-sort, read in place, as config.json, model.safetensors and tokenizer files
-    sort_model.py prompts OUT                 train.jsonl and held_out.jsonl with {"text": "201102", "answer": "221100"}
-    sort_model.py count   FILE ...            of each file of `kedge generate`'s lines: the share of answers in ascending and in descending order
+    sort_model.py model   OUT       the model of ASSETS/models/gpt-nano-sort, read in place, as config.json, model.safetensors and tokenizer files
+    sort_model.py prompts OUT       train.jsonl and held_out.jsonl with {"text": "201102", "answer": "221100"}
+    sort_model.py count   FILE ...  of each file of `kedge generate`'s lines: the share of answers in ascending and in descending order
 
 The model reads six digits of 0, 1 and 2 and writes them in ascending order, with nothing in between and no end. Its three outputs stay
 what they are: the end token that kedge wants a tokenizer to name has the next id, which the network does not have and so never draws. It
 knows 11 positions, since the last digit it writes is never read; the folder has a twelfth, like the eleventh, for whoever reads answers
-too, as a critic does.
-
-The model is all but certain of every digit (log-probabilities around -1e-4), so nothing that trains on its own answers would ever see
-another order. TEMPERATURE divides its output weights: a folder whose own distribution is the model's at that temperature, with the same
-likeliest digits. KEDGE_ASSETS names the assets folder.
+too, as a critic does. KEDGE_ASSETS names the assets folder.
 """
 
 import base64
@@ -39,7 +35,7 @@ def read_tensors(path):
                     for name, entry in entries.items()}
 
 
-def write_model(out, temperature="1"):
+def write_model(out):
     import torch
     from safetensors.torch import save_file
 
@@ -52,7 +48,6 @@ def write_model(out, temperature="1"):
         tensors[name] = (value.t() if turned else value).contiguous()
     positions = tensors["transformer.wpe.weight"]
     tensors["transformer.wpe.weight"] = torch.cat([positions, positions[-1:]])
-    tensors["lm_head.weight"] = tensors["lm_head.weight"] / float(temperature)
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     save_file(tensors, out / "model.safetensors", metadata={"format": "pt"})

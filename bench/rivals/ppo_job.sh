@@ -1,8 +1,8 @@
 # Actor and critic of the PPO benches, as two processes. To be read with `source` behind paths.sh, where `threads` and `seed` are set.
 
 # As TRL's PPOTrainer has it: four passes over a step's answers in one minibatch, the signed KL on every token, whitened advantages, AdamW
-# with TRL's settings and the same constant rate on both sides, the critic's values held within 0.2 of the old ones. Answers without an end
-# are kept.
+# with TRL's settings and a constant rate, the critic's values held within 0.2 of the old ones. Answers without an end are kept. The rates
+# are the caller's.
 adamw=('model.optim.betas=[0.9,0.999]' model.optim.weight_decay=0 model.optim.sched.name=constant model.optim.sched.warmup_steps=0)
 cpu=(trainer.precision=32 trainer.accelerator=cpu)
 ppo_job=("${cpu[@]}" "${adamw[@]}" model.ppo.num_rollout_samples=64 model.ppo.rollout_micro_batch_size=64 model.global_batch_size=64

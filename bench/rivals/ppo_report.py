@@ -31,7 +31,7 @@ class Columns:
 
     def critic(self):
         first, last = self.first("value_loss"), self.last("value_loss")
-        return f"the critic's loss {first:.3g} to {last:.3g}: {'falls' if last < first else 'does NOT fall'}"
+        return f"the critic's loss {first:.3g} to {last:.3g}, {'falls' if last < first else 'does NOT fall'}"
 
     def time(self, seconds):
         return f"{len(self.columns['step'])} steps in {seconds} s, a step {statistics.median(self.columns['seconds'][1:]):.2f} s"

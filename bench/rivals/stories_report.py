@@ -1,6 +1,6 @@
 """Tables of bench/stories_learning and bench/stories_defaults, from the runs' metrics.jsonl and from the CSV files of both sides.
 
-    stories_report.py curve RUN FILE.csv [CRITIC_RUN]   a run's steps as a CSV, with the columns of trl_rloo.py; of PPO also the critic's loss
+    stories_report.py curve RUN FILE.csv       a run's steps as a CSV, with the columns of trl_rloo.py; of PPO also those of the critic
     stories_report.py row   FOLDER NAME        kedge-NAME.csv and, where it is there, trl-NAME.csv: a line
     stories_report.py bar   FOLDER NAME ...    the same over several seeds, and whether the bars are held: TRL's reward, a third of its time
     stories_report.py judge RUN                how often a reward model's run orders held-out pairs rightly
@@ -26,6 +26,8 @@ COLUMNS = {
     "length": ("train_rollouts/generation_length", "train_rollouts/global_response_lengths_mean"),
     "ended": ("train_rollouts/fraction_of_samples_properly_ended",),
     "watched": ("train_rollouts/watch/lexicon", "train_rollouts/watch/right"),
+    "value_loss": ("train_rollouts/values_loss",),  # of PPO's critic, before it learns from the step
+    "value_explained": ("train_rollouts/values_explained",),
 }
 
 
@@ -47,17 +49,8 @@ def columns_of(run):
     return found
 
 
-def value_losses(critic, num_steps):
-    """A critic's loss on each step's answers before it learns from them: of the first of the step's updates. All steps have equally many."""
-    losses = [float(line["train/loss"]) for line in rival_data.read_rows(pathlib.Path(critic) / "metrics.jsonl") if "train/loss" in line]
-    assert losses and len(losses) % num_steps == 0, f"{critic}: {len(losses)} updates in {num_steps} steps"
-    return losses[:: len(losses) // num_steps]
-
-
-def write_curve(run, path, critic=None):
+def write_curve(run, path):
     columns = {name: values for name, values in columns_of(run).items() if values is not None}
-    if critic:
-        columns["value_loss"] = value_losses(critic, len(columns["step"]))
     with open(path, "w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(columns)

@@ -37,9 +37,8 @@ class SortModel(unittest.TestCase):
     def setUpClass(cls):
         cls.temp = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.temp.name)
-        cls.model, cls.warm = folder / "model", folder / "warm"
+        cls.model = folder / "model"
         sort_model.write_model(cls.model)
-        sort_model.write_model(cls.warm, "8")
         sort_model.write_prompts(folder)
         cls.rows = [json.loads(line) for name in ("train", "held_out") for line in (folder / f"{name}.jsonl").read_text().splitlines()]
 
@@ -49,9 +48,8 @@ class SortModel(unittest.TestCase):
 
     def test_every_input_is_sorted_in_ascending_order_by_greedy_answers(self):
         self.assertEqual(len({row["text"] for row in self.rows}), 729)
-        for model in (self.model, self.warm):  # the likeliest digit is the same at any temperature
-            answers = kedge("generate", "--model", model, "--use-greedy", "--max-new-tokens", 6, "--threads", 1, lines=self.rows)
-            self.assertEqual([row["response"] for row in answers], ["".join(sorted(row["text"])) for row in self.rows])
+        answers = kedge("generate", "--model", self.model, "--use-greedy", "--max-new-tokens", 6, "--threads", 1, lines=self.rows)
+        self.assertEqual([row["response"] for row in answers], ["".join(sorted(row["text"])) for row in self.rows])
         for row in self.rows:
             self.assertEqual(row["answer"], "".join(sorted(row["text"]))[::-1])
 
@@ -72,7 +70,7 @@ class SortModel(unittest.TestCase):
     def test_text_becomes_its_digits_and_the_end_has_an_id_that_is_never_drawn(self):
         self.assertEqual(kedge("tokenize", "--model", self.model, "--text", "201102"), [{"ids": [2, 0, 1, 1, 0, 2]}])
         self.assertEqual(kedge("tokenize", "--model", self.model, lines=[{"ids": [0, 1, 2, 3]}]), [{"text": "012<|endoftext|>"}])
-        drawn = kedge("generate", "--model", self.warm, "--max-new-tokens", 6, "--temperature", 50, "--threads", 1, lines=self.rows[:200])
+        drawn = kedge("generate", "--model", self.model, "--max-new-tokens", 6, "--temperature", 50, "--threads", 1, lines=self.rows[:200])
         self.assertEqual({row["finish"] for row in drawn}, {"length"})
         self.assertEqual({digit for row in drawn for digit in row["response"]}, set("012"))
 
