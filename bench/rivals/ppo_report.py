@@ -39,7 +39,8 @@ class Columns:
 
 def print_stories(path, seconds):
     run = Columns(path)
-    print(f"{run.name}: reward {run.first('reward'):.2f} to {run.last('reward'):.2f}, kl {run.last('kl'):.3f}; {run.critic()}; {run.time(seconds)}", flush=True)
+    print(f"{run.name}: reward {run.first('reward'):.2f} to {run.last('reward'):.2f}, kl {run.last('kl'):.3f}; {run.critic()}; {run.time(seconds)}",
+          flush=True)
 
 
 def print_bar(bar, *paths):
@@ -51,8 +52,8 @@ def print_bar(bar, *paths):
 def print_sort(path, seconds, before, after):
     run = Columns(path)
     shares = [100 * sort_model.shares(file)[2] for file in (before, after)]
-    print(f"{run.name}: right in training {100 * run.first('watched'):.1f} % to {100 * run.last('watched'):.1f} %; held out, greedy, {shares[0]:.1f} % to "
-          f"{shares[1]:.1f} %; reward {run.first('reward'):.3f} to {run.last('reward'):.3f}; {run.critic()}; {run.time(seconds)}", flush=True)
+    print(f"{run.name}: right in training {100 * run.first('watched'):.1f} % to {100 * run.last('watched'):.1f} %; held out, greedy, "
+          f"{shares[0]:.1f} % to {shares[1]:.1f} %; reward {run.first('reward'):.3f} to {run.last('reward'):.3f}; {run.critic()}; {run.time(seconds)}", flush=True)
 
 
 def main():
