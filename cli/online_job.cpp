@@ -131,7 +131,8 @@ void OnlineSetup::plan_memory() {
   input.threads = at::get_num_threads();
   const bool saves = plan.intervals.save > 0 && job.config.exp_manager.create_checkpoint_callback;
   const int64_t element = storage.dtype == at::kFloat ? 4 : 2;
-  const int64_t free = free_bytes(mesh.device);
+  critic_bytes = job.critic_bytes ? job.critic_bytes(mesh.device) : 0;
+  const int64_t free = free_bytes(mesh.device) - critic_bytes;
   const auto check_with = [&](ReferencePlace place) {
     const ReferenceKind kind = place == ReferencePlace::swapped ? ReferenceKind::swapped : ReferenceKind::resident;
     const bool copies = settings.wants_reference && !has_adapters;
@@ -152,8 +153,8 @@ void OnlineSetup::plan_memory() {
   const int64_t left = free - reference_bytes - memory.needed;
   const int64_t wanted = generation_bytes(settings, lengths, network, element, mesh.world.size());
   cache_bytes = std::clamp<int64_t>(left * 9 / 10, 0, wanted);
-  memory.needed += reference_bytes + cache_bytes;
-  memory.free = free;
+  memory.needed += reference_bytes + cache_bytes + critic_bytes;
+  memory.free = free + critic_bytes;
   if (settings.model.engine.memory == "auto" && memory.fits) settings.model.engine.memory = std::to_string(cache_bytes);
 }
 
@@ -222,6 +223,7 @@ PlanReport plan_online_run(const OnlineJob& job, const Arguments& arguments) {
                      " prompts; validation every ", plan.intervals.validate, ", saving every ", plan.intervals.save,
                      "\n  a step: ", step_text(setup), "\n\nMemory\n", setup.memory.plan.table());
   if (setup.reference_bytes > 0) report.text += str("Beside it, the reference policy takes ", format_bytes(setup.reference_bytes), ".\n");
+  if (setup.critic_bytes > 0) report.text += str("The critic beside it takes ", format_bytes(setup.critic_bytes), ".\n");
   report.text += str("Keys and values of the answers take ", format_bytes(setup.cache_bytes), ".\n", verdict_text(setup.memory));
   Json& json = report.json;
   json.set("algorithm", setup.settings.name);

@@ -43,6 +43,7 @@ struct OnlineJob {
   std::function<std::unique_ptr<OnlineTrainer>(OnlineParts parts, const OnlineSettings& settings)> make_trainer;
   // Of an algorithm with a critic: before the policy's weights are read, so that what is wrong with a server is told early.
   std::function<std::unique_ptr<CriticLink>(const CriticPlace& place)> open_critic = {};
+  std::function<int64_t(at::Device device)> critic_bytes = {};  // what it takes of the policy's device
 };
 
 // Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
@@ -62,6 +63,7 @@ struct OnlineSetup {
   OnlinePlan plan;
   StorageOptions storage;
   int64_t cache_bytes = 0, reference_bytes = 0;  // for keys and values, and for the reference, where it computes
+  int64_t critic_bytes = 0;                      // for a critic beside the policy
   MemoryVerdict memory;
 
  private:

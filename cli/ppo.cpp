@@ -1,9 +1,13 @@
 #include "kedge/algo/ppo.h"
 
+#include "kedge/algo/local_critic.h"
 #include "kedge/algo/remote_critic.h"
+#include "kedge/core/error.h"
+#include "kedge/metrics/metrics_config.h"
 #include "kedge/net/token.h"
 
 #include "cli/commands.h"
+#include "cli/critic_start.h"
 #include "cli/online_job.h"
 #include "cli/run_session.h"
 
@@ -53,6 +57,49 @@ class ServedCritic : public CriticLink {
   RemoteCritic critic_;
 };
 
+// In this process, with a folder inside the run's.
+class OwnCritic : public CriticLink {
+ public:
+  OwnCritic(const CriticServerConfig& config, CriticStart start, const Path& folder)
+      : config_(config),
+        start_(std::move(start)),
+        log_(make_metrics_log(config_.exp_manager.metrics, folder, true)),
+        critic_({folder, [this] { return start_critic(config_, start_); }, log_}),
+        local_(critic_) {}
+  [[nodiscard]] ValueSource& critic() override { return local_; }
+
+ private:
+  CriticServerConfig config_;
+  CriticStart start_;
+  MetricsLog log_;
+  Critic critic_;
+  LocalCritic local_;
+};
+
+std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const CriticPlace& place) {
+  const OnlineSetup& setup = place.setup;
+  check(setup.mesh.world.size() == 1, "local_critic: is for one rank, and there are ", setup.mesh.world.size(),
+        "; serve the critic (kedge serve critic) and name its address: remote_critic_rm.critic");
+  CriticServerConfig critic = critic_of(*config.local_critic, config.trainer);
+  critic.exp_manager.metrics.console = false;  // the policy's numbers are there
+  const std::string key = "local_critic.restore_from_path";
+  CriticStart start = find_critic_start(critic, setup.mesh.device, key);
+  const std::string tokenizer = load_tokenizer(start.folder)->fingerprint();
+  check(tokenizer == setup.tokenizer->fingerprint(), key, ": ", start.folder.string(),
+        " has another tokenizer than the policy, whose ids would mean something else to it");
+  const int64_t longest = std::min(critic.model.encoder_seq_length, start.network.max_positions);
+  check(longest >= setup.lengths.context, key, ": the critic reads up to ", longest,
+        " tokens (local_critic.model.encoder_seq_length, the network's own limit), and prompt and answer may have ", setup.lengths.context);
+  const Path folder = place.run_folder / "critic";
+  make_folder(folder);
+  return std::make_unique<OwnCritic>(critic, std::move(start), folder);
+}
+
+int64_t own_critic_bytes(const PpoConfig& config, at::Device device) {
+  if (!config.local_critic) return 0;
+  return find_critic_start(critic_of(*config.local_critic, config.trainer), device, "local_critic.restore_from_path").memory.verdict.needed;
+}
+
 void with_job(const std::function<void(const OnlineJob& job)>& use) {
   PpoConfig config;
   use({.section = describe(config),
@@ -63,8 +110,10 @@ void with_job(const std::function<void(const OnlineJob& job)>& use) {
          return std::make_unique<PPOTrainer>(std::move(parts), ppo_settings(config), settings);
        },
        .open_critic = [&](const CriticPlace& place) -> std::unique_ptr<CriticLink> {
+         if (config.local_critic) return open_own_critic(config, place);
          return std::make_unique<ServedCritic>(config.remote_critic_rm, place);
-       }});
+       },
+       .critic_bytes = [&](at::Device device) { return own_critic_bytes(config, device); }});
 }
 
 }  // namespace

@@ -60,6 +60,17 @@ PpoConfig::PpoConfig() {
     exp_manager.metrics.console_keys.emplace_back(key);
 }
 
+CriticServerConfig critic_of(const LocalCriticConfig& config, const ComputeConfig& compute) {
+  CriticServerConfig critic;
+  static_cast<ComputeConfig&>(critic.trainer) = compute;
+  static_cast<UpdateConfig&>(critic.trainer.ppo) = config;
+  critic.trainer.ppo.combine_rm_and_critic_server = false;
+  critic.trainer.ppo.max_steps = config.max_steps;
+  critic.pretrained_checkpoint.restore_from_path = config.restore_from_path;
+  critic.model = config.model;
+  return critic;
+}
+
 RewardConfig reward_of(const PpoConfig& config) {
   RewardConfig reward = config.reward;
   const CriticServersConfig& servers = config.remote_critic_rm;

@@ -145,6 +145,9 @@ struct PpoConfig : OnlineConfig {
   }
 };
 
+// The critic of `local_critic` in the words of a server's configuration.
+[[nodiscard]] CriticServerConfig critic_of(const LocalCriticConfig& config, const ComputeConfig& compute);
+
 // The sources of `reward`, those that `remote_critic_rm` stands for included. UsageError for what they have wrong.
 [[nodiscard]] RewardConfig reward_of(const PpoConfig& config);
 [[nodiscard]] OnlineSettings settings_of(const PpoConfig& config);

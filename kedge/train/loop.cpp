@@ -111,6 +111,8 @@ class Loop {
   }
 
   void save() {
+    // What a trainer saves elsewhere, and is kept there for the newest ones only, must not run ahead of what is on this disk.
+    if (parts_.saver != nullptr) parts_.saver->wait();
     StateSnapshot state(!options_.saves_block);
     const FolderWriter write_model = parts_.trainer.save(state);
     if (!writes() || parts_.saver == nullptr) return;

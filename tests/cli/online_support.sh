@@ -28,6 +28,7 @@ wait_for_step() {
 start_server() {
   local log=$1
   shift
+  : >"$log"
   "$@" >"$log" 2>&1 &
   server=$!
   for _ in $(seq 400); do

@@ -12,6 +12,7 @@ kills=${KEDGE_PPO_KILLS:-$2}
 steps=$((kills * 10 + 30))
 port=$(free_port)
 ppo+=(trainer.ppo.max_epochs=$((steps / 5)) trainer.ppo.critic_warmup_steps=2 remote_critic_rm.critic.port="$port")
+inside+=(trainer.ppo.max_epochs=$((steps / 5)) trainer.ppo.critic_warmup_steps=2)
 serve_critic+=(trainer.ppo.port="$port")
 RANDOM=${KEDGE_SEED:-17}
 actor_pid= critic_pid=
@@ -30,15 +31,15 @@ end() { # process
 }
 journal_bytes() { cat "$1"/journals/* 2>/dev/null | wc -c; }
 
-# wait_for_moment NAME KIND: until a save or a training call is under way, or some time is over. Says which it was.
+# wait_for_moment NAME CRITIC KIND: until a save or a training call is under way, or some time is over. Says which it was.
 wait_for_moment() {
   local before end=$((SECONDS + 3))
-  before=$(journal_bytes "$1_critic")
+  before=$(journal_bytes "$2")
   while is_alive "$actor_pid" && [ $SECONDS -lt $end ]; do
-    case $2 in
-      actor_save) compgen -G "$1/checkpoints/.unfinished-*" >/dev/null && echo "$2" && return ;;
-      critic_save) compgen -G "$1_critic/checkpoints/.unfinished-*" >/dev/null && echo "$2" && return ;;
-      training) [ "$(journal_bytes "$1_critic")" -gt "$before" ] && echo "$2" && return ;;
+    case $3 in
+      actor_save) compgen -G "$1/checkpoints/.unfinished-*" >/dev/null && echo "$3" && return ;;
+      critic_save) compgen -G "$2/checkpoints/.unfinished-*" >/dev/null && echo "$3" && return ;;
+      training) [ "$(journal_bytes "$2")" -gt "$before" ] && echo "$3" && return ;;
       any) sleep "0.0$(printf '%02d' $((RANDOM % 100)))" && break ;;
     esac
   done
@@ -54,7 +55,7 @@ killed() {
   begin_actor "$name"
   while [ $count -lt "$kills" ]; do
     wait_for_step "$name" "$actor_pid" $(($(steps_done "$name") + RANDOM % 6 + 1))
-    moment=$(wait_for_moment "$name" "${kinds[RANDOM % 4]}")
+    moment=$(wait_for_moment "$name" "${name}_critic" "${kinds[RANDOM % 4]}")
     is_alive "$actor_pid" || break
     moments[$moment]=$((moments[$moment] + 1))
     count=$((count + 1))
@@ -66,10 +67,15 @@ killed() {
     [ "$who" != critic ] && begin_actor "$name"
     [ "$who" != actor ] && ! is_alive "$critic_pid" && sleep "0.$((RANDOM % 5))" && begin_critic "${name}_critic"
   done
-  wait "$actor_pid" || fail "the run does not end well: $(tail -n 20 "$name.log")"
-  [ $count = "$kills" ] || fail "only $count kills: the run was over"
-  grep -qE "done: step $steps of $steps" "$name.log" || fail "the run is not done: $(tail -n 20 "$name.log")"
+  wait "$actor_pid"
+  local code=$?
   kill -INT "$critic_pid"
+  if [ $code != 0 ] || ! grep -qE "done: step $steps of $steps" "$name.log"; then
+    fail "the run $name ends with $code after $count kills: $(tail -n 20 "$name.log")"
+    wait "$critic_pid"
+    return
+  fi
+  [ $count = "$kills" ] || fail "only $count kills of $name: the run was over"
   wait "$critic_pid" || fail "the critic ends with $?: $(tail -n 20 "${name}_critic.log")"
   echo "$name: $count kills of $who (during a save of the actor ${moments[actor_save]}, of the critic ${moments[critic_save]}, a training call" \
     "${moments[training]}, at any time ${moments[any]}); actor: $(grep -c 'resumed from' "$name.log") resumes," \
@@ -93,4 +99,29 @@ grep -qE "the critic server localhost:$port is not there \(.*\); waiting for it"
 grep -qE 'made [0-9]+ training calls again that came after the checkpoint' widowed_critic.log || fail "the critic made no calls again: $(cat widowed_critic.log)"
 [ "$(grep -c 'back at actor_step' widowed_critic.log)" = 1 ] || fail 'a critic that was killed went back further than to its last call'
 killed lost both
+
+# A critic in the process dies with it.
+begin_inside() {
+  "${inside[@]}" "${rule[@]}" exp_manager.explicit_log_dir="$1" >>"$1.log" 2>&1 &
+  actor_pid=$!
+}
+begin_inside inside_whole
+wait "$actor_pid" || fail "a run with its critic inside does not end well: $(tail -n 20 inside_whole.log)"
+begin_inside inside
+count=0 kinds=(training actor_save critic_save any)
+declare -A moments=([actor_save]=0 [critic_save]=0 [training]=0 [any]=0)
+while [ $count -lt "$kills" ]; do
+  wait_for_step inside "$actor_pid" $(($(steps_done inside) + RANDOM % 6 + 1))
+  moment=$(wait_for_moment inside inside/critic "${kinds[RANDOM % 4]}")
+  is_alive "$actor_pid" || break
+  moments[$moment]=$((moments[$moment] + 1)) count=$((count + 1))
+  end "$actor_pid"
+  begin_inside inside
+done
+wait "$actor_pid" || fail "a run with its critic inside does not end well: $(tail -n 20 inside.log)"
+[ $count = "$kills" ] || fail "only $count kills of a run with its critic inside"
+echo "inside: $count kills (during a save of the policy ${moments[actor_save]}, of the critic ${moments[critic_save]}, a training call ${moments[training]}, at any time" \
+  "${moments[any]}); $(grep -c 'resumed from' inside.log) resumes, $(grep -c 'back at actor_step' inside.log) returns, $(grep -c 'training calls again' inside.log) starts that made calls again"
+same_online inside_whole inside
+same_critics inside_whole/critic inside/critic
 exit $((failures > 0))

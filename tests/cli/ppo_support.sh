@@ -4,6 +4,9 @@
 for_ppo=(model.global_batch_size=4 model.ppo.num_rollout_samples=8 model.ppo.num_val_samples=8 model.ppo.length_params.max_length=16 \
   'model.ppo.sampling_params.end_strings=[]' trainer.ppo.max_epochs=4 trainer.ppo.val_check_interval=2)
 ppo=("$kedge" ppo "${online[@]}" "${for_ppo[@]}")
+# The same with a critic in the process, which learns as the served one does below. Its folder is critic/ in the run's.
+inside=("${ppo[@]}" local_critic.restore_from_path=judge local_critic.model.encoder_seq_length=64 local_critic.model.global_batch_size=4 \
+  local_critic.model.micro_batch_size=4 local_critic.model.optim.lr=1e-3 local_critic.model.optim.sched.name=constant local_critic.model.optim.sched.warmup_steps=0)
 # Calls that wait together are computed together by default; what is added up in which order would then depend on when they came.
 serve_critic=("$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.accelerator=cpu trainer.precision=32 trainer.threads=1 trainer.ppo.merge=false \
   exp_manager.create_tensorboard_logger=false model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=4 model.optim.lr=1e-3 \

@@ -2,8 +2,11 @@
 // A trainer of one number, for what is done with trainers of any kind.
 #include <signal.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kedge/train/loop.h"
@@ -14,11 +17,14 @@ namespace kedge::testing {
 class ToyTrainer final : public Trainer {
  public:
   std::vector<std::string> calls;
-  mutable std::vector<int64_t> saved;          // after so many steps
-  int64_t raise_at = -1, signal = 0;           // after so many steps
-  int64_t interrupt_at = -1;                   // a signal finds it waiting in the step that would make so many
-  std::map<int64_t, StepReport> extra;         // what the step that makes so many reports besides
-  std::map<int64_t, Alarm> validation_alarms;  // of the validation after so many steps
+  mutable std::vector<int64_t> saved;       // after so many steps
+  int64_t raise_at = -1, signal = 0;        // after so many steps
+  int64_t interrupt_at = -1;                // a signal finds it waiting in the step that would make so many
+  std::chrono::milliseconds write_time{0};  // of its folder in a checkpoint
+  mutable std::atomic<int64_t> num_written = 0;
+  mutable std::vector<int64_t> written_before;  // that were written when each save began
+  std::map<int64_t, StepReport> extra;          // what the step that makes so many reports besides
+  std::map<int64_t, Alarm> validation_alarms;   // of the validation after so many steps
 
   StepReport train_step() override {
     if (steps_ + 1 == interrupt_at) throw Interrupted(SIGTERM, "SIGTERM came while the server was waited for");
@@ -40,9 +46,12 @@ class ToyTrainer final : public Trainer {
   Counters counters() const override { return {{"consumed_samples", steps_ * 8}}; }
   FolderWriter save(StateSnapshot& state) const override {
     saved.push_back(steps_);
+    written_before.push_back(num_written);
     state.set("weight", weight_);
     state.set("steps", steps_);
-    return [weight = weight_](const Path& folder) {
+    return [this, weight = weight_](const Path& folder) {
+      std::this_thread::sleep_for(write_time);
+      ++num_written;
       make_folder(folder);
       write_atomic(folder / "weight", std::to_string(weight));
     };

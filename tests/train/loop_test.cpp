@@ -99,6 +99,15 @@ TEST(Loop, ARunInPiecesIsTheWholeRun) {
   EXPECT_EQ(lines_of(parts.path()), lines_of(whole.path()));
 }
 
+// A critic elsewhere keeps only so many saves: one for every checkpoint that may be the newest here.
+TEST(Loop, ASaveBeginsWhenTheOneBeforeIsWhole) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.write_time = std::chrono::milliseconds(30);
+  static_cast<void>(toy.run(temp.path(), options_of(6, 2, 2)));
+  EXPECT_THAT(toy.trainer.written_before, ElementsAre(0, 1, 2));
+}
+
 TEST(Loop, SavesThatBlockAreDoneWhenTheNextStepBegins) {
   const TempFolder temp, other;
   ToyRun toy, background;

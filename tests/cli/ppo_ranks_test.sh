@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# kedge ppo on one and on two ranks: the same prompts and answers, and rewards, values and losses equal up to the order of sums. ppo_ranks_test.sh KEDGE MPIRUN...
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+. "$here/commands_support.sh"
+shift
+mpirun=("$@")
+. "$here/train_support.sh"
+. "$here/online_support.sh"
+. "$here/ppo_support.sh"
+on() { # ranks, name, setting...: with a critic NAME_critic of its own, that ends with it
+  local ranks=$1 name=$2 code
+  shift 2
+  start_server "${name}_critic.log" "${serve_critic[@]}" exp_manager.explicit_log_dir="${name}_critic" trainer.ppo.port=0
+  "${mpirun[@]}" -n "$ranks" "${ppo[@]}" model.optim.lr=3e-4 exp_manager.explicit_log_dir="$name" remote_critic_rm.critic.port="$port" "$@"
+  code=$?
+  kill -INT "$server"
+  wait "$server" || echo "the critic ends with $?"
+  return $code
+}
+# close NAME OTHER: prompts and answers are equal; all that is computed is within 1e-5 of one another. The ranks' gradients are added in another order than one
+# rank adds them, so weights differ by roundings of about 1e-7, which grow over 20 steps. Advantages are divided by their deviation, of about 0.02 here, and differ
+# by as much more: 1e-4 for them and for the loss.
+close() {
+  python3 - "$@" <<'PY' || fail "$1 and $2 differ"
+import json, sys
+one, other = sys.argv[1:3]
+most = {}
+def near(name, a, b, where, limit=1e-5):
+    difference = abs(a - b) / max(1, abs(a))
+    most[name] = max(most.get(name, 0), difference)
+    assert difference < limit, (where, name, a, b)
+for step in range(20):
+    rows, others = ([json.loads(line) for line in list(open(f"{folder}/rollouts/step-{step}.jsonl"))[1:]] for folder in (one, other))
+    assert len(rows) == len(others) == 8
+    for row, match in zip(rows, others):
+        where = (step, row["slot"], row["sample"])
+        for name in ("prompt_id", "slot", "sample", "prompt", "response", "ids", "prompt_length", "finished", "trains"):
+            assert row[name] == match[name], (where, name, row[name], match[name])
+        for name in ("reward", "kl", "kl_sum", "reward_with_kl"):
+            near(name, row[name], match[name], where)
+        near("advantage", row["advantage"], match["advantage"], where, 1e-4)
+        for name in ("logprobs", "reference", "values", "returns", "advantages"):
+            assert len(row[name]) == len(match[name]) > 0
+            for a, b in zip(row[name], match[name]):
+                near(name, a, b, where, 1e-4 if name == "advantages" else 1e-5)
+metrics = [[line for line in map(json.loads, open(f"{folder}/metrics.jsonl"))] for folder in (one, other)]
+assert len(metrics[0]) == len(metrics[1])
+losses = 0
+for a, b in zip(*metrics):
+    assert a["step"] == b["step"] and sorted(name for name in a if not name.startswith("timers/")) == sorted(name for name in b if not name.startswith("timers/")), (a, b)
+    if "train_optim/loss" in a:
+        losses += 1
+        near("loss", a["train_optim/loss"], b["train_optim/loss"], a["step"], 1e-4)
+        near("ratio", a["train_optim/ppo_ratio"], b["train_optim/ppo_ratio"], a["step"])
+        if losses % 2 == 1:
+            assert a["train_optim/ppo_ratio"] == b["train_optim/ppo_ratio"] == 1, (a, b)  # of a step's first update
+assert losses == 40, losses
+updates = [[line for line in map(json.loads, open(f"{folder}_critic/metrics.jsonl"))] for folder in (one, other)]
+assert len(updates[0]) == len(updates[1]) == 40
+for a, b in zip(*updates):
+    near("the critic's loss", a["train/loss"], b["train/loss"], a["step"])
+print(f"{one} and {other}: {losses} losses; largest differences: " + ", ".join(f"{name} {value:.2g}" for name, value in most.items()))
+PY
+}
+expect 0 'done: step 20 of 20' on 1 one
+expect 0 'done: step 20 of 20' on 2 two
+close one two
+# Prompts from a queue: whoever answers them, the answers are the same.
+expect 0 'done: step 20 of 20' on 2 queue trainer.ppo.batch_iterator.use_flask=true trainer.ppo.batch_iterator.port=0 model.ppo.rollout_micro_batch_size=1
+close one queue
+# The same number of ranks gives the same bits
+expect 0 'done: step 20 of 20' on 2 twin
+same_online two twin
+same_critics two_critic twin_critic
+# Begun on two ranks, gone on with on two and on one
+expect 0 'done: step 8' on 2 begun trainer.ppo.max_steps=8
+cp -r begun alone && cp -r begun_critic alone_critic
+expect 0 'ranks: 2 -> 1 \(batches are the same on any number of ranks\)' on 1 alone
+close one alone
+expect 0 'done: step 20 of 20' on 2 begun
+same_online two begun
+same_critics two_critic begun_critic
+# The critic goes away, and a signal comes, as a launcher passes it on to all ranks: whoever waits for the critic ends the job, and the run goes on later as if
+# nothing had been
+ranks_below() { # process: of what it started, those that are kedge
+  local child
+  for child in $(pgrep -P "$1"); do
+    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
+    ranks_below "$child"
+  done
+}
+start_server signalled_critic.log "${serve_critic[@]}" exp_manager.explicit_log_dir=signalled_critic trainer.ppo.port=0
+"${mpirun[@]}" -n 2 "${ppo[@]}" model.optim.lr=3e-4 exp_manager.explicit_log_dir=signalled remote_critic_rm.critic.port="$port" >signalled.log 2>&1 &
+pid=$!
+wait_for_step signalled $pid 5
+end_server
+for _ in $(seq 400); do
+  [ "$(grep -c 'is not there' signalled.log)" -gt 0 ] && break
+  sleep 0.05
+done
+kill -USR1 $(ranks_below $pid)
+wait $pid
+code=$?
+[ $code = 138 ] || fail "a signal while the critic is away: exit code $code: $(cat signalled.log)"
+grep -qE "SIGUSR1 came while the critic server localhost:$port, which is not there" signalled.log || fail "it does not say why it ends: $(cat signalled.log)"
+expect 0 'resumed from signalled/checkpoints' on 2 signalled
+same_online two signalled
+same_critics two_critic signalled_critic
+# A mistake on every rank is one error
+expect 2 'remote_critic_rm.combine_rm_and_critic_server is false, but critic_infer .* gives rewards' on 2 no remote_critic_rm.combine_rm_and_critic_server=false "${rule[@]}"
+expect 2 'a local_critic|local_critic: ' on 2 local local_critic.restore_from_path=judge "${rule[@]}"
+exit $((failures > 0))
