@@ -10,13 +10,33 @@ stories=${KEDGE_ASSETS:-../shared/assets}/models/tinystories-656k
 work=${KEDGE_BENCH_DIR:-}  # a folder to keep all results in
 if [ -z "$work" ]; then
   work=$(mktemp -d)
-  trap 'rm -rf "$work"' EXIT
 fi
 mkdir -p "$work"
+server=
+trap 'stop_server; [ -n "${KEDGE_BENCH_DIR:-}" ] || rm -rf "$work"' EXIT
 
 quietly() {  # runs a command; its output is shown only where it fails
   local log=$work/log.txt
   "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+}
+
+start_server() {  # a file for its output, and the command of a kedge server at any free port; sets server and port
+  local log=$1
+  shift
+  : >"$log"
+  "$@" >>"$log" 2>&1 &
+  server=$! port=
+  until port=$(sed -n 's|.*ready .*http://127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$log") && [ -n "$port" ]; do
+    kill -0 "$server" 2>/dev/null || { cat "$log" >&2; exit 1; }
+    sleep 0.2
+  done
+}
+
+stop_server() {
+  [ -n "$server" ] || return 0
+  kill "$server" 2>/dev/null || true
+  wait "$server" 2>/dev/null || true
+  server=
 }
 
 note() { printf '%s\n' "$2" >"$1"; }  # a file, and the line it begins with

@@ -1,6 +1,6 @@
 """Tables of bench/stories_learning and bench/stories_defaults, from the runs' metrics.jsonl and from the CSV files of both sides.
 
-    stories_report.py curve RUN FILE.csv       a run's steps as a CSV, with the columns of trl_rloo.py
+    stories_report.py curve RUN FILE.csv       a run's steps as a CSV, with the columns of trl_rloo.py; of PPO also those of the critic
     stories_report.py row   FOLDER NAME        kedge-NAME.csv and, where it is there, trl-NAME.csv: a line
     stories_report.py bar   FOLDER NAME ...    the same over several seeds, and whether the bars are held: TRL's reward, a third of its time
     stories_report.py judge RUN                how often a reward model's run orders held-out pairs rightly
@@ -25,7 +25,9 @@ COLUMNS = {
     "entropy": ("train_rollouts/entropy",),
     "length": ("train_rollouts/generation_length", "train_rollouts/global_response_lengths_mean"),
     "ended": ("train_rollouts/fraction_of_samples_properly_ended",),
-    "watched": ("train_rollouts/watch/lexicon",),
+    "watched": ("train_rollouts/watch/lexicon", "train_rollouts/watch/right"),
+    "value_loss": ("train_rollouts/values_loss",),  # of PPO's critic, before it learns from the step
+    "value_explained": ("train_rollouts/values_explained",),
 }
 
 

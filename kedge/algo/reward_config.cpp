@@ -24,6 +24,7 @@ const KindKeys& keys_of(RewardKind kind) {
       {RewardKind::lexicon, 1, {"file"}},
       {RewardKind::number, 0, {"field", "place", "tolerance", "correct", "wrong"}},
       {RewardKind::exact, 0, {"field", "ignore_case", "collapse_spaces", "correct", "wrong"}},
+      {RewardKind::overlap, 0, {"field", "ignore_case", "collapse_spaces"}},
       {RewardKind::length, 0, {"unit", "target", "limit", "window"}},
       {RewardKind::command, 1, {"command", "workers", "batch", "timeout", "start_timeout"}},
       {RewardKind::server, 1, {"url", "model_name", "send", "token_file", "wait_limit", "pad_to_length"}},
@@ -76,6 +77,12 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
 
 Marks marks_of(const RewardSourceConfig& config) { return {.correct = config.correct.value_or(1), .wrong = config.wrong.value_or(0)}; }
 
+RightText right_text_of(const RewardSourceConfig& config) {
+  RightText right{.ignore_case = config.ignore_case.value_or(false), .collapse_spaces = config.collapse_spaces.value_or(false)};
+  right.field = config.field.value_or(right.field);
+  return right;
+}
+
 }  // namespace
 
 std::string_view name_of(RewardKind kind) {
@@ -114,13 +121,10 @@ std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std:
       rule.tolerance = config.tolerance.value_or(rule.tolerance);
       return number_rule(std::move(rule));
     }
-    case RewardKind::exact: {
-      ExactRule rule{.ignore_case = config.ignore_case.value_or(false),
-                     .collapse_spaces = config.collapse_spaces.value_or(false),
-                     .marks = marks_of(config)};
-      rule.field = config.field.value_or(rule.field);
-      return exact_rule(std::move(rule));
-    }
+    case RewardKind::exact:
+      return exact_rule(right_text_of(config), marks_of(config));
+    case RewardKind::overlap:
+      return overlap_rule(right_text_of(config));
     case RewardKind::length:
       return length_rule(
           {.unit = config.unit.value_or(LengthUnit::tokens), .target = config.target, .limit = config.limit, .window = config.window});

@@ -70,7 +70,7 @@ double right_number(const Rollout& rollout, const std::string& field) {
 }
 
 // As two texts are compared.
-std::string comparable(std::string_view text, const ExactRule& rule) {
+std::string comparable(std::string_view text, const RightText& rule) {
   std::string result(py_strip(text));
   if (rule.ignore_case) result = py_lower(result);
   if (!rule.collapse_spaces) return result;
@@ -79,7 +79,7 @@ std::string comparable(std::string_view text, const ExactRule& rule) {
   return joined;
 }
 
-std::vector<std::string> right_texts(const Rollout& rollout, const ExactRule& rule) {
+std::vector<std::string> right_texts(const Rollout& rollout, const RightText& rule) {
   const Json& value = field_of(rollout, rule.field);
   std::vector<std::string> texts;
   const auto add = [&](const Json& one) {
@@ -98,6 +98,21 @@ std::vector<std::string> right_texts(const Rollout& rollout, const ExactRule& ru
     add(value);
   }
   return texts;
+}
+
+std::u32string characters_of(std::string_view text) {
+  std::u32string characters;
+  for (size_t at = 0; at < text.size(); at += utf8_length(text.substr(at))) characters.push_back(utf8_decode(text.substr(at)));
+  return characters;
+}
+
+// The share of places at which the two have the same character; two empty texts are alike.
+double overlap(std::u32string_view left, std::u32string_view right) {
+  const auto [shorter, longer] = std::minmax({left.size(), right.size()});
+  if (longer == 0) return 1;
+  double same = 0;
+  for (size_t i = 0; i < shorter; ++i) same += left[i] == right[i] ? 1 : 0;
+  return same / static_cast<double>(longer);
 }
 
 int64_t length_of(const Rollout& rollout, LengthUnit unit) {
@@ -139,12 +154,22 @@ RewardRule number_rule(NumberRule rule) {
   });
 }
 
-RewardRule exact_rule(ExactRule rule) {
-  return rule_of([rule = std::move(rule)](const Rollout& rollout) {
-    const std::string found = comparable(text_of(rollout), rule);
-    const std::vector<std::string> wanted = right_texts(rollout, rule);
-    const bool right = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) { return comparable(text, rule) == found; });
-    return right ? rule.marks.correct : rule.marks.wrong;
+RewardRule exact_rule(RightText right, const Marks& marks) {
+  return rule_of([right = std::move(right), marks](const Rollout& rollout) {
+    const std::string found = comparable(text_of(rollout), right);
+    const std::vector<std::string> wanted = right_texts(rollout, right);
+    const bool same = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) { return comparable(text, right) == found; });
+    return same ? marks.correct : marks.wrong;
+  });
+}
+
+RewardRule overlap_rule(RightText right) {
+  return rule_of([right = std::move(right)](const Rollout& rollout) {
+    const std::u32string found = characters_of(comparable(text_of(rollout), right));
+    double best = 0;
+    for (const std::string& text : right_texts(rollout, right))
+      best = std::max(best, overlap(found, characters_of(comparable(text, right))));
+    return best;
   });
 }
 

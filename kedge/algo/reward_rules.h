@@ -44,14 +44,18 @@ struct NumberRule {
 // An answer without a number is wrong; a row without one has an error.
 [[nodiscard]] RewardRule number_rule(NumberRule rule);
 
-struct ExactRule {
+// What an answer is held against, both without the white space around them.
+struct RightText {
   std::string field = "answer";  // of the row: text, a number, or a list of them, any of which will do
   bool ignore_case = false;
   bool collapse_spaces = false;  // any run of white space is like one blank
-  Marks marks = {};
 };
-// Is the answer, without the white space around it, what the row says?
-[[nodiscard]] RewardRule exact_rule(ExactRule rule);
+// Is the answer what the row says?
+[[nodiscard]] RewardRule exact_rule(RightText right, const Marks& marks = {});
+
+// How much of the answer is right: the share of places at which it has the same character as the row's text. Of the longer one, so that
+// what is missing and what is too much is wrong too; of several texts the one that the answer is nearest to.
+[[nodiscard]] RewardRule overlap_rule(RightText right);
 
 enum class LengthUnit { tokens, characters, words };
 constexpr auto enum_names(LengthUnit) {

@@ -93,10 +93,28 @@ TEST(RewardRules, AnExactAnswerIsTheRowsText) {
   EXPECT_EQ(value_of(plain, rollout("Paris", R"({"answer": ["Lutetia", "Paris"]})")), 1);
   EXPECT_EQ(value_of(plain, rollout("Rome", R"({"answer": ["Lutetia", "Paris"]})")), 0);
   EXPECT_EQ(value_of(plain, rollout("4", R"({"answer": 4})")), 1);
-  const RewardRule loose = exact_rule({.ignore_case = true, .collapse_spaces = true, .marks = {5, -5}});
+  const RewardRule loose = exact_rule({.ignore_case = true, .collapse_spaces = true}, {5, -5});
   EXPECT_EQ(value_of(loose, rollout("NEW \n\u00A0 york", R"({"answer": "New York"})")), 5);
   EXPECT_EQ(value_of(loose, rollout("\u00C9TE", R"({"answer": "\u00e9te"})")), 5);
   EXPECT_EQ(value_of(loose, rollout("newyork", R"({"answer": "New York"})")), -5);
+}
+
+TEST(RewardRules, AnOverlapIsTheShareOfCharactersInTheirPlace) {
+  const RewardRule plain = overlap_rule({});
+  EXPECT_EQ(value_of(plain, rollout("221100", R"({"answer": "221100"})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("001122", R"({"answer": "221100"})")), 2.0 / 6);
+  EXPECT_EQ(value_of(plain, rollout("22", R"({"answer": "221100"})")), 2.0 / 6);        // the rest is missing
+  EXPECT_EQ(value_of(plain, rollout("22110000", R"({"answer": "221100"})")), 6.0 / 8);  // and here there is too much
+  EXPECT_EQ(value_of(plain, rollout("122110", R"({"answer": "221100"})")), 3.0 / 6);    // places count, not the order alone
+  EXPECT_EQ(value_of(plain, rollout(" 42\n", R"({"answer": 42})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("", R"({"answer": "221100"})")), 0);
+  EXPECT_EQ(value_of(plain, rollout(" ", R"({"answer": ""})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("abcd", R"({"answer": ["xbxx", "abxx", "xxxx"]})")), 0.5);
+  EXPECT_EQ(value_of(plain, rollout("\u00E9t\u00E8", R"({"answer": "\u00e9t\u00e9"})")), 2.0 / 3);  // characters, not bytes
+  EXPECT_EQ(value_of(plain, rollout("Ab", R"({"answer": "aB"})")), 0);
+  const RewardRule loose = overlap_rule({.field = "label", .ignore_case = true, .collapse_spaces = true});
+  EXPECT_EQ(value_of(loose, rollout("A \n B", R"({"label": "a b"})")), 1);
+  EXPECT_EQ(overlap_rule({})(rollout("1", R"({"text": "Q"})")).error, "prompt 7: its row has no field \"answer\"; it has text");
 }
 
 TEST(RewardRules, LengthIsCountedInItsUnit) {
