@@ -15,6 +15,7 @@ Mesh open_mesh(const ComputeConfig& compute) {
   const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
   check(!compute.devices || wanted == num_ranks, "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ", num_ranks,
         num_ranks == 1 ? " was started; mpirun -n N starts more" : " were started");
+  if (compute.deterministic && mesh.device.is_cuda()) make_cuda_deterministic();
   if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
   return mesh;
 }

@@ -238,6 +238,10 @@ std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows, std
   return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size());
 }
 
+std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows) const {
+  return minibatches_of(rows, first_rows(static_cast<int64_t>(rows.size())));
+}
+
 void OnlineTrainer::add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows) {
   std::vector<Pass> passes;
   for (const Minibatch& minibatch : minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
@@ -313,6 +317,10 @@ StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> upda
   if (records_) records_->write(round_, fingerprint_, std::move(rows));
   ++round_;
   return report;
+}
+
+Metrics OnlineTrainer::validation_numbers(const AnswerRows& rows) const {
+  return settings_.wants_reference ? Metrics{{"init_policy_kl", *kl_metrics(rows).find("init_policy_kl")}} : Metrics();
 }
 
 StepReport OnlineTrainer::run_validation() {

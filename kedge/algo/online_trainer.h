@@ -74,6 +74,7 @@ class OnlineTrainer : public Trainer {
   void add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows);
   // How these rows, in a random order that the round decides, fall into updates.
   [[nodiscard]] std::vector<Minibatch> minibatches_of(const AnswerRows& rows, std::vector<int64_t> places) const;
+  [[nodiscard]] std::vector<Minibatch> minibatches_of(const AnswerRows& rows) const;  // all of them
   // How a token is trained on.
   struct Learning {
     LossNorm norm;
@@ -83,6 +84,8 @@ class OnlineTrainer : public Trainer {
   };
   // One update for each minibatch, as often as the settings say.
   [[nodiscard]] std::vector<Metrics> train(std::span<const Minibatch> minibatches, AnswerRows& rows, const Learning& learning);
+  // The numbers of a validation that only looks at the KL.
+  [[nodiscard]] Metrics validation_numbers(const AnswerRows& rows) const;
   // What is told of a round of answers.
   [[nodiscard]] Metrics round_metrics(const AnswerRows& rows);
   // Ends the step: records, health, numbers.

@@ -147,7 +147,7 @@ AnswerRows PPOTrainer::generate_rollouts() {
 }
 
 AnswerRows PPOTrainer::judge(AnswerRows rows) {
-  add_logprobs(minibatches(rows), rows);  // while rewards and values are still on their way
+  add_logprobs(minibatches_of(rows), rows);  // while rewards and values are still on their way
   take_rewards(rows);
   const auto scope = timers_.measure("critic_wait");
   values()->take(group(), rows);
@@ -210,12 +210,6 @@ CriticBatch critic_batch(const AnswerRows& rows, int64_t epochs) {
   return batch;
 }
 
-std::vector<Minibatch> PPOTrainer::minibatches(const AnswerRows& rows) const {
-  std::vector<int64_t> all(rows.size());
-  std::iota(all.begin(), all.end(), 0);
-  return minibatches_of(rows, std::move(all));
-}
-
 std::vector<Metrics> PPOTrainer::run_training(AnswerRows& rows) {
   const bool has_bonus = ppo_.entropy_bonus > 0;
   const auto loss = [&](const PassTokens& tokens) -> PassLoss {
@@ -229,15 +223,15 @@ std::vector<Metrics> PPOTrainer::run_training(AnswerRows& rows) {
     return {terms.losses - bonus, numbers};
   };
   std::vector<Metrics> updates =
-      train(minibatches(rows), rows, {.norm = ppo_.loop.loss_norm, .loss = loss, .tells_numbers = true, .wants_entropy = has_bonus});
+      train(minibatches_of(rows), rows, {.norm = ppo_.loop.loss_norm, .loss = loss, .tells_numbers = true, .wants_entropy = has_bonus});
   if (!has_bonus)
     for (Metrics& update : updates) update.set("train_optim/scaled_entropy", 0);
   return updates;
 }
 
 Metrics PPOTrainer::numbers_of(const AnswerRows& rows, bool is_validation) const {
+  if (is_validation) return validation_numbers(rows);
   Metrics metrics = kl_metrics(rows);
-  if (is_validation) return settings().wants_reference ? Metrics{{"init_policy_kl", *metrics.find("init_policy_kl")}} : Metrics();
   metrics.merge(token_numbers_);
   return metrics;
 }

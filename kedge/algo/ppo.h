@@ -187,7 +187,6 @@ class PPOTrainer final : public OnlineTrainer {
   [[nodiscard]] Metrics warm_up(int64_t warmup);
   [[nodiscard]] AnswerRows judge(AnswerRows rows);
   [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
-  [[nodiscard]] std::vector<Minibatch> minibatches(const AnswerRows& rows) const;
 
   PpoSettings ppo_;
   bool is_tied_ = false;  // the critic stands where the policy does

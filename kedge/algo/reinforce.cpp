@@ -1,7 +1,5 @@
 #include "kedge/algo/reinforce.h"
 
-#include <numeric>
-
 #include "kedge/algo/policy_losses.h"
 #include "kedge/algo/rollout_metrics.h"
 #include "kedge/core/log.h"
@@ -55,7 +53,7 @@ StepReport ReinforceTrainer::train_step() {
 AnswerRows ReinforceTrainer::generate_rollouts() {
   const auto scope = timers_.measure("rollout_time");
   AnswerRows rows = generate();
-  add_logprobs(minibatches(rows), rows);  // while rewards are still on their way
+  add_logprobs(minibatches_of(rows), rows);  // while rewards are still on their way
   take_rewards(rows);
   return rows;
 }
@@ -76,23 +74,17 @@ void ReinforceTrainer::generate_reinforce_data(AnswerRows& rows) const {
   }
 }
 
-std::vector<Minibatch> ReinforceTrainer::minibatches(const AnswerRows& rows) const {
-  std::vector<int64_t> all(rows.size());
-  std::iota(all.begin(), all.end(), 0);
-  return minibatches_of(rows, std::move(all));
-}
-
 std::vector<Metrics> ReinforceTrainer::run_training(AnswerRows& rows) {
   const TokenLoss loss = [&](const PassTokens& tokens) -> PassLoss {
     if (config_.ratio == RatioKind::none) return reinforce_terms(tokens.logprobs, tokens.advantages);
     return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, config_.ratio_eps).losses;
   };
-  return train(minibatches(rows), rows, {.norm = config_.loss_norm, .loss = loss});
+  return train(minibatches_of(rows), rows, {.norm = config_.loss_norm, .loss = loss});
 }
 
 Metrics ReinforceTrainer::numbers_of(const AnswerRows& rows, bool is_validation) const {
+  if (is_validation) return validation_numbers(rows);
   Metrics metrics = kl_metrics(rows);
-  if (is_validation) return settings().wants_reference ? Metrics{{"init_policy_kl", *metrics.find("init_policy_kl")}} : Metrics();
   double baselines = 0, count = 0;
   for (const AnswerRow& row : rows) {
     if (row.reward.failed()) continue;

@@ -93,7 +93,6 @@ class ReinforceTrainer final : public OnlineTrainer {
 
  private:
   [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
-  [[nodiscard]] std::vector<Minibatch> minibatches(const AnswerRows& rows) const;
 
   ReinforceLoopConfig config_;
 };

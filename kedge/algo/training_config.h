@@ -16,6 +16,7 @@ struct ComputeConfig {
   std::string accelerator = "auto";
   std::optional<std::string> precision;
   int64_t threads = 0;
+  bool deterministic = false;
 
   void fields(auto&& field) {
     field("devices", devices, "ranks on a machine; null: as many as were started", at_least(1));
@@ -23,6 +24,7 @@ struct ComputeConfig {
     field("accelerator", accelerator, "auto (a GPU where there is one), gpu, cpu, cuda or cuda:N");
     field("precision", precision, "32, or bf16 with fp32 master weights; null: bf16 on a GPU, 32 on a CPU");
     field("threads", threads, "of the CPU; 0: OMP_NUM_THREADS, or one a core", at_least(0));
+    field("deterministic", deterministic, "a GPU gives the same bits every time, at some cost in speed; a CPU always does");
     field.ignored("max_epochs", "the key of the algorithm's own section counts");
     field.ignored("max_steps", "the key of the algorithm's own section counts");
     field.ignored("max_time", "exp_manager.max_time_per_run is the limit");

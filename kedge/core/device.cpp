@@ -1,10 +1,13 @@
 #include "kedge/core/device.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 
+#include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
 #include "kedge/core/error.h"
@@ -65,6 +68,14 @@ std::string name_of(at::ScalarType dtype) {
   for (const DtypeNames& row : kDtypes)
     if (row.dtype == dtype) return std::string(row.name);
   return kedge::str(dtype);
+}
+
+void make_cuda_deterministic() {
+  // A product may use another algorithm where its room is too small, and does so by chance where several share it.
+  static_cast<void>(::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0));
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, false);
+  context.setDeterministicFillUninitializedMemory(false);  // nothing here reads what it has not written
 }
 
 }  // namespace kedge

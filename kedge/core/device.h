@@ -18,4 +18,8 @@ namespace kedge {
 // How many CUDA devices this process can use; 0 in a build without CUDA.
 [[nodiscard]] int num_cuda_devices();
 
+// From now on CUDA computes the same bits from the same numbers, at some cost in speed. Before the first tensor is made there; a CPU always
+// does.
+void make_cuda_deterministic();
+
 }  // namespace kedge
