@@ -60,7 +60,8 @@ class RunRecords {
       steps_ = recorded_steps(folder);
       if (!steps_.empty()) return;
     }
-    throw UsageError(str(run, ": no answers in it (rollouts/step-N.jsonl); kedge reinforce, rs and ppo keep them unless rollouts.keep=none"));
+    throw UsageError(
+        str(run, ": no answers in it (rollouts/step-N.jsonl); kedge reinforce, rs and ppo keep them unless rollouts.keep=none"));
   }
 
   [[nodiscard]] const std::string& run() const { return run_; }
@@ -170,7 +171,8 @@ void show_step(const RunRecords& records, const ShowOptions& options, const Page
   const int64_t step = records.choose(options.step);
   const AnswerRows rows = records.rows(step);
   const std::vector<size_t> places = choose_answers(rows, options.choice(AnswerKey::reward, kUsualLimit));
-  if (!options.json) output.put(heading_text("", {str(records.run(), ", step ", step)}, look) + heading_text("", step_pieces(numbers_of(rows)), look));
+  if (!options.json)
+    output.put(heading_text("", {str(records.run(), ", step ", step)}, look) + heading_text("", step_pieces(numbers_of(rows)), look));
   for (size_t i = 0; i < places.size() && !output.closed(); ++i) {
     const AnswerRow& row = rows[places[i]];
     if (options.json) {
@@ -214,7 +216,8 @@ void show_prompt(const RunRecords& records, const ShowOptions& options, const Pa
         output.put_line(json_of(step, row, options.full));
       } else {
         if (num_shown == 0)
-          output.put(heading_text("", {str(records.run(), ", prompt ", *options.prompt)}, look) + marked_text('|', row.rollout->prompt, look));
+          output.put(heading_text("", {str(records.run(), ", prompt ", *options.prompt)}, look) +
+                     marked_text('|', row.rollout->prompt, look));
         output.put("\n" + answer_text(str("step ", step), row, WithPrompt::no, look));
       }
       num_shown += 1;
@@ -225,16 +228,15 @@ void show_prompt(const RunRecords& records, const ShowOptions& options, const Pa
 
 Json json_of(const AnswerPair& pair, const AnswerRow& first, const AnswerRow& second) {
   const auto both = [&](auto&& of) { return Json(Json::Array{of(first), of(second)}); };
-  return Json::Object{
-      {"prompt_id", first.rollout->prompt_id},
-      {"sample", first.rollout->sample},
-      {"differs", pair.differs},
-      {"prompt", first.rollout->prompt},
-      {"response", both([](const AnswerRow& row) { return Json(row.rollout->response); })},
-      {"reward", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::reward)); })},
-      {"kl", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::kl)); })},
-      {"length", both([](const AnswerRow& row) { return Json(row.rollout->response_length()); })},
-      {"finished", both([](const AnswerRow& row) { return Json(row.rollout->finished); })}};
+  return Json::Object{{"prompt_id", first.rollout->prompt_id},
+                      {"sample", first.rollout->sample},
+                      {"differs", pair.differs},
+                      {"prompt", first.rollout->prompt},
+                      {"response", both([](const AnswerRow& row) { return Json(row.rollout->response); })},
+                      {"reward", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::reward)); })},
+                      {"kl", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::kl)); })},
+                      {"length", both([](const AnswerRow& row) { return Json(row.rollout->response_length()); })},
+                      {"finished", both([](const AnswerRow& row) { return Json(row.rollout->finished); })}};
 }
 
 // The steps that are compared. Two runs: the newest that both have, where nothing else was said.

@@ -160,10 +160,9 @@ std::string answer_text(std::string_view lead, const AnswerRow& row, WithPrompt 
 }
 
 std::string pair_text(std::string_view lead, const AnswerRow& first, const AnswerRow& second, const PageLook& look) {
-  std::vector<std::string> pieces = {
-      change_text("reward", number_of(first, AnswerKey::reward), number_of(second, AnswerKey::reward)),
-      change_text("KL", number_of(first, AnswerKey::kl), number_of(second, AnswerKey::kl)),
-      str(first.rollout->response_length(), " -> ", tokens_text(second)), place_text(first)};
+  std::vector<std::string> pieces = {change_text("reward", number_of(first, AnswerKey::reward), number_of(second, AnswerKey::reward)),
+                                     change_text("KL", number_of(first, AnswerKey::kl), number_of(second, AnswerKey::kl)),
+                                     str(first.rollout->response_length(), " -> ", tokens_text(second)), place_text(first)};
   if (first.reference.empty() && second.reference.empty()) pieces.erase(pieces.begin() + 1);
   std::string text = heading_text(lead, pieces, look) + marked_text('|', first.rollout->prompt, look);
   if (first.rollout->response == second.rollout->response) return text + marked_text('=', first.rollout->response, look);
@@ -194,13 +193,13 @@ std::vector<std::string> pairs_pieces(std::span<const AnswerPair> pairs, std::sp
 }
 
 std::string steps_heading(const PageLook& look) {
-  return coloured(kBold, "  step answers    reward      sd     min     max        KL  length ended failed", look) + "\n";
+  return coloured(kBold, "  step answers    reward      sd     min     max         KL length ended failed", look) + "\n";
 }
 
 std::string steps_line(int64_t step, const StepNumbers& numbers) {
   return str(right(str(step), 6), right(str(numbers.num_answers), 8), right(number_or_dash(numbers.reward), 10),
              right(number_or_dash(numbers.reward_std), 8), right(number_or_dash(numbers.reward_min), 8),
-             right(number_or_dash(numbers.reward_max), 8), right(number_or_dash(numbers.kl), 10), right(number_or_dash(numbers.length), 8),
+             right(number_or_dash(numbers.reward_max), 8), right(number_or_dash(numbers.kl), 11), right(number_or_dash(numbers.length), 7),
              right(percent(numbers.num_ended, numbers.num_answers), 6), right(str(numbers.num_failed), 7), "\n");
 }
 

@@ -73,8 +73,9 @@ size_t fitting(std::string_view line, size_t width) {
     const size_t length = cluster_length(line.substr(at));
     const size_t more = cli::columns_of(line.substr(at, length));
     const bool is_space = line[at] == ' ';
-    if (columns + more > width && !is_space) return behind_space > 0 ? behind_space : std::max(at, length);  // one at least, or there is no end
-    columns += more;  // a space at the edge hangs over, and is cut
+    if (columns + more > width && !is_space)
+      return behind_space > 0 ? behind_space : std::max(at, length);  // one at least, or there is no end
+    columns += more;                                                  // a space at the edge hangs over, and is cut
     at += length;
     if (is_space && line.find_first_not_of(' ') < at) behind_space = at;
   }

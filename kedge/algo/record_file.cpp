@@ -151,7 +151,8 @@ class LineReader {
   [[nodiscard]] std::vector<float> floats(std::string_view key, int64_t length) const {
     std::vector<float> values;
     for (const Json& value : at(key).as_array(where_)) values.push_back(static_cast<float>(number_of(value)));
-    check(values.empty() || std::ssize(values) == length, where_, ": \"", key, "\" has ", values.size(), " numbers for ", length, " tokens");
+    check(values.empty() || std::ssize(values) == length, where_, ": \"", key, "\" has ", values.size(), " numbers for ", length,
+          " tokens");
     return values;
   }
   [[nodiscard]] std::shared_ptr<const Rollout> rollout() const {

@@ -22,8 +22,8 @@ struct RecordHeader {
 // The first line. UsageError for one that is damaged; `name` is the file's, for the error.
 [[nodiscard]] RecordHeader parse_record_header(std::string_view text, const std::string& name);
 
-// What is read of a row. `answers`: its rollout (without the prompt's row of the data file), slot and reward; a number that is missing is an
-// error. `all`: every number, to look at; those that JSON lacks, which stand there as null, are NaN.
+// What is read of a row. `answers`: its rollout (without the prompt's row of the data file), slot and reward; a number that is missing is
+// an error. `all`: every number, to look at; those that JSON lacks, which stand there as null, are NaN.
 enum class RecordParts { answers, all };
 
 // The rows. UsageError for a file that is cut short or damaged: "FILE:LINE: ...".
