@@ -94,16 +94,24 @@ std::vector<size_t> choose_answers(Rows rows, const AnswerChoice& choice) {
 }
 
 std::vector<AnswerPair> pair_answers(Rows first, Rows second) {
-  std::map<std::string_view, std::vector<size_t>> by_prompt;  // of the second, the last one first
-  for (size_t place = second.size(); place-- > 0;) by_prompt[second[place].rollout->prompt].push_back(place);
   std::vector<AnswerPair> pairs;
-  for (size_t place = 0; place < first.size(); ++place) {
-    const auto found = by_prompt.find(first[place].rollout->prompt);
-    if (found == by_prompt.end() || found->second.empty()) continue;
-    const size_t other = found->second.back();
-    found->second.pop_back();
-    pairs.push_back({.first = place, .second = other, .differs = differ(first[place], second[other])});
-  }
+  std::vector<bool> first_done(first.size()), second_done(second.size());
+  const auto pair_by = [&](auto&& key_of) {
+    std::map<decltype(key_of(first[0])), std::vector<size_t>> waiting;  // of the second, the last one first
+    for (size_t place = second.size(); place-- > 0;)
+      if (!second_done[place]) waiting[key_of(second[place])].push_back(place);
+    for (size_t place = 0; place < first.size(); ++place) {
+      const auto found = waiting.find(key_of(first[place]));
+      if (first_done[place] || found == waiting.end() || found->second.empty()) continue;
+      const size_t other = found->second.back();
+      found->second.pop_back();
+      first_done[place] = second_done[other] = true;
+      pairs.push_back({.first = place, .second = other, .differs = differ(first[place], second[other])});
+    }
+  };
+  pair_by([](const AnswerRow& row) { return std::pair(std::string_view(row.rollout->prompt), row.rollout->prompt_id); });
+  pair_by([](const AnswerRow& row) { return std::string_view(row.rollout->prompt); });
+  std::sort(pairs.begin(), pairs.end(), [](const AnswerPair& a, const AnswerPair& b) { return a.first < b.first; });
   return pairs;
 }
 

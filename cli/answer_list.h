@@ -39,7 +39,8 @@ struct AnswerPair {
   bool differs = false;  // in text or reward
 };
 
-// Answers to equal prompts, in the order in which both steps have them. By the prompt's text: runs on other files number prompts otherwise.
+// Answers to equal prompts, in the order in which both steps have them. By the prompt's text, as runs on other
+// files number prompts otherwise; among equal texts those of equal numbers find each other first.
 [[nodiscard]] std::vector<AnswerPair> pair_answers(std::span<const AnswerRow> first, std::span<const AnswerRow> second);
 
 // Those that differ come first, the greatest rise of the key at their head, with `worst` the greatest fall.

@@ -88,6 +88,18 @@ TEST(AnswerList, PairsAnswersToEqualPromptsInTheirOrder) {
   EXPECT_THAT(pair_answers(first, {}), IsEmpty());
 }
 
+TEST(AnswerList, AmongEqualTextsThoseOfEqualNumbersArePaired) {
+  const auto numbered = [](int64_t id) {
+    AnswerRow row = row_of({});
+    Rollout rollout = *row.rollout;
+    rollout.prompt_id = id;
+    row.rollout = testing::shared(std::move(rollout));
+    return row;
+  };
+  const AnswerRows first = {numbered(1), numbered(2), numbered(3)}, second = {numbered(3), numbered(2), numbered(9)};
+  EXPECT_THAT(places_of(pair_answers(first, second)), ElementsAre(std::pair(0, 2), std::pair(1, 1), std::pair(2, 0)));
+}
+
 TEST(AnswerList, PairsThatDifferComeFirstAndThenTheGreatestRise) {
   const AnswerRows first = {row_of({.reward = 1, .prompt = "a"}), row_of({.reward = 1, .prompt = "b"}),
                             row_of({.reward = 1, .prompt = "c"}), row_of({.reward = 1, .prompt = "d"}), failed()};
