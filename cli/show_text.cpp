@@ -23,7 +23,7 @@ constexpr size_t kMaxWidth = 120;  // longer lines are hard to read
 constexpr std::string_view kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[31m", kGreen = "\x1b[32m", kYellow = "\x1b[33m";
 
 std::string coloured(std::string_view colour, std::string_view text, const PageLook& look) {
-  return look.colour && !colour.empty() ? str(colour, text, "\x1b[0m") : std::string(text);
+  return look.colour && !colour.empty() && !text.empty() ? str(colour, text, "\x1b[0m") : std::string(text);
 }
 
 std::string_view colour_of(char mark) { return mark == '|' ? kDim : mark == '-' ? kRed : mark == '+' ? kGreen : std::string_view(); }
