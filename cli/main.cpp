@@ -118,6 +118,17 @@ constexpr std::array kCommands = {
             "  kedge bench engine.decode --shape 30m --batch 64 --prompt-tokens 32 --new-tokens 128 --dtype fp32\n"
             "  kedge bench server.reward --shape 30m --clients 64 --requests 256 --length 256",
             kedge::cli::run_bench, kedge::cli::bench_flags},
+    Command{"show", "Look and check", "answers of an online run: by step, best or worst first, over steps, beside another run",
+            "kedge show RUN [--step N | first | last] [--sort KEY] [--worst] [flags]\n\n"
+            "  kedge show runs/aligned                                  the newest step, best rewards first\n"
+            "  kedge show runs/aligned --steps                          every step in a line\n"
+            "  kedge show runs/aligned --step 40 --worst --limit 3 --full\n"
+            "  kedge show runs/aligned --sort kl                        where the policy went farthest from its start\n"
+            "  kedge show runs/aligned --prompt 17                      how answers to one prompt changed\n"
+            "  kedge show runs/first --diff runs/second                 the same prompts in two runs, greatest rise first\n"
+            "  kedge show runs/aligned --step 0 --other-step 16         and in two steps of one\n"
+            "  kedge show runs/aligned --limit 0 --json | jq 'select(.kl > 0.1) | .response'",
+            kedge::cli::run_show, kedge::cli::show_flags},
     Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
             kedge::cli::run_config, kedge::cli::config_flags},
     Command{"doctor", "Look and check", "this machine: devices, libraries, limits; what is missing and how to install it",

@@ -171,11 +171,11 @@ TEST(RolloutRecords, ADamagedFileIsNamedAndNotUsed) {
   const std::string warning = "the answers of step 0 cannot be used again: " + records.path_of(0).string() + ":";
   EXPECT_THAT(said_of(""), HasSubstr(warning));
   EXPECT_THAT(said_of(whole + "{}\n"), HasSubstr("has more than its 2 rows"));
-  EXPECT_THAT(said_of(replaced("\"ids\":[5,", "\"ids\":[-5,")), HasSubstr("row 0: no token has the id -5"));
-  EXPECT_THAT(said_of(replaced("\"prompt_length\":1", "\"prompt_length\":5")), HasSubstr("row 0: a prompt of 5 tokens among 4"));
-  EXPECT_THAT(said_of(replaced("[-0.100000001,", "[")), HasSubstr("row 0: 2 log-probs of 3 tokens"));
-  EXPECT_THAT(said_of(replaced("-0.100000001", "null")), HasSubstr("row 0: wants a number, found null"));
-  EXPECT_THAT(said_of(replaced("\"slot\":7,", "")), HasSubstr("row 1: no \"slot\" field"));
+  EXPECT_THAT(said_of(replaced("\"ids\":[5,", "\"ids\":[-5,")), HasSubstr(":2: no token has the id -5"));
+  EXPECT_THAT(said_of(replaced("\"prompt_length\":1", "\"prompt_length\":5")), HasSubstr(":2: a prompt of 5 tokens among 4"));
+  EXPECT_THAT(said_of(replaced("[-0.100000001,", "[")), HasSubstr(":2: \"engine_logprobs\" has 2 numbers for 3 tokens"));
+  EXPECT_THAT(said_of(replaced("-0.100000001", "null")), HasSubstr(":2: wants a number, found null"));
+  EXPECT_THAT(said_of(replaced("\"slot\":7,", "")), HasSubstr(":3: no \"slot\" field"));
 }
 
 TEST(RolloutRecords, AFileThatWasCutAnywhereIsNotUsed) {

@@ -1,0 +1,306 @@
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "kedge/algo/record_file.h"
+#include "kedge/core/error.h"
+#include "kedge/core/files.h"
+
+#include "cli/answer_list.h"
+#include "cli/commands.h"
+#include "cli/json_lines.h"
+#include "cli/show_text.h"
+
+namespace kedge::cli {
+namespace {
+
+struct ShowOptions {
+  std::string run;
+  std::string step = "last";
+  bool steps = false;
+  std::optional<int64_t> prompt;
+  std::optional<std::string> diff, other_step;
+  std::optional<AnswerKey> sort;
+  bool worst = false, reverse = false;
+  std::optional<int64_t> limit;
+  bool full = false, json = false;
+
+  void fields(auto&& field) {
+    field("run", run, "the folder of a run of kedge reinforce, rs or ppo", required());
+    field("step", step, "which step: its number, first or last");
+    field("steps", steps, "a table instead: one line a step");
+    field("prompt", prompt, "all answers to the prompt of this number, over all steps");
+    field("diff", diff, "a second run: the same prompts in both, those that differ first; of the newest step that both have");
+    field("other_step", other_step, "the step of the second run; without --diff, of the same run");
+    field("sort", sort, "highest first, or as the step has them [reward; order with --prompt]; with --diff the greatest rise");
+    field("worst", worst, "from the other end: lowest first");
+    field("reverse", reverse, "turn what is shown about, so that the first stands last");
+    field("limit", limit, "how many; 0: all [5; all with --prompt and --steps]", at_least(0));
+    field("full", full, "texts whole, not only some lines; with --json also ids and the numbers of every token");
+    field("json", json, "JSON lines instead of text");
+  }
+
+  [[nodiscard]] AnswerChoice choice(AnswerKey key, int64_t usual_limit) const {
+    return {.key = sort.value_or(key), .worst = worst, .reverse = reverse, .limit = limit.value_or(usual_limit)};
+  }
+};
+
+const std::vector<std::string> kPositionals = {"run"};
+constexpr int64_t kUsualLimit = 5;
+
+// The records of a run: of the folder itself, or of the one that a run keeps them in.
+class RunRecords {
+ public:
+  explicit RunRecords(const std::string& run) : run_(run) {
+    check(is_folder(run), run, ": no such folder");
+    for (const Path& folder : {Path(run) / "rollouts", Path(run)}) {
+      folder_ = folder;
+      steps_ = recorded_steps(folder);
+      if (!steps_.empty()) return;
+    }
+    throw UsageError(
+        str(run, ": no answers in it (rollouts/step-N.jsonl); kedge reinforce, rs and ppo keep them unless rollouts.keep=none"));
+  }
+
+  [[nodiscard]] const std::string& run() const { return run_; }
+  [[nodiscard]] const std::vector<int64_t>& steps() const { return steps_; }
+  [[nodiscard]] int64_t choose(const std::string& wanted) const { return choose_step(steps_, wanted, run_); }
+  [[nodiscard]] AnswerRows rows(int64_t step) const {
+    const Path path = record_path(folder_, step);
+    const std::string text = read_text(path);
+    const int64_t written = parse_record_header(text, path.string()).step;
+    check(written == step, path.string(), ":1: has the answers of step ", written);
+    return parse_record_rows(text, path.string(), RecordParts::all);
+  }
+
+ private:
+  std::string run_;
+  Path folder_;
+  std::vector<int64_t> steps_;
+};
+
+// Standard output, until nobody reads it any more: head takes what it wants, and the rest is nobody's error.
+class Output {
+ public:
+  Output() { std::signal(SIGPIPE, SIG_IGN); }
+
+  void put(std::string_view text) {
+    if (closed_) return;
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    closed_ = !written && errno == EPIPE;
+    if (!written && !closed_) throw Error(str("standard output: ", std::strerror(errno)));
+  }
+  void put_line(const Json& json) { put(json.dump() + "\n"); }
+  [[nodiscard]] bool closed() const { return closed_; }
+
+ private:
+  bool closed_ = false;
+};
+
+// "  7", which stands over the mark of a text.
+std::string lead_of(size_t number) {
+  const std::string text = std::to_string(number);
+  return text.size() < 3 ? std::string(3 - text.size(), ' ') + text : text;
+}
+
+Json json_of(std::optional<double> value) { return value ? Json(*value) : Json(); }
+
+Json json_of(const std::vector<float>& values) {
+  Json::Array array;
+  for (const float value : values) array.push_back(short_number(value));
+  return array;
+}
+
+Json json_of(int64_t step, const AnswerRow& row, bool full) {
+  const Rollout& rollout = *row.rollout;
+  Json::Object parts;
+  for (const auto& [name, value] : row.reward.parts) parts.emplace_back(name, value);
+  Json json(Json::Object{{"step", step},
+                         {"prompt_id", rollout.prompt_id},
+                         {"slot", row.slot},
+                         {"sample", rollout.sample},
+                         {"prompt", rollout.prompt},
+                         {"response", rollout.response},
+                         {"length", rollout.response_length()},
+                         {"finished", rollout.finished},
+                         {"reward", json_of(number_of(row, AnswerKey::reward))},
+                         {"parts", std::move(parts)},
+                         {"error", row.reward.failed() ? Json(row.reward.error) : Json()},
+                         {"kl", json_of(number_of(row, AnswerKey::kl))},
+                         {"kl_sum", row.reference.empty() ? Json() : Json(row.kl_sum)},
+                         {"entropy", json_of(row.entropy)},
+                         {"reward_with_kl", row.reward_with_kl},
+                         {"baseline", row.baseline},
+                         {"advantage", row.advantage},
+                         {"trains", row.trains}});
+  if (!full) return json;
+  Json::Array ids;
+  for (const TokenId id : rollout.ids) ids.emplace_back(int64_t{id});
+  json.set("ids", std::move(ids));
+  json.set("prompt_length", rollout.prompt_length);
+  json.set("engine_logprobs", json_of(rollout.logprobs));
+  json.set("logprobs", json_of(row.logprobs));
+  json.set("reference", json_of(row.reference));
+  if (!row.values.empty()) json.set("values", json_of(row.values));
+  if (!row.returns.empty()) json.set("returns", json_of(row.returns));
+  if (!row.advantages.empty()) json.set("advantages", json_of(row.advantages));
+  return json;
+}
+
+Json json_of(int64_t step, const StepNumbers& numbers) {
+  return Json::Object{{"step", step},
+                      {"answers", numbers.num_answers},
+                      {"prompts", numbers.num_prompts},
+                      {"reward", json_of(numbers.reward)},
+                      {"reward_std", json_of(numbers.reward_std)},
+                      {"reward_min", json_of(numbers.reward_min)},
+                      {"reward_max", json_of(numbers.reward_max)},
+                      {"kl", json_of(numbers.kl)},
+                      {"length", json_of(numbers.length)},
+                      {"ended", numbers.num_ended},
+                      {"failed", numbers.num_failed}};
+}
+
+std::string more_text(size_t num_all, size_t num_shown, const PageLook& look) {
+  return num_all > num_shown ? "\n" + remark_text(str(num_all - num_shown, " more; --limit 0 shows all"), look) : "";
+}
+
+void show_step(const RunRecords& records, const ShowOptions& options, const PageLook& look, Output& output) {
+  const int64_t step = records.choose(options.step);
+  const AnswerRows rows = records.rows(step);
+  const std::vector<size_t> places = choose_answers(rows, options.choice(AnswerKey::reward, kUsualLimit));
+  if (!options.json)
+    output.put(heading_text("", {str(records.run(), ", step ", step)}, look) + heading_text("", step_pieces(numbers_of(rows)), look));
+  for (size_t i = 0; i < places.size() && !output.closed(); ++i) {
+    const AnswerRow& row = rows[places[i]];
+    if (options.json) {
+      output.put_line(json_of(step, row, options.full));
+    } else {
+      output.put("\n" + answer_text(lead_of(i + 1), row, WithPrompt::yes, look));
+    }
+  }
+  if (!options.json) output.put(more_text(rows.size(), places.size(), look));
+}
+
+void show_steps(const RunRecords& records, const ShowOptions& options, const PageLook& look, Output& output) {
+  std::vector<int64_t> steps = records.steps();
+  const int64_t limit = options.limit.value_or(0);
+  if (limit > 0 && std::ssize(steps) > limit) steps.erase(steps.begin(), steps.end() - limit);  // the newest stay
+  if (!options.json) output.put(steps_heading(look));
+  for (const int64_t step : steps) {
+    if (output.closed()) return;
+    const StepNumbers numbers = numbers_of(records.rows(step));
+    if (options.json) {
+      output.put_line(json_of(step, numbers));
+    } else {
+      output.put(steps_line(step, numbers));
+    }
+  }
+}
+
+void show_prompt(const RunRecords& records, const ShowOptions& options, const PageLook& look, Output& output) {
+  int64_t num_shown = 0, lowest = INT64_MAX, highest = INT64_MIN;
+  for (const int64_t step : records.steps()) {
+    AnswerRows rows;
+    for (AnswerRow& row : records.rows(step)) {
+      lowest = std::min(lowest, row.rollout->prompt_id);
+      highest = std::max(highest, row.rollout->prompt_id);
+      if (row.rollout->prompt_id == *options.prompt) rows.push_back(std::move(row));
+    }
+    for (const size_t place : choose_answers(rows, options.choice(AnswerKey::order, 0))) {
+      if (output.closed()) return;
+      const AnswerRow& row = rows[place];
+      if (options.json) {
+        output.put_line(json_of(step, row, options.full));
+      } else {
+        if (num_shown == 0)
+          output.put(heading_text("", {str(records.run(), ", prompt ", *options.prompt)}, look) +
+                     marked_text('|', row.rollout->prompt, look));
+        output.put("\n" + answer_text(str("step ", step), row, WithPrompt::no, look));
+      }
+      num_shown += 1;
+    }
+  }
+  check(num_shown > 0, records.run(), ": no answer to prompt ", *options.prompt, " in it; its prompts are from ", lowest, " to ", highest);
+}
+
+Json json_of(const AnswerPair& pair, const AnswerRow& first, const AnswerRow& second) {
+  const auto both = [&](auto&& of) { return Json(Json::Array{of(first), of(second)}); };
+  return Json::Object{{"prompt_id", first.rollout->prompt_id},
+                      {"sample", first.rollout->sample},
+                      {"differs", pair.differs},
+                      {"prompt", first.rollout->prompt},
+                      {"response", both([](const AnswerRow& row) { return Json(row.rollout->response); })},
+                      {"reward", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::reward)); })},
+                      {"kl", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::kl)); })},
+                      {"length", both([](const AnswerRow& row) { return Json(row.rollout->response_length()); })},
+                      {"finished", both([](const AnswerRow& row) { return Json(row.rollout->finished); })}};
+}
+
+// The steps that are compared. Two runs: the newest that both have, where nothing else was said.
+std::pair<int64_t, int64_t> steps_to_compare(const RunRecords& first, const RunRecords& second, const ShowOptions& options) {
+  if (options.other_step) return {first.choose(options.step), second.choose(*options.other_step)};
+  if (options.step != "last") {
+    const int64_t step = first.choose(options.step);
+    return {step, second.choose(options.step == "first" ? options.step : std::to_string(step))};
+  }
+  for (auto step = first.steps().rbegin(); step != first.steps().rend(); ++step)
+    if (std::binary_search(second.steps().begin(), second.steps().end(), *step)) return {*step, *step};
+  throw UsageError(str(first.run(), " and ", second.run(), " have no step in common; name two: --step and --other-step"));
+}
+
+void show_diff(const RunRecords& first, const ShowOptions& options, const PageLook& look, Output& output) {
+  const RunRecords second(options.diff.value_or(options.run));
+  const auto [step, other] = steps_to_compare(first, second, options);
+  const std::string names = str(first.run(), ", step ", step, " -> ", second.run(), ", step ", other);
+  const AnswerRows rows = first.rows(step), others = second.rows(other);
+  const std::vector<AnswerPair> pairs = pair_answers(rows, others);
+  check(!pairs.empty(), names, ": no prompt in common; --prompt shows at which steps a prompt was answered");
+  const std::vector<AnswerPair> chosen = choose_pairs(pairs, rows, others, options.choice(AnswerKey::reward, kUsualLimit));
+  if (!options.json) {
+    output.put(heading_text("", {names}, look) + heading_text("", pairs_pieces(pairs, rows, others), look));
+    const size_t num_alone = rows.size() + others.size() - 2 * pairs.size();
+    if (num_alone > 0) output.put(remark_text(str(num_alone, " answers have no partner"), look));
+  }
+  for (size_t i = 0; i < chosen.size() && !output.closed(); ++i) {
+    const AnswerRow &before = rows[chosen[i].first], &after = others[chosen[i].second];
+    if (options.json) {
+      output.put_line(json_of(chosen[i], before, after));
+    } else {
+      output.put("\n" + pair_text(lead_of(i + 1), before, after, look));
+    }
+  }
+  if (!options.json) output.put(more_text(pairs.size(), chosen.size(), look));
+}
+
+}  // namespace
+
+std::string show_flags() {
+  ShowOptions options;
+  return flags_help(describe(options), kPositionals);
+}
+
+int run_show(const Arguments& arguments) {
+  ShowOptions options;
+  parse_arguments(describe(options), arguments, kPositionals);
+  const bool compares = options.diff || options.other_step;
+  check(int{options.steps} + int{options.prompt.has_value()} + int{compares} <= 1,
+        "--steps, --prompt and --diff (or --other-step) show different things: give one of them");
+  const RunRecords records(options.run);
+  const PageLook look = look_of_output(options.full);
+  Output output;
+  if (options.steps) {
+    show_steps(records, options, look, output);
+  } else if (options.prompt) {
+    show_prompt(records, options, look, output);
+  } else if (compares) {
+    show_diff(records, options, look, output);
+  } else {
+    show_step(records, options, look, output);
+  }
+  return kExitOk;
+}
+
+}  // namespace kedge::cli
