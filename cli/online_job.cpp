@@ -158,7 +158,9 @@ void OnlineSetup::plan_memory() {
   if (settings.model.engine.memory == "auto" && memory.fits) settings.model.engine.memory = std::to_string(cache_bytes);
 }
 
-int run_online(const OnlineJob& job, const Arguments& arguments) {
+namespace {
+
+int run_job(const OnlineJob& job, const Arguments& arguments) {
   Arguments rest = arguments;
   const std::optional<Path> fork = take_fork(rest);
   load_settings(job, rest);
@@ -212,7 +214,7 @@ int run_online(const OnlineJob& job, const Arguments& arguments) {
                       .write_model = [&](const Path& path) { trainer->write_model(path); }});
 }
 
-PlanReport plan_online_run(const OnlineJob& job, const Arguments& arguments) {
+PlanReport plan_job(const OnlineJob& job, const Arguments& arguments) {
   load_settings(job, arguments);
   const OnlineSetup setup(job);
   const OnlinePlan& plan = setup.plan;
@@ -237,6 +239,27 @@ PlanReport plan_online_run(const OnlineJob& job, const Arguments& arguments) {
   json.set("reference_bytes", setup.reference_bytes);
   json.set("cache_bytes", setup.cache_bytes);
   add_verdict(json, setup.memory);
+  return report;
+}
+
+}  // namespace
+
+WithJob find_online_job(std::string_view name) {
+  if (name == "ppo") return with_ppo;
+  if (name == "reinforce") return with_reinforce;
+  if (name == "rs") return with_rs;
+  return nullptr;
+}
+
+int run_online(WithJob with_job, const Arguments& arguments) {
+  int code = kExitOk;
+  with_job([&](const OnlineJob& job) { code = run_job(job, arguments); });
+  return code;
+}
+
+PlanReport plan_online_run(WithJob with_job, const Arguments& arguments) {
+  PlanReport report;
+  with_job([&](const OnlineJob& job) { report = plan_job(job, arguments); });
   return report;
 }
 

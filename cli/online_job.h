@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kedge/algo/online_trainer.h"
 #include "kedge/core/config.h"
@@ -46,6 +47,15 @@ struct OnlineJob {
   std::function<int64_t(at::Device device)> critic_bytes = {};  // what it takes of the policy's device
 };
 
+// Makes a job and lends it.
+using UseJob = std::function<void(const OnlineJob& job)>;
+using WithJob = void (*)(const UseJob& use);
+void with_ppo(const UseJob& use);
+void with_reinforce(const UseJob& use);
+void with_rs(const UseJob& use);
+// By the name of its command. None where no such command trains online.
+[[nodiscard]] WithJob find_online_job(std::string_view name);
+
 // Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
 struct OnlineSetup {
   explicit OnlineSetup(const OnlineJob& job);
@@ -72,7 +82,7 @@ struct OnlineSetup {
 };
 
 // Loads the configuration the arguments name and runs the job, or says what it would take. Returns the exit code.
-int run_online(const OnlineJob& job, const Arguments& arguments);
-[[nodiscard]] PlanReport plan_online_run(const OnlineJob& job, const Arguments& arguments);
+int run_online(WithJob with_job, const Arguments& arguments);
+[[nodiscard]] PlanReport plan_online_run(WithJob with_job, const Arguments& arguments);
 
 }  // namespace kedge::cli

@@ -100,7 +100,9 @@ int64_t own_critic_bytes(const PpoConfig& config, at::Device device) {
   return find_critic_start(critic_of(*config.local_critic, config.trainer), device, "local_critic.restore_from_path").memory.verdict.needed;
 }
 
-void with_job(const std::function<void(const OnlineJob& job)>& use) {
+}  // namespace
+
+void with_ppo(const UseJob& use) {
   PpoConfig config;
   use({.section = describe(config),
        .config = config,
@@ -116,20 +118,10 @@ void with_job(const std::function<void(const OnlineJob& job)>& use) {
        .critic_bytes = [&](at::Device device) { return own_critic_bytes(config, device); }});
 }
 
-}  // namespace
-
 std::string ppo_flags() { return training_flags("ppo"); }
 
-int run_ppo(const Arguments& arguments) {
-  int code = kExitOk;
-  with_job([&](const OnlineJob& job) { code = run_online(job, arguments); });
-  return code;
-}
+int run_ppo(const Arguments& arguments) { return run_online(with_ppo, arguments); }
 
-PlanReport plan_ppo(const Arguments& arguments) {
-  PlanReport report;
-  with_job([&](const OnlineJob& job) { report = plan_online_run(job, arguments); });
-  return report;
-}
+PlanReport plan_ppo(const Arguments& arguments) { return plan_online_run(with_ppo, arguments); }
 
 }  // namespace kedge::cli

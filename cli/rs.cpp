@@ -6,9 +6,7 @@
 
 namespace kedge::cli {
 
-namespace {
-
-void with_job(const std::function<void(const OnlineJob& job)>& use) {
+void with_rs(const UseJob& use) {
   RsConfig config;
   use({.section = describe(config),
        .config = config,
@@ -19,20 +17,10 @@ void with_job(const std::function<void(const OnlineJob& job)>& use) {
        }});
 }
 
-}  // namespace
-
 std::string rs_flags() { return training_flags("rs"); }
 
-int run_rs(const Arguments& arguments) {
-  int code = kExitOk;
-  with_job([&](const OnlineJob& job) { code = run_online(job, arguments); });
-  return code;
-}
+int run_rs(const Arguments& arguments) { return run_online(with_rs, arguments); }
 
-PlanReport plan_rs(const Arguments& arguments) {
-  PlanReport report;
-  with_job([&](const OnlineJob& job) { report = plan_online_run(job, arguments); });
-  return report;
-}
+PlanReport plan_rs(const Arguments& arguments) { return plan_online_run(with_rs, arguments); }
 
 }  // namespace kedge::cli
