@@ -1,7 +1,5 @@
 #include "cli/bench_support.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
 #include <ATen/Parallel.h>
@@ -9,6 +7,7 @@
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
+#include "kedge/core/machine.h"
 #include "kedge/core/random.h"
 #include "kedge/model/model_files.h"
 #include "kedge/model/model_folder.h"
@@ -73,9 +72,7 @@ Json spread_of(std::vector<double> values) {
 
 int64_t peak_bytes(const Model& model) {
   if (model.device().is_cuda()) return peak_cuda_bytes();
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
+  return peak_resident_bytes();
 }
 
 }  // namespace kedge::cli

@@ -42,35 +42,28 @@ std::string CriticMemory::reward_model_text() const {
 
 CriticMemory plan_critic_memory(const CriticServerConfig& config, const CriticRoom& room) {
   const CriticServerConfig::Ppo& ppo = config.trainer.ppo;
-  const MemoryInput input = input_of(config, room);
-  const int64_t element = room.dtype == at::kFloat ? 4 : 2;
-  const int64_t parameter_bytes = flat_size(make_parameters(room.network, room.head).specs) * element;
-  const auto plan_with = [&](ReferenceKind kind) {
-    CriticMemory memory;
-    memory.reward_model = kind;
-    if (ppo.combine_rm_and_critic_server) memory.reward_bytes = reference_bytes(kind, parameter_bytes, room.is_cuda);
-    // A checkpoint is written from the very tensors: there is no copy to make room for.
-    memory.verdict = check_memory(
-        input,
-        {.bytes = room.free - memory.reward_bytes.device, .micro_size = input.rows, .saves = false, .size_key = "model.micro_batch_size"});
-    memory.verdict.needed += memory.reward_bytes.device;
-    memory.verdict.free = room.free;
-    return memory;
-  };
-  const bool may_swap = ppo.combine_rm_and_critic_server && room.is_cuda && !input.lora;
-  CriticMemory memory = plan_with(wanted_kind(ppo.reward_model, input.lora.has_value()));
-  if (!memory.verdict.fits && may_swap && memory.reward_model == ReferenceKind::resident) {
-    const CriticMemory swapped = plan_with(ReferenceKind::swapped);
-    if (ppo.reward_model == RewardModelPlace::automatic) {
-      memory = swapped;
-    } else if (swapped.verdict.fits) {
-      memory.verdict.remedies.emplace_back("trainer.ppo.reward_model=swapped");
-    }
+  MemoryDemand demand;
+  demand.update = input_of(config, room);
+  demand.saves = false;  // a checkpoint is written from the very tensors: there is no copy to make room for
+  MemoryInput look = demand.update;
+  look.rows = config.model.forward_micro_batch_size;
+  look.tokens = look.rows * look.longest;
+  demand.look = plan_look(look).pass;
+  const bool has_adapters = demand.update.lora.has_value();
+  const ReferenceKind kind = wanted_kind(ppo.reward_model, has_adapters);
+  if (ppo.combine_rm_and_critic_server)
+    demand.reference = {kind, ppo.reward_model == RewardModelPlace::automatic && room.is_cuda && !has_adapters};
+  CriticMemory memory;
+  memory.verdict = check_memory(
+      {demand,
+       room.free,
+       {.size = "model.micro_batch_size", .size_now = config.model.micro_batch_size, .reference = "trainer.ppo.reward_model"}});
+  memory.reward_model = memory.verdict.reference.value_or(kind);
+  if (memory.verdict.reference) {
+    const int64_t element = room.dtype == at::kFloat ? 4 : 2;
+    memory.reward_bytes =
+        reference_bytes(memory.reward_model, flat_size(make_parameters(room.network, room.head).specs) * element, room.is_cuda);
   }
-  const int64_t host = memory.reward_bytes.host + memory.verdict.plan.host_optimizer;
-  check(!memory.verdict.fits || host <= room.host_free, "the critic needs ", format_bytes(host),
-        " of host memory for what is not kept on the GPU, and ", format_bytes(room.host_free),
-        " are free. trainer.ppo.reward_model=swapped and model.optim.offload_adam_states=true are what takes it");
   return memory;
 }
 

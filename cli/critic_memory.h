@@ -15,8 +15,7 @@ struct CriticRoom {
   HeadOptions head;
   at::ScalarType dtype = at::kFloat;
   bool is_cuda = false;
-  int64_t free = 0;       // where it computes
-  int64_t host_free = 0;  // in host memory
+  MemoryRoom free = {};
 };
 
 struct CriticMemory {
@@ -27,8 +26,7 @@ struct CriticMemory {
   [[nodiscard]] std::string reward_model_text() const;  // "resident, 1.2 GiB"
 };
 
-// Training with micro_batch_size rows of full length is what takes most. `auto` is resident where that fits, else swapped. UsageError
-// where host memory will not do.
+// Rows of full length are counted, in training and where values are asked for. `auto` is resident where that fits, else swapped.
 [[nodiscard]] CriticMemory plan_critic_memory(const CriticServerConfig& config, const CriticRoom& room);
 
 }  // namespace kedge::cli

@@ -32,20 +32,19 @@ void choose_head(CriticStart& start, const CriticServerConfig& config, const std
 
 }  // namespace
 
-CriticStart find_critic_start(const CriticServerConfig& config, at::Device device, const std::string& key) {
+CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const std::string& key) {
   static_cast<void>(critic_options(config));  // refuses what cannot be
   CriticStart start;
   start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, key);
   start.network = load_model_config(start.folder);
-  start.load = {.storage = training_storage(config.trainer, config.model, device), .head = HeadKind::score};
+  start.load = {.storage = training_storage(config.trainer, config.model, mesh.device), .head = HeadKind::score};
   start.load.seed = static_cast<uint64_t>(config.model.seed);
   choose_head(start, config, key);
   start.memory = plan_critic_memory(config, {.network = start.network,
                                              .head = start.head,
                                              .dtype = start.load.storage.dtype,
-                                             .is_cuda = device.is_cuda(),
-                                             .free = free_bytes(device),
-                                             .host_free = this_machine().available_bytes});
+                                             .is_cuda = mesh.device.is_cuda(),
+                                             .free = free_room(mesh)});
   return start;
 }
 

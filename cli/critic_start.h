@@ -22,7 +22,7 @@ struct CriticStart {
 };
 
 // Before weights are read. `key` is that of the folder. UsageError for what cannot be; whether it fits is for the caller to refuse.
-[[nodiscard]] CriticStart find_critic_start(const CriticServerConfig& config, at::Device device, const std::string& key);
+[[nodiscard]] CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const std::string& key);
 
 // The critic as it is before its first update. Says so where its head is a new one.
 [[nodiscard]] std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, const CriticStart& start);

@@ -13,6 +13,8 @@
 #include "kedge/core/machine.h"
 #include "kedge/data/chat_template.h"
 #include "kedge/data/model_chat.h"
+#include "kedge/data/rows.h"
+#include "kedge/engine/memory_budget.h"
 #include "kedge/model/model_files.h"
 #include "kedge/model/model_folder.h"
 #include "kedge/train/run_record.h"
@@ -79,7 +81,7 @@ std::string step_text(const OnlineSetup& setup) {
 
 }  // namespace
 
-OnlineSetup::OnlineSetup(const OnlineJob& given)
+OnlineSetup::OnlineSetup(const OnlineJob& given, int64_t beside)
     : job(given),
       settings(job.settings()),
       mesh(open_mesh(job.compute)),
@@ -88,13 +90,13 @@ OnlineSetup::OnlineSetup(const OnlineJob& given)
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
   check_widths(settings.widths, lengths.context);
-  check_records(job.config.rollouts);
+  static_cast<void>(recorded_every(job.config.rollouts));  // refuses what cannot be
   check_sources(settings.reward.sources, "reward.sources");
   check_sources(settings.reward.watch, "reward.watch");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
   storage = training_storage(job.compute, settings.model, mesh.device);
-  plan_memory();
+  plan_memory(beside);
 }
 
 void OnlineSetup::open_prompts() {
@@ -114,8 +116,56 @@ void OnlineSetup::open_prompts() {
   if (validates) validation = open("validation");
 }
 
-void OnlineSetup::plan_memory() {
-  MemoryInput input;
+// Keys and values are kept for prompts as they are, not as long as they might be.
+int64_t OnlineSetup::longest_prompt() const {
+  constexpr int64_t kLookedAt = 512;
+  const int64_t count = std::min(prompts->size(), kLookedAt);
+  std::vector<int64_t> lengths_of(static_cast<size_t>(count));
+  for_each_example(count,
+                   [&](int64_t i) { lengths_of[static_cast<size_t>(i)] = std::ssize(prompts->get(i * prompts->size() / count).ids); });
+  return *std::max_element(lengths_of.begin(), lengths_of.end());
+}
+
+// Reward models in this process, each with the largest pass it may make: they look at answers while others are generated.
+int64_t OnlineSetup::judges_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& sources : {settings.reward.sources, settings.reward.watch})
+    for (const auto& [name, source] : sources) {
+      if (source.kind != RewardKind::model) continue;
+      MemoryInput input;
+      input.model = load_model_config(find_model_folder(*source.folder, "reward.sources." + name + ".folder"));
+      input.head = {HeadKind::score, std::max<int64_t>(1, input.model.num_labels), false};
+      input.dtype = storage.dtype;
+      input.is_cuda = mesh.device.is_cuda();
+      input.longest = lengths.context;
+      input.tokens = std::max(kJudgedTokens, lengths.context);
+      input.rows = input.tokens / lengths.context;
+      input.threads = at::get_num_threads();
+      const LookMemory look = plan_look(input);
+      bytes += look.parameters + look.pass;
+    }
+  return bytes;
+}
+
+// On a CPU the engine's own log-probabilities are those of training.
+bool OnlineSetup::looks_itself() const {
+  const LogprobSource source = settings.rollouts.logprobs;
+  return settings.wants_logprobs && (source == LogprobSource::trainer || (source == LogprobSource::automatic && mesh.device.is_cuda()));
+}
+
+DiskPlan OnlineSetup::disk() const {
+  DiskPlan disk = plan_disk(job.config.exp_manager, plan.steps.max_steps, plan.intervals.save, memory_question.demand.update);
+  const int64_t every = recorded_every(job.config.rollouts);
+  if (every > 0)
+    disk.records =
+        (plan.steps.max_steps + every - 1) / every *
+        record_bytes(settings.rollouts.num_rollout_samples * settings.samples_per_prompt, usual_length - lengths.max_new, lengths.max_new);
+  return disk;
+}
+
+void OnlineSetup::plan_memory(int64_t beside) {
+  MemoryDemand demand;
+  MemoryInput& input = demand.update;
   input.model = network;
   input.dtype = storage.dtype;
   input.is_cuda = mesh.device.is_cuda();
@@ -129,33 +179,33 @@ void OnlineSetup::plan_memory() {
   input.rows = std::max<int64_t>(1, input.tokens / lengths.context);
   input.checkpoint = settings.model.activations_checkpoint_granularity == Recompute::full;
   input.threads = at::get_num_threads();
-  const bool saves = plan.intervals.save > 0 && job.config.exp_manager.create_checkpoint_callback;
-  const int64_t element = storage.dtype == at::kFloat ? 4 : 2;
-  critic_bytes = job.critic_bytes ? job.critic_bytes(mesh.device) : 0;
-  const int64_t free = free_bytes(mesh.device) - critic_bytes;
-  const auto check_with = [&](ReferencePlace place) {
-    const ReferenceKind kind = place == ReferencePlace::swapped ? ReferenceKind::swapped : ReferenceKind::resident;
-    const bool copies = settings.wants_reference && !has_adapters;
-    reference_bytes =
-        copies ? kedge::reference_bytes(kind, flat_size(make_parameters(network, {}).specs) * element, input.is_cuda).device : 0;
-    memory = check_memory(input, {.bytes = free - reference_bytes,
-                                  .micro_size = input.tokens,
-                                  .saves = saves,
-                                  .least_size = lengths.context,
-                                  .size_key = "model." + settings.name + ".tokens_per_pass"});
-  };
-  check_with(settings.rollouts.reference);
-  if (!memory.fits && settings.rollouts.reference == ReferencePlace::automatic && input.is_cuda) {
-    check_with(ReferencePlace::swapped);
-    if (memory.fits) settings.rollouts.reference = ReferencePlace::swapped;
-  }
-  // Keys and values take what is left, at most what all answers of a step need.
-  const int64_t left = free - reference_bytes - memory.needed;
-  const int64_t wanted = generation_bytes(settings, lengths, network, element, mesh.world.size());
-  cache_bytes = std::clamp<int64_t>(left * 9 / 10, 0, wanted);
-  memory.needed += reference_bytes + cache_bytes + critic_bytes;
-  memory.free = free + critic_bytes;
-  if (settings.model.engine.memory == "auto" && memory.fits) settings.model.engine.memory = std::to_string(cache_bytes);
+  demand.saves = plan.intervals.save > 0 && job.config.exp_manager.create_checkpoint_callback;
+
+  usual_length = std::min(lengths.context, longest_prompt() + lengths.max_new);
+  EngineInput generation = generation_input(settings, lengths, network, storage, mesh.world.size());
+  generation.usual = usual_length;
+  const MemoryRoom room = free_room(mesh);
+  demand.generation = {.bytes = engine_bytes(generation), .releases = settings.model.engine.release_in_training};
+  const std::string& given = settings.model.engine.memory;
+  if (given != "auto") demand.generation->given = memory_budget(given, room.device, "model.engine.memory");
+  const ReferencePlace place = settings.rollouts.reference;
+  if (settings.wants_reference && has_adapters) demand.reference = {ReferenceKind::adapters_off, false};
+  if (settings.wants_reference && !has_adapters)
+    demand.reference = {place == ReferencePlace::swapped ? ReferenceKind::swapped : ReferenceKind::resident,
+                        place == ReferencePlace::automatic && input.is_cuda};
+  demand.looks = looks_itself();
+  critic_bytes = job.critic_bytes ? job.critic_bytes(mesh) : 0;
+  judge_bytes = judges_bytes();
+  demand.companions = critic_bytes + judge_bytes;
+  demand.beside = beside;
+  const std::string section = "model." + settings.name;
+  memory_question = {
+      demand,
+      room,
+      {.size = section + ".tokens_per_pass", .size_now = input.tokens, .size_least = lengths.context, .reference = section + ".reference"}};
+  memory = check_memory(memory_question);
+  if (memory.reference == ReferenceKind::swapped) settings.rollouts.reference = ReferencePlace::swapped;
+  if (given == "auto" && memory.fits) settings.model.engine.memory = std::to_string(memory.cache);
 }
 
 namespace {
@@ -176,6 +226,9 @@ int run_job(const OnlineJob& job, const Arguments& arguments) {
                    .network_print = shape_print(setup.network, {}),
                    .tokenizer_print = setup.tokenizer->fingerprint(),
                    .memory = setup.memory,
+                   .memory_question = setup.memory_question,
+                   .rehearses = job.compute.rehearse,
+                   .disk = setup.disk(),
                    .data_files = data_files(setup.settings.model.data, "model.data"),
                    .keeps_reference = setup.settings.wants_reference};
   RunSession session(run, arguments, fork);
@@ -192,20 +245,26 @@ int run_job(const OnlineJob& job, const Arguments& arguments) {
                                                                         .dtype = setup.storage.dtype,
                                                                         .stop = stop})));
   const GiveUp give_up(critic.get());
-  const std::unique_ptr<Model> model = load_model(setup.folder, {.storage = setup.storage, .head = HeadKind::language});
-  add_trained_adapters(*model, setup.settings.model);
+  const std::unique_ptr<Model> model = session.within("load", [&] {
+    auto loaded = load_model(setup.folder, {.storage = setup.storage, .head = HeadKind::language});
+    add_trained_adapters(*loaded, setup.settings.model);
+    return loaded;
+  });
   SaveOptions save;
   save.companions = setup.folder;
-  const std::unique_ptr<OnlineTrainer> trainer = job.make_trainer({.model = *model,
-                                                                   .tokenizer = *setup.tokenizer,
-                                                                   .rewards = rewards,
-                                                                   .values = desk ? &*desk : nullptr,
-                                                                   .prompts = setup.prompts,
-                                                                   .validation = setup.validation,
-                                                                   .group = setup.mesh.world,
-                                                                   .folder = session.folder(),
-                                                                   .save = {save, job.config.pretrained_checkpoint.restore_from_path}},
-                                                                  setup.settings);
+  const auto make_trainer = [&] {
+    return job.make_trainer({.model = *model,
+                             .tokenizer = *setup.tokenizer,
+                             .rewards = rewards,
+                             .values = desk ? &*desk : nullptr,
+                             .prompts = setup.prompts,
+                             .validation = setup.validation,
+                             .group = setup.mesh.world,
+                             .folder = session.folder(),
+                             .save = {save, job.config.pretrained_checkpoint.restore_from_path}},
+                            setup.settings);
+  };
+  const std::unique_ptr<OnlineTrainer> trainer = session.within("load", make_trainer);
   log_info("a step: ", step_text(setup));
   return session.run({.trainer = *trainer,
                       .model = *model,
@@ -214,19 +273,35 @@ int run_job(const OnlineJob& job, const Arguments& arguments) {
                       .write_model = [&](const Path& path) { trainer->write_model(path); }});
 }
 
-PlanReport plan_job(const OnlineJob& job, const Arguments& arguments) {
-  load_settings(job, arguments);
-  const OnlineSetup setup(job);
+// A rank's share of a step.
+StepWork step_work(const OnlineSetup& setup) {
+  const OnlineSettings& settings = setup.settings;
+  const auto ranks = static_cast<int64_t>(setup.mesh.world.size());
+  StepWork work{.pass = setup.memory_question.demand.update, .device = setup.mesh.device};
+  const int64_t trained = settings.rollouts.num_rollout_samples * settings.rows_per_prompt / ranks;
+  const auto tokens = static_cast<double>(trained * setup.usual_length);
+  work.update_tokens = tokens * static_cast<double>(settings.epochs);
+  work.look_tokens = tokens * ((setup.looks_itself() ? 1 : 0) + (settings.wants_reference ? 1 : 0));
+  work.num_updates = setup.plan.updates_per_step;
+  work.engine = settings.model.engine;
+  work.answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt / ranks;
+  work.prompt_tokens = setup.usual_length - setup.lengths.max_new;
+  work.answer_tokens = setup.lengths.max_new;
+  return work;
+}
+
+PlanReport plan_job(const OnlineJob& job, const PlanArguments& arguments) {
+  load_settings(job, arguments.rest);
+  const OnlineSetup setup(job, arguments.beside);
   const OnlinePlan& plan = setup.plan;
   PlanReport report;
   report.fits = setup.memory.fits;
+  report.needed = setup.memory.needed;
   report.text = plan_heading(setup.settings.name, setup.folder, setup.storage.dtype, setup.mesh);
   report.text += str("\nSteps\n  ", plan.steps.max_steps, " in all, ", plan.steps.steps_per_epoch, " an epoch of ", setup.prompts->size(),
                      " prompts; validation every ", plan.intervals.validate, ", saving every ", plan.intervals.save,
-                     "\n  a step: ", step_text(setup), "\n\nMemory\n", setup.memory.plan.table());
-  if (setup.reference_bytes > 0) report.text += str("Beside it, the reference policy takes ", format_bytes(setup.reference_bytes), ".\n");
-  if (setup.critic_bytes > 0) report.text += str("The critic beside it takes ", format_bytes(setup.critic_bytes), ".\n");
-  report.text += str("Keys and values of the answers take ", format_bytes(setup.cache_bytes), ".\n", verdict_text(setup.memory));
+                     "\n  a step: ", step_text(setup), "\n");
+  report.text += memory_text(setup.memory, {{"critic", setup.critic_bytes}, {"reward models", setup.judge_bytes}});
   Json& json = report.json;
   json.set("algorithm", setup.settings.name);
   json.set("max_steps", plan.steps.max_steps);
@@ -235,10 +310,14 @@ PlanReport plan_job(const OnlineJob& job, const Arguments& arguments) {
   json.set("horizon", plan.horizon);
   json.set("max_prompt_tokens", setup.lengths.max_prompt);
   json.set("max_answer_tokens", setup.lengths.max_new);
-  json.set("memory", setup.memory.plan.json());
-  json.set("reference_bytes", setup.reference_bytes);
-  json.set("cache_bytes", setup.cache_bytes);
+  json.set("usual_tokens", setup.usual_length);
+  json.set("critic_bytes", setup.critic_bytes);
+  json.set("reward_model_bytes", setup.judge_bytes);
   add_verdict(json, setup.memory);
+  add_disk(report, setup.disk());
+  if (arguments.wants_time && setup.memory.fits)
+    add_time(report, step_work(setup), plan.steps.max_steps,
+             "where every answer is as long as it may be; rewards that others compute are not counted");
   return report;
 }
 
@@ -257,7 +336,7 @@ int run_online(WithJob with_job, const Arguments& arguments) {
   return code;
 }
 
-PlanReport plan_online_run(WithJob with_job, const Arguments& arguments) {
+PlanReport plan_online_run(WithJob with_job, const PlanArguments& arguments) {
   PlanReport report;
   with_job([&](const OnlineJob& job) { report = plan_job(job, arguments); });
   return report;

@@ -44,7 +44,7 @@ struct OnlineJob {
   std::function<std::unique_ptr<OnlineTrainer>(OnlineParts parts, const OnlineSettings& settings)> make_trainer;
   // Of an algorithm with a critic: before the policy's weights are read, so that what is wrong with a server is told early.
   std::function<std::unique_ptr<CriticLink>(const CriticPlace& place)> open_critic = {};
-  std::function<int64_t(at::Device device)> critic_bytes = {};  // what it takes of the policy's device
+  std::function<int64_t(const Mesh& mesh)> critic_bytes = {};  // what it takes of the policy's device, at most
 };
 
 // Makes a job and lends it.
@@ -58,7 +58,8 @@ void with_rs(const UseJob& use);
 
 // Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
 struct OnlineSetup {
-  explicit OnlineSetup(const OnlineJob& job);
+  // `beside`: bytes that others will take where the policy computes, who are not started yet.
+  explicit OnlineSetup(const OnlineJob& job, int64_t beside = 0);
   OnlineSetup(const OnlineSetup&) = delete;
   OnlineSetup& operator=(const OnlineSetup&) = delete;
 
@@ -72,17 +73,22 @@ struct OnlineSetup {
   std::shared_ptr<const PromptDataset> prompts, validation;  // the latter may be null
   OnlinePlan plan;
   StorageOptions storage;
-  int64_t cache_bytes = 0, reference_bytes = 0;  // for keys and values, and for the reference, where it computes
-  int64_t critic_bytes = 0;                      // for a critic beside the policy
+  int64_t critic_bytes = 0, judge_bytes = 0;  // for a critic and for reward models in this process
+  int64_t usual_length = 0;                   // tokens of a prompt and its answer; prompts may be longer than those that were looked at
+  MemoryQuestion memory_question;
   MemoryVerdict memory;
+  [[nodiscard]] DiskPlan disk() const;
+  [[nodiscard]] bool looks_itself() const;  // the policy's log-probabilities before an update come from a pass of their own
 
  private:
   void open_prompts();
-  void plan_memory();
+  [[nodiscard]] int64_t longest_prompt() const;
+  [[nodiscard]] int64_t judges_bytes() const;
+  void plan_memory(int64_t beside);
 };
 
 // Loads the configuration the arguments name and runs the job, or says what it would take. Returns the exit code.
 int run_online(WithJob with_job, const Arguments& arguments);
-[[nodiscard]] PlanReport plan_online_run(WithJob with_job, const Arguments& arguments);
+[[nodiscard]] PlanReport plan_online_run(WithJob with_job, const PlanArguments& arguments);
 
 }  // namespace kedge::cli

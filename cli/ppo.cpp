@@ -83,7 +83,7 @@ std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const Criti
   CriticServerConfig critic = critic_of(*config.local_critic, config.trainer);
   critic.exp_manager.metrics.console = false;  // the policy's numbers are there
   const std::string key = "local_critic.restore_from_path";
-  CriticStart start = find_critic_start(critic, setup.mesh.device, key);
+  CriticStart start = find_critic_start(critic, setup.mesh, key);
   const std::string tokenizer = load_tokenizer(start.folder)->fingerprint();
   check(tokenizer == setup.tokenizer->fingerprint(), key, ": ", start.folder.string(),
         " has another tokenizer than the policy, whose ids would mean something else to it");
@@ -95,9 +95,10 @@ std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const Criti
   return std::make_unique<OwnCritic>(critic, std::move(start), folder);
 }
 
-int64_t own_critic_bytes(const PpoConfig& config, at::Device device) {
+int64_t own_critic_bytes(const PpoConfig& config, const Mesh& mesh) {
   if (!config.local_critic) return 0;
-  return find_critic_start(critic_of(*config.local_critic, config.trainer), device, "local_critic.restore_from_path").memory.verdict.needed;
+  const CriticStart start = find_critic_start(critic_of(*config.local_critic, config.trainer), mesh, "local_critic.restore_from_path");
+  return start.memory.verdict.worst().device - start.memory.verdict.plan.fixed;  // one program for both
 }
 
 }  // namespace
@@ -115,13 +116,13 @@ void with_ppo(const UseJob& use) {
          if (config.local_critic) return open_own_critic(config, place);
          return std::make_unique<ServedCritic>(config.remote_critic_rm, place);
        },
-       .critic_bytes = [&](at::Device device) { return own_critic_bytes(config, device); }});
+       .critic_bytes = [&](const Mesh& mesh) { return own_critic_bytes(config, mesh); }});
 }
 
 std::string ppo_flags() { return training_flags("ppo"); }
 
 int run_ppo(const Arguments& arguments) { return run_online(with_ppo, arguments); }
 
-PlanReport plan_ppo(const Arguments& arguments) { return plan_online_run(with_ppo, arguments); }
+PlanReport plan_ppo(const PlanArguments& arguments) { return plan_online_run(with_ppo, arguments); }
 
 }  // namespace kedge::cli

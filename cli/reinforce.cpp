@@ -21,6 +21,6 @@ std::string reinforce_flags() { return training_flags("reinforce"); }
 
 int run_reinforce(const Arguments& arguments) { return run_online(with_reinforce, arguments); }
 
-PlanReport plan_reinforce(const Arguments& arguments) { return plan_online_run(with_reinforce, arguments); }
+PlanReport plan_reinforce(const PlanArguments& arguments) { return plan_online_run(with_reinforce, arguments); }
 
 }  // namespace kedge::cli

@@ -72,7 +72,7 @@ int run_rm(const Arguments& arguments) {
   return code;
 }
 
-PlanReport plan_rm(const Arguments& arguments) {
+PlanReport plan_rm(const PlanArguments& arguments) {
   PlanReport report;
   with_job([&](const TrainingJob& job) { report = plan_training(job, arguments); });
   return report;

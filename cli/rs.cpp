@@ -21,6 +21,6 @@ std::string rs_flags() { return training_flags("rs"); }
 
 int run_rs(const Arguments& arguments) { return run_online(with_rs, arguments); }
 
-PlanReport plan_rs(const Arguments& arguments) { return plan_online_run(with_rs, arguments); }
+PlanReport plan_rs(const PlanArguments& arguments) { return plan_online_run(with_rs, arguments); }
 
 }  // namespace kedge::cli

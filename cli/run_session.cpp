@@ -12,6 +12,7 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/core/machine.h"
 #include "kedge/data/fingerprint.h"
 #include "kedge/metrics/progress.h"
 #include "kedge/train/resume_rules.h"
@@ -64,6 +65,7 @@ void check_fit(const MemoryVerdict& memory) {
 RunSession::RunSession(const RunJob& job, Arguments arguments, const std::optional<Path>& fork)
     : job_(job), arguments_(std::move(arguments)), record_(Json::Object{{"identity", identity()}}) {
   check_fit(job_.memory);
+  if (writes()) require_disk(job_.disk);
   open_folder(fork);
 }
 
@@ -78,6 +80,7 @@ int RunSession::run(const Start& start) {
   options.steps = start.steps;
   options.intervals = start.intervals;
   options.saves_block = job_.memory.blocks;
+  options.rehearses = job_.rehearses;
   options.record = record_;
   if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
   if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
@@ -88,9 +91,26 @@ int RunSession::run(const Start& start) {
   } catch (const Interrupted& interrupted) {
     if (saver) saver->wait();
     throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", what_stands()));
+  } catch (const std::exception& error) {
+    if (saver) saver->wait();
+    throw_if_out_of_memory(error, start.trainer.failed_phase());
+    throw;
   }
   if (writes()) finish(start, result);
   return result.exit_code;
+}
+
+// Settings that take less than those which did not do, and at least a tenth less.
+void RunSession::throw_if_out_of_memory(const std::exception& error, std::string_view phase) const {
+  if (!is_out_of_memory(error)) return;
+  MemoryQuestion less = job_.memory_question;
+  less.room.device = std::min(less.room.device, job_.memory.needed) * 9 / 10;
+  std::string remedies;
+  for (const std::string& remedy : check_memory(less).remedies) remedies += "\n  " + remedy;
+  const std::string text = error.what();
+  throw Error(str("out of memory", phase.empty() ? "" : str(" in the phase ", phase), " (", text.substr(0, text.find('\n')),
+                  "). Planned were ", format_bytes(job_.memory.needed), ", and ", format_bytes(job_.memory.free), " were free at the start",
+                  remedies.empty() ? "" : ". What would take less:" + remedies, "\n", what_stands()));
 }
 
 // Rank 0 looks, all follow.
@@ -183,8 +203,12 @@ void RunSession::finish(const Start& start, const LoopResult& result) const {
   for (const auto& [name, value] : start.trainer.counters()) summary.set(name, value);
   summary.set("first_step_s", result.first_step_s);
   summary.set("training_s", result.seconds_training);
-  summary.set("planned_bytes", job_.device.is_cuda() ? job_.memory.plan.peak_of_tensors() : job_.memory.needed);
+  // Of tensors on a GPU, without the driver's own; else of the whole process.
+  const bool is_cuda = job_.device.is_cuda();
+  summary.set("planned_bytes", job_.memory.worst().device - (is_cuda ? job_.memory.plan.fixed + job_.memory.plan.slack : 0));
   summary.set("peak_bytes", peak_bytes(start.model));
+  if (is_cuda) summary.set("planned_host_bytes", job_.memory.host_needed);
+  if (is_cuda) summary.set("peak_host_bytes", peak_resident_bytes());
   if (const auto best = store_->best()) summary.set("best", best->folder.string());
   if (start.add_summary) start.add_summary(summary, result.last);
   write_atomic(folder_ / "summary.json", summary.dump(2) + "\n");

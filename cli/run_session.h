@@ -14,6 +14,7 @@
 #include "kedge/train/run_folder.h"
 
 #include "cli/arguments.h"
+#include "cli/disk_check.h"
 #include "cli/memory_check.h"
 
 namespace kedge::cli {
@@ -25,12 +26,15 @@ struct RunJob {
   const RunConfig& run;
   Group world;
   at::Device device;
-  Path model_folder;             // where it starts
-  std::string network_print;     // a checkpoint of another network is refused; shape_print()
-  std::string tokenizer_print;   // and one of another tokenizer
-  MemoryVerdict memory;          // a run that does not fit is refused
-  std::vector<Path> data_files;  // kept with the run, by their hashes
-  bool keeps_reference = false;  // its starting weights are the reference policy, and cannot be others when it goes on
+  Path model_folder;                    // where it starts
+  std::string network_print;            // a checkpoint of another network is refused; shape_print()
+  std::string tokenizer_print;          // and one of another tokenizer
+  MemoryVerdict memory;                 // a run that does not fit is refused
+  MemoryQuestion memory_question = {};  // what was asked for that
+  bool rehearses = true;                // before its first step
+  DiskPlan disk = {};                   // the same for the room on disk
+  std::vector<Path> data_files;         // kept with the run, by their hashes
+  bool keeps_reference = false;         // its starting weights are the reference policy, and cannot be others when it goes on
 };
 
 // From its construction on signals are remembered, the clock of the time limit runs, and the folder is the run's own: load the weights
@@ -45,6 +49,15 @@ class RunSession {
 
   [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
   [[nodiscard]] const Path& folder() const { return folder_; }
+  // What `work` gives. Where memory does not do, an Error that names the phase and settings that take less.
+  auto within(std::string_view phase, auto&& work) const {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      throw_if_out_of_memory(error, phase);
+      throw;
+    }
+  }
   // For all that waits for a server. Holds no longer than the session.
   [[nodiscard]] StopQuestion stop_question() const {
     return [this] { return signals_.received(); };
@@ -64,6 +77,7 @@ class RunSession {
   int run(const Start& start);
 
  private:
+  void throw_if_out_of_memory(const std::exception& error, std::string_view phase) const;
   [[nodiscard]] bool writes() const { return job_.world.rank() == 0; }
   void open_folder(const std::optional<Path>& fork);
   [[nodiscard]] Json identity() const;

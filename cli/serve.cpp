@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "kedge/algo/reward_service.h"
@@ -12,6 +13,7 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/core/machine.h"
 #include "kedge/core/stop.h"
 #include "kedge/metrics/progress.h"
 #include "kedge/model/model_files.h"
@@ -19,6 +21,7 @@
 
 #include "cli/commands.h"
 #include "cli/compute.h"
+#include "cli/plan.h"
 
 namespace kedge::cli {
 namespace {
@@ -39,10 +42,34 @@ Arguments without_flags(const Arguments& arguments, const std::string& section) 
   return rest;
 }
 
-int serve_reward(const Arguments& arguments) {
-  RewardServerConfig config;
+void load_settings(RewardServerConfig& config, const Arguments& arguments) {
   const ConfigArguments given = read_config_arguments(without_flags(arguments, "inference"));
   load_config(describe(config), given.file, given.overrides);
+}
+
+// The model, a pass of the largest size, and the program.
+struct RewardMemory {
+  LookMemory look;
+  int64_t fixed = 0;
+
+  [[nodiscard]] int64_t needed() const { return look.parameters + look.pass + fixed; }
+};
+RewardMemory reward_memory(const RewardServerConfig& config, const Path& folder, at::Device device) {
+  MemoryInput input;
+  input.model = load_model_config(folder);
+  input.head = {HeadKind::score, std::max<int64_t>(1, input.model.num_labels), false};
+  input.dtype = dtype_of(config.trainer, device);
+  input.is_cuda = device.is_cuda();
+  input.longest = std::min(config.model.encoder_seq_length, input.model.max_positions);
+  input.rows = config.model.forward_micro_batch_size;
+  input.tokens = input.rows * input.longest;
+  input.threads = at::get_num_threads();
+  return {plan_look(input), process_bytes(input.is_cuda)};
+}
+
+int serve_reward(const Arguments& arguments) {
+  RewardServerConfig config;
+  load_settings(config, arguments);
   const auto begin = std::chrono::steady_clock::now();
   check_address(config.inference);
   const ServedBatches batches{preferred_batch_sizes(config.inference.inference_micro_batch_size, "inference.inference_micro_batch_size"),
@@ -50,6 +77,9 @@ int serve_reward(const Arguments& arguments) {
   const Mesh mesh = open_server_mesh(config.trainer);
   const Path folder = find_model_folder(config.rm_model_file, "rm_model_file");
   const RewardScorerOptions options = scorer_options(config.model);
+  const int64_t needed = reward_memory(config, folder, mesh.device).needed(), free = free_room(mesh).device;
+  check(needed <= free, "the reward model needs ", format_bytes(needed), " of memory, and ", format_bytes(free),
+        " are free; model.forward_micro_batch_size and model.encoder_seq_length make it less");
   const auto model = load_model(folder, {.storage = {dtype_of(config.trainer, mesh.device), mesh.device, false}, .head = HeadKind::score});
   const int64_t max_length = std::min(config.model.encoder_seq_length, model->config().max_positions);
   const ServedRows rows(folder, model->config(), {max_length, config.inference.add_bos, config.inference.add_eos});
@@ -61,6 +91,29 @@ int serve_reward(const Arguments& arguments) {
 }
 
 }  // namespace
+
+PlanReport plan_serve_reward(const PlanArguments& arguments) {
+  RewardServerConfig config;
+  load_settings(config, arguments.rest);
+  const Mesh mesh = open_server_mesh(config.trainer);
+  const Path folder = find_model_folder(config.rm_model_file, "rm_model_file");
+  const RewardMemory memory = reward_memory(config, folder, mesh.device);
+  const int64_t free = free_room(mesh).device;
+  PlanReport report;
+  report.needed = memory.needed();
+  report.fits = memory.needed() + arguments.beside <= free;
+  report.text = plan_heading("serve reward", folder, dtype_of(config.trainer, mesh.device), mesh);
+  report.text += str("\nMemory\n  parameters ", format_bytes(memory.look.parameters), ", a pass of ", config.model.forward_micro_batch_size,
+                     " rows of full length ", format_bytes(memory.look.pass), ", the program ", format_bytes(memory.fixed), "\n",
+                     report.fits ? "fits: " : "does not fit: ", format_bytes(memory.needed()), " needed, ", format_bytes(free), " free\n");
+  report.json.set("server", "reward");
+  report.json.set("parameters", memory.look.parameters);
+  report.json.set("pass", memory.look.pass);
+  report.json.set("needed_bytes", memory.needed());
+  report.json.set("free_bytes", free);
+  report.json.set("fits", report.fits);
+  return report;
+}
 
 Mesh open_server_mesh(const ComputeConfig& compute) {
   Mesh mesh = open_mesh(compute);

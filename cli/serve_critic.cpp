@@ -13,6 +13,7 @@
 #include "kedge/train/run_record.h"
 
 #include "cli/critic_start.h"
+#include "cli/plan.h"
 #include "cli/run_session.h"
 #include "cli/serve.h"
 
@@ -33,6 +34,24 @@ void write_papers(const CriticServerConfig& config, const Path& run_folder, cons
 
 }  // namespace
 
+PlanReport plan_serve_critic(const PlanArguments& arguments) {
+  CriticServerConfig config;
+  const ConfigArguments given = read_config_arguments(arguments.rest);
+  load_config(describe(config), given.file, given.overrides);
+  const Mesh mesh = open_server_mesh(config.trainer);
+  const CriticStart start = find_critic_start(config, mesh, "pretrained_checkpoint.restore_from_path");
+  const MemoryVerdict& verdict = start.memory.verdict;
+  PlanReport report;
+  report.needed = verdict.needed;
+  report.fits = verdict.fits && verdict.needed + arguments.beside <= verdict.free;
+  report.text = plan_heading("serve critic", start.folder, start.load.storage.dtype, mesh) + memory_text(verdict, {});
+  if (config.trainer.ppo.combine_rm_and_critic_server)
+    report.text += str("the reward model it starts from: ", start.memory.reward_model_text(), "\n");
+  report.json.set("server", "critic");
+  add_verdict(report.json, verdict);
+  return report;
+}
+
 int serve_critic(const Arguments& arguments) {
   CriticServerConfig config;
   const ConfigArguments given = read_config_arguments(arguments);
@@ -43,7 +62,7 @@ int serve_critic(const Arguments& arguments) {
   const ServedBatches batches{preferred_batch_sizes(ppo.inference_micro_batch_size, "trainer.ppo.inference_micro_batch_size"),
                               ppo.max_queue_delay_microseconds};
   const Mesh mesh = open_server_mesh(config.trainer);
-  const CriticStart start = find_critic_start(config, mesh.device, "pretrained_checkpoint.restore_from_path");
+  const CriticStart start = find_critic_start(config, mesh, "pretrained_checkpoint.restore_from_path");
   const int64_t max_length = std::min(config.model.encoder_seq_length, start.network.max_positions);
   require_fit(start.memory.verdict, "the critic");
 

@@ -71,7 +71,7 @@ int run_sft(const Arguments& arguments) {
   return code;
 }
 
-PlanReport plan_sft(const Arguments& arguments) {
+PlanReport plan_sft(const PlanArguments& arguments) {
   PlanReport report;
   with_job([&](const TrainingJob& job) { report = plan_training(job, arguments); });
   return report;

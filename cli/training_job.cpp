@@ -18,6 +18,10 @@ void load_settings(const TrainingJob& job, const Arguments& arguments) {
   if (job.check_config) job.check_config();
 }
 
+DiskPlan disk_of(const TrainingSetup& setup) {
+  return plan_disk(setup.job.run, setup.plan.steps.max_steps, setup.plan.intervals.save, setup.memory_question().demand.update);
+}
+
 RunJob run_job(const TrainingSetup& setup) {
   const TrainingJob& job = setup.job;
   return {.name = job.name,
@@ -28,7 +32,10 @@ RunJob run_job(const TrainingSetup& setup) {
           .model_folder = setup.folder,
           .network_print = shape_print(setup.network, job.head()),
           .tokenizer_print = setup.tokenizer->fingerprint(),
-          .memory = setup.check_memory(),
+          .memory = check_memory(setup.memory_question()),
+          .memory_question = setup.memory_question(),
+          .rehearses = job.compute.rehearse,
+          .disk = disk_of(setup),
           .data_files = job.data_files()};
 }
 
@@ -37,13 +44,8 @@ SupervisedTrainer make_trainer(const TrainingSetup& setup) {
   SaveOptions save;
   save.companions = setup.folder;
   return SupervisedTrainer({*setup.model, setup.mesh.world, setup.task, job.loop, job.network.optim, job.batches(), setup.plan,
-                            job.network.activations_checkpoint_granularity == Recompute::full, save, job.model_path});
-}
-
-// Keys and values while samples are drawn between steps.
-int64_t cache_bytes(const TrainingSetup& setup) {
-  const int64_t element_size = setup.storage().dtype == at::kFloat ? 4 : 2;
-  return setup.job.cache_bytes ? setup.job.cache_bytes(setup.network, element_size, setup.data.largest_micro.longest) : 0;
+                            job.network.activations_checkpoint_granularity == Recompute::full, save, job.model_path,
+                            setup.data.largest_rows});
 }
 
 std::string plan_text(const TrainingSetup& setup, const MemoryVerdict& verdict) {
@@ -59,10 +61,8 @@ std::string plan_text(const TrainingSetup& setup, const MemoryVerdict& verdict) 
              format_number(tokens / static_cast<double>(setup.task.train.size) * static_cast<double>(batches.global_size)), " a step\n");
   out += str("  a step is ", batches.global_size / batches.micro_size / setup.mesh.world.size(), " micro-batches of ", batches.micro_size,
              " a rank; the largest may have ", micro.tokens, " tokens, its longest row ", micro.longest, "\n");
-  out += str("\nMemory\n", verdict.plan.table());
-  if (const int64_t cache = cache_bytes(setup); cache > 0)
-    out += str("Between steps, ", format_bytes(cache), " hold keys and values while samples are drawn at a validation.\n");
-  return out + verdict_text(verdict);
+  out += memory_text(verdict, {});
+  return out;
 }
 
 Json plan_json(const TrainingSetup& setup, const MemoryVerdict& verdict) {
@@ -72,8 +72,6 @@ Json plan_json(const TrainingSetup& setup, const MemoryVerdict& verdict) {
   json.set("steps_per_epoch", setup.plan.steps.steps_per_epoch);
   json.set("tokens_per_epoch", setup.data.tokens_per_epoch);
   json.set("largest_micro_batch_tokens", setup.data.largest_micro.tokens);
-  json.set("memory", verdict.plan.json());
-  json.set("cache_bytes", cache_bytes(setup));
   add_verdict(json, verdict);
   return json;
 }
@@ -88,9 +86,12 @@ int run_training(const TrainingJob& job, const Arguments& arguments) {
   const RunJob run = run_job(setup);
   RunSession session(run, arguments, fork);
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, job.loop, *session.checkpoint(), job.batches().global_size);
-  setup.model = job.load_model(setup.folder, setup.storage());
-  add_trained_adapters(*setup.model, job.network);
-  SupervisedTrainer trainer = make_trainer(setup);
+  setup.model = session.within("load", [&] {
+    auto loaded = job.load_model(setup.folder, setup.storage());
+    add_trained_adapters(*loaded, job.network);
+    return loaded;
+  });
+  SupervisedTrainer trainer = session.within("load", [&] { return make_trainer(setup); });
   return session.run({.trainer = trainer,
                       .model = *setup.model,
                       .steps = setup.plan.steps,
@@ -99,11 +100,22 @@ int run_training(const TrainingJob& job, const Arguments& arguments) {
                       .add_summary = job.add_summary});
 }
 
-PlanReport plan_training(const TrainingJob& job, const Arguments& arguments) {
-  load_settings(job, arguments);
+PlanReport plan_training(const TrainingJob& job, const PlanArguments& arguments) {
+  load_settings(job, arguments.rest);
   const TrainingSetup setup(job);
-  const MemoryVerdict verdict = setup.check_memory();
-  return {plan_text(setup, verdict), plan_json(setup, verdict), verdict.fits};
+  MemoryQuestion question = setup.memory_question();
+  question.demand.beside = arguments.beside;
+  const MemoryVerdict verdict = check_memory(question);
+  const DiskPlan disk = disk_of(setup);
+  PlanReport report{.text = plan_text(setup, verdict), .json = plan_json(setup, verdict), .fits = verdict.fits, .needed = verdict.needed};
+  add_disk(report, disk);
+  if (arguments.wants_time && verdict.fits) {
+    StepWork work{.pass = question.demand.update, .device = setup.mesh.device};
+    work.update_tokens = setup.data.tokens_per_epoch / static_cast<double>(setup.task.train.size) *
+                         static_cast<double>(job.batches().global_size / setup.mesh.world.size());
+    add_time(report, work, setup.plan.steps.max_steps, "validation not counted");
+  }
+  return report;
 }
 
 }  // namespace kedge::cli

@@ -58,13 +58,14 @@ struct TrainingSetup {
   DataSize data;
 
   [[nodiscard]] StorageOptions storage() const;
+  [[nodiscard]] int64_t cache_bytes() const;  // for keys and values while samples are drawn
   // Will the run fit into what is free now?
-  [[nodiscard]] MemoryVerdict check_memory() const;
+  [[nodiscard]] MemoryQuestion memory_question() const;
 };
 
 // Loads the configuration the arguments name and runs the job. Returns the exit code.
 int run_training(const TrainingJob& job, const Arguments& arguments);
 // The same as far as kedge plan goes.
-[[nodiscard]] PlanReport plan_training(const TrainingJob& job, const Arguments& arguments);
+[[nodiscard]] PlanReport plan_training(const TrainingJob& job, const PlanArguments& arguments);
 
 }  // namespace kedge::cli

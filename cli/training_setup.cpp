@@ -21,8 +21,13 @@ TrainingSetup::TrainingSetup(const TrainingJob& given)
 
 StorageOptions TrainingSetup::storage() const { return training_storage(job.compute, job.network, mesh.device); }
 
-MemoryVerdict TrainingSetup::check_memory() const {
-  MemoryInput input;
+int64_t TrainingSetup::cache_bytes() const {
+  return job.cache_bytes ? job.cache_bytes(network, storage().dtype == at::kFloat ? 4 : 2, data.largest_micro.longest) : 0;
+}
+
+MemoryQuestion TrainingSetup::memory_question() const {
+  MemoryDemand demand;
+  MemoryInput& input = demand.update;
   input.model = network;
   input.head = job.head();
   input.dtype = storage().dtype;
@@ -35,8 +40,10 @@ MemoryVerdict TrainingSetup::check_memory() const {
   input.longest = data.largest_micro.longest;
   input.checkpoint = job.network.activations_checkpoint_granularity == Recompute::full;
   input.threads = at::get_num_threads();
-  const bool saves = plan.intervals.save > 0 && job.run.create_checkpoint_callback;
-  return cli::check_memory(input, {free_bytes(mesh.device), job.batches().micro_size, saves});
+  if (const int64_t cache = cache_bytes(); cache > 0)  // while samples are drawn between steps
+    demand.generation = {.bytes = {.cache = cache, .one = cache}, .given = cache, .releases = true};
+  demand.saves = plan.intervals.save > 0 && job.run.create_checkpoint_callback;
+  return {demand, free_room(mesh), {.size_now = job.batches().micro_size}};
 }
 
 }  // namespace kedge::cli

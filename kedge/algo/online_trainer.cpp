@@ -48,9 +48,9 @@ TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
 EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
   EngineConfig config = settings.model.engine;
   if (config.memory == "auto")
-    config.memory =
-        std::to_string(std::min(generation_bytes(settings, lengths, model.config(), model.parameters().flat().element_size(), num_ranks),
-                                (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
+    config.memory = std::to_string(
+        std::min(engine_bytes(generation_input(settings, lengths, model.config(), model.parameters().options(), num_ranks)).cache,
+                 (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
   return config;
 }
 
@@ -80,13 +80,18 @@ std::vector<int64_t> first_rows(int64_t count) {
 
 }  // namespace
 
-int64_t generation_bytes(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network, int64_t element_size,
-                         int num_ranks) {
+EngineInput generation_input(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network,
+                             const StorageOptions& storage, int num_ranks) {
   const int64_t prompts = settings.loop.batch_iterator.use_flask ? settings.rollouts.num_rollout_samples
                                                                  : (settings.rollouts.num_rollout_samples + num_ranks - 1) / num_ranks;
-  const int64_t answers = std::min(prompts * settings.samples_per_prompt, settings.model.engine.scheduler.max_running);
-  constexpr int64_t kRounding = 64;  // of a sequence, to whole blocks
-  return 2 * network.num_layers * network.kv_size() * element_size * answers * (lengths.context + kRounding);
+  return {.model = network,
+          .dtype = storage.dtype,
+          .is_cuda = storage.device.is_cuda(),
+          .use_graphs = settings.model.engine.use_graphs,
+          .scheduler = settings.model.engine.scheduler,
+          .answers = prompts * settings.samples_per_prompt,
+          .usual = lengths.context,
+          .longest = lengths.context};
 }
 
 void add_kl(AnswerRows& rows, KlEstimator estimator) {
@@ -133,6 +138,65 @@ LoopResult OnlineTrainer::fit(MetricsLog& log, BackgroundSaver* saver) {
   options.steps = plan_.steps;
   options.intervals = plan_.intervals;
   return run_loop({*this, parts_.group, log, saver, signals}, options, round_);
+}
+
+// Names of the phases as kedge plan has them.
+std::string OnlineTrainer::failed_phase() const {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{{"generate", "generate"},
+                                                                                           {"logprobs", "log-probs"},
+                                                                                           {"init_logprobs", "reference"},
+                                                                                           {"critic_wait", "rewards"},
+                                                                                           {"train_time", "update"}}};
+  for (const auto& [timer, name] : kNames)
+    if (timers_.interrupted() == timer) return std::string(name);
+  return "";
+}
+
+void OnlineTrainer::rehearse() {
+  rehearse_generation();
+  rehearse_training();
+  static_cast<void>(timers_.take());
+}
+
+// As many sequences as will ever run together, over as many tokens of prompts as are computed together; and a few tokens drawn, so that
+// steps are recorded where they will be.
+void OnlineTrainer::rehearse_generation() {
+  const auto scope = timers_.measure("generate");
+  const EngineInput input =
+      generation_input(settings_, lengths_, parts_.model.config(), parts_.model.parameters().options(), parts_.group.size());
+  constexpr int64_t kDrawn = 3;
+  const int64_t samples = settings_.samples_per_prompt;
+  const int64_t prompts = std::max<int64_t>(1, std::min(input.answers, input.scheduler.max_running) / samples);
+  const int64_t length = std::clamp<int64_t>(input.scheduler.max_batch_tokens / prompts, 1, lengths_.max_prompt);
+  std::vector<GenerateRequest> requests(static_cast<size_t>(prompts));
+  for (GenerateRequest& request : requests) {
+    request.prompt.assign(static_cast<size_t>(length), 0);
+    request.num_samples = samples;
+    request.max_new = std::min(kDrawn, lengths_.max_new);
+    request.where = "the rehearsal";
+  }
+  static_cast<void>(engine_.generate(std::move(requests)));
+}
+
+// One pass of the largest size there may be, of answers as long as they may get.
+void OnlineTrainer::rehearse_training() {
+  const int64_t own = settings_.model.global_batch_size / parts_.group.size();
+  const int64_t count = std::clamp<int64_t>(settings_.rollouts.tokens_per_pass / lengths_.context, 1, own);
+  Rollout longest{.ids = TokenIds(static_cast<size_t>(lengths_.context), 0), .prompt_length = lengths_.context - lengths_.max_new};
+  const auto rollout = std::make_shared<const Rollout>(std::move(longest));
+  AnswerRows rows(static_cast<size_t>(count), AnswerRow{.rollout = rollout});
+  const Pass pass{first_rows(count)};
+  if (settings_.wants_logprobs && !trusts_engine_) {
+    const auto scope = timers_.measure("logprobs");
+    policy_.logprobs(std::span(&pass, 1), rows);
+  }
+  if (policy_.has_reference()) {
+    const auto scope = timers_.measure("init_logprobs");
+    policy_.reference_logprobs(std::span(&pass, 1), rows);
+  }
+  const EngineRest rest(engine_);
+  const auto scope = timers_.measure("train_time");
+  policy_.rehearse_update(pass, rows);
 }
 
 RolloutWish OnlineTrainer::wish(Purpose purpose, std::span<const int64_t> batch, int64_t round) const {

@@ -18,6 +18,7 @@
 #include "kedge/algo/value_desk.h"
 #include "kedge/algo/work_queue.h"
 #include "kedge/data/sampler.h"
+#include "kedge/engine/engine_memory.h"
 #include "kedge/metrics/timer.h"
 #include "kedge/train/loop.h"
 #include "kedge/train/model_state.h"
@@ -55,6 +56,8 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] Policy& policy() { return policy_; }
 
   [[nodiscard]] StepReport validate() override { return run_validation(); }
+  void rehearse() override;
+  [[nodiscard]] std::string failed_phase() const override;
   [[nodiscard]] Counters counters() const override { return state_dict(); }
   [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
   void load(const StateFiles& state) override;
@@ -105,6 +108,8 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch) const;
   [[nodiscard]] bool answers(const AnswerRows& rows, std::span<const int64_t> batch) const;
   [[nodiscard]] std::optional<AnswerRows> recall(std::span<const int64_t> batch);
+  void rehearse_generation();
+  void rehearse_training();
   void look_at_ends(const AnswerRows& rows) const;
   void look_at_gap(const Metrics& metrics);
 
@@ -128,9 +133,9 @@ class OnlineTrainer : public Trainer {
   bool has_rewards_ = false;  // they came from a record, with their rewards
 };
 
-// What keys and values of all answers take that a rank generates at a time, at most.
-[[nodiscard]] int64_t generation_bytes(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network,
-                                       int64_t element_size, int num_ranks);
+// What a rank asks of its engine, with weights as `storage` has them. `network` must outlive it.
+[[nodiscard]] EngineInput generation_input(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network,
+                                           const StorageOptions& storage, int num_ranks);
 
 // The KL of every row that has log-probabilities of policy and reference.
 void add_kl(AnswerRows& rows, KlEstimator estimator);

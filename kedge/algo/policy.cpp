@@ -217,6 +217,15 @@ Metrics Policy::update_seen(const UpdateStep& step, const AnswerRows& rows, Answ
   return metrics;
 }
 
+void Policy::rehearse_update(const Pass& pass, const AnswerRows& rows) {
+  const PassInput input = input_of(pass, rows, model_.device());
+  PassOptions options;
+  options.checkpoint = options_.checkpoint_activations;
+  options.dropout_seed = dropout_seed(pass.rows[0]);
+  backward(model_logprobs(model_, input.batch, input.predicted, {.entropy = true}, options).logprobs.sum());
+  optimizer_.zero_gradients();
+}
+
 std::string Policy::weights_print() const {
   constexpr int64_t kLookedAt = 65536;
   const Tensor weights = model_.trained().flat_master().detach();

@@ -81,6 +81,9 @@ class Policy {
   // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there.
   Metrics observed_update(const UpdateStep& step, AnswerRows& rows) { return update_seen(step, rows, &rows); }
 
+  // What an update does with one pass, but for the update: takes as much memory and changes nothing.
+  void rehearse_update(const Pass& pass, const AnswerRows& rows);
+
   [[nodiscard]] int64_t num_updates() const { return num_updates_; }
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] const Model& model() const { return model_; }

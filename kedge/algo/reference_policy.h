@@ -12,7 +12,7 @@ namespace kedge {
 
 enum class ReferenceKind { resident, swapped, adapters_off };
 
-// What a reference costs at most where the policy computes, and in host memory; 0 where nothing is copied.
+// What a reference of so many bytes costs at most where the policy computes, and in host memory; 0 where nothing is copied.
 struct ReferenceBytes {
   int64_t device = 0, host = 0;
 };

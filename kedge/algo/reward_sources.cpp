@@ -58,7 +58,7 @@ class LocalReward : public RewardSource {
   LocalReward(const Path& folder, const RewardSourceParts& parts, ModelRewardOptions options)
       : model_(load_model(folder, {.storage = {parts.dtype, parts.device, false}, .head = HeadKind::score})),
         rows_(folder, model_->config(), {model_->config().max_positions, false, false}),
-        scorer_(*model_, {}),
+        scorer_(*model_, {.max_tokens = kJudgedTokens}),
         reward_(local_caller(make_reward_service("reward_model", rows_, scorer_, {}), "the reward model " + folder.string()),
                 std::move(options)) {}
   [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override { return reward_.submit(std::move(rollouts)); }

@@ -1,5 +1,6 @@
 #pragma once
 // The sources of rewards that need a network or a model: kinds server, http and model of `reward.sources`.
+#include <cstdint>
 #include <string>
 
 #include "kedge/algo/model_reward.h"
@@ -17,6 +18,9 @@ struct RewardSourceParts {
   at::ScalarType dtype = at::kFloat;
   StopQuestion stop = {};  // a signal ends the wait for a server that is away
 };
+
+// Tokens of answers that a model in this process looks at together; a longer answer goes alone. All answers of a step may end at once.
+inline constexpr int64_t kJudgedTokens = 16384;
 
 // To be given to a RewardSet. A source holds what it is made of: its connections, its model.
 [[nodiscard]] RewardSourceMaker model_sources(RewardSourceParts parts);

@@ -13,20 +13,6 @@
 namespace kedge {
 namespace {
 
-int64_t every_of(const RolloutsConfig& config) {
-  if (config.keep == "all") return 1;
-  if (config.keep == "none") return 0;
-  constexpr std::string_view kEvery = "every:";
-  const std::string_view keep = config.keep;
-  int64_t every = 0;
-  if (keep.starts_with(kEvery)) {
-    const auto [end, error] = std::from_chars(keep.data() + kEvery.size(), keep.data() + keep.size(), every);
-    if (error != std::errc() || end != keep.data() + keep.size()) every = 0;
-  }
-  check(every >= 1, "rollouts.keep: wants all, none or every:n with n from 1 on, found ", Json(config.keep).dump());
-  return every;
-}
-
 std::optional<AnswerRows> read_rows(const Path& path, int64_t step, const std::string& fingerprint) {
   const std::string name = path.string();
   const std::string text = read_text(path);
@@ -46,9 +32,21 @@ void remove_unfinished(const Path& folder) {
 
 }  // namespace
 
-void check_records(const RolloutsConfig& config) { static_cast<void>(every_of(config)); }
+int64_t recorded_every(const RolloutsConfig& config) {
+  if (config.keep == "all") return 1;
+  if (config.keep == "none") return 0;
+  constexpr std::string_view kEvery = "every:";
+  const std::string_view keep = config.keep;
+  int64_t every = 0;
+  if (keep.starts_with(kEvery)) {
+    const auto [end, error] = std::from_chars(keep.data() + kEvery.size(), keep.data() + keep.size(), every);
+    if (error != std::errc() || end != keep.data() + keep.size()) every = 0;
+  }
+  check(every >= 1, "rollouts.keep: wants all, none or every:n with n from 1 on, found ", Json(config.keep).dump());
+  return every;
+}
 
-RolloutRecords::RolloutRecords(Path folder, const RolloutsConfig& config) : folder_(std::move(folder)), every_(every_of(config)) {
+RolloutRecords::RolloutRecords(Path folder, const RolloutsConfig& config) : folder_(std::move(folder)), every_(recorded_every(config)) {
   remove_unfinished(folder_);
 }
 

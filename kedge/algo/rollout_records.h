@@ -19,8 +19,8 @@ struct RolloutsConfig {
   void fields(auto&& field) { field("keep", keep, "answers of which steps are kept on disk: all | every:n | none"); }
 };
 
-// UsageError for keys that cannot be.
-void check_records(const RolloutsConfig& config);
+// Of every how many steps answers are kept; 0: of none. UsageError for keys that cannot be.
+[[nodiscard]] int64_t recorded_every(const RolloutsConfig& config);
 
 // FOLDER/step-N.jsonl: a line about the step, then one for each row. Used from one thread; writes on another.
 class RolloutRecords {

@@ -53,19 +53,27 @@ struct SupervisedTrainer::Sums {
 
 DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most) {
   const int64_t count = std::min(data.size, at_most);
-  std::vector<RowSize> sizes(static_cast<size_t>(count));
-  for_each_example(count, [&](int64_t i) { sizes[static_cast<size_t>(i)] = data.size_of(i * data.size / count); });
+  struct Looked {
+    RowSize size;
+    int64_t row = 0;
+  };
+  std::vector<Looked> looked(static_cast<size_t>(count));
+  for_each_example(count, [&](int64_t i) {
+    const int64_t row = i * data.size / count;
+    looked[static_cast<size_t>(i)] = {data.size_of(row), row};
+  });
   DataSize all;
   all.num_looked_at = count;
-  for (const RowSize& size : sizes) all.tokens_per_epoch += static_cast<double>(size.tokens);
+  for (const Looked& one : looked) all.tokens_per_epoch += static_cast<double>(one.size.tokens);
   all.tokens_per_epoch *= static_cast<double>(data.size) / static_cast<double>(std::max<int64_t>(count, 1));
-  std::sort(sizes.begin(), sizes.end(), [](const RowSize& a, const RowSize& b) { return a.tokens > b.tokens; });
+  std::stable_sort(looked.begin(), looked.end(), [](const Looked& a, const Looked& b) { return a.size.tokens > b.size.tokens; });
   all.largest_micro.rows = 0;
   for (int64_t i = 0; i < std::min(count, micro_size); ++i) {
-    const RowSize& size = sizes[static_cast<size_t>(i)];
-    all.largest_micro.tokens += size.tokens;
-    all.largest_micro.rows += size.rows;
-    all.largest_micro.longest = std::max(all.largest_micro.longest, size.longest);
+    const Looked& one = looked[static_cast<size_t>(i)];
+    all.largest_micro.tokens += one.size.tokens;
+    all.largest_micro.rows += one.size.rows;
+    all.largest_micro.longest = std::max(all.largest_micro.longest, one.size.longest);
+    all.largest_rows.push_back(one.row);
   }
   return all;
 }
@@ -118,7 +126,19 @@ DropoutSeed SupervisedTrainer::dropout_seed(size_t micro) const {
   return Random::stream_of({parts_.batches.seed, static_cast<uint64_t>(step_), static_cast<uint64_t>(first) + micro});
 }
 
+void SupervisedTrainer::rehearse() {
+  if (parts_.largest_rows.empty()) return;
+  phase_ = "update";
+  PassOptions pass;
+  pass.checkpoint = parts_.checkpoint_activations;
+  pass.dropout_seed = dropout_seed(0);
+  const RowsResult result = parts_.task.train.compute(parts_.largest_rows, pass);
+  if (result.loss.defined()) backward(result.loss);
+  optimizer_.zero_gradients();
+}
+
 StepReport SupervisedTrainer::train_step() {
+  phase_ = "update";
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<int64_t> batch = sampler_.next();
   const auto micros = micro_batches(batch, parts_.batches.micro_size, parts_.group);
@@ -149,6 +169,7 @@ StepReport SupervisedTrainer::train_step() {
 
 StepReport SupervisedTrainer::validate() {
   const NoGrad no_grad;
+  phase_ = "validate";
   StepReport report;
   for (const SupervisedData& data : parts_.task.validation) {
     const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;

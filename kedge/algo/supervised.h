@@ -45,6 +45,7 @@ struct SupervisedData {
 // rows so many are looked at, evenly spread, and the tokens of all are estimated from them.
 struct DataSize {
   RowSize largest_micro;
+  std::vector<int64_t> largest_rows;  // those it is made of
   double tokens_per_epoch = 0;
   int64_t num_looked_at = 0;
 };
@@ -116,7 +117,8 @@ struct SupervisedParts {
   SupervisedPlan plan;
   bool checkpoint_activations = false;
   SaveOptions save;
-  std::string base;  // of adapters: the name of the model they stand on
+  std::string base;                        // of adapters: the name of the model they stand on
+  std::vector<int64_t> largest_rows = {};  // the largest micro-batch there may be; empty: nothing is rehearsed
 };
 
 // Not thread-safe. The model must outlive it.
@@ -126,6 +128,8 @@ class SupervisedTrainer final : public Trainer {
 
   [[nodiscard]] StepReport train_step() override;
   [[nodiscard]] StepReport validate() override;
+  void rehearse() override;
+  [[nodiscard]] std::string failed_phase() const override { return phase_; }
   [[nodiscard]] Counters counters() const override;
   [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
   void load(const StateFiles& state) override;
@@ -142,6 +146,7 @@ class SupervisedTrainer final : public Trainer {
   Schedule schedule_;
   Sampler sampler_;
   int64_t step_ = 0, num_tokens_ = 0;
+  std::string phase_;  // that goes on, or went last
 };
 
 }  // namespace kedge

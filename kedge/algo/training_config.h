@@ -16,7 +16,7 @@ struct ComputeConfig {
   std::string accelerator = "auto";
   std::optional<std::string> precision;
   int64_t threads = 0;
-  bool deterministic = false;
+  bool deterministic = false, rehearse = true;
 
   void fields(auto&& field) {
     field("devices", devices, "ranks on a machine; null: as many as were started", at_least(1));
@@ -25,6 +25,8 @@ struct ComputeConfig {
     field("precision", precision, "32, or bf16 with fp32 master weights; null: bf16 on a GPU, 32 on a CPU");
     field("threads", threads, "of the CPU; 0: OMP_NUM_THREADS, or one a core", at_least(0));
     field("deterministic", deterministic, "a GPU gives the same bits every time, at some cost in speed; a CPU always does");
+    field("rehearse", rehearse,
+          "begin with one micro-batch of the largest size through every phase, so that memory that will not do is told at once");
     field.ignored("max_epochs", "the key of the algorithm's own section counts");
     field.ignored("max_steps", "the key of the algorithm's own section counts");
     field.ignored("max_time", "exp_manager.max_time_per_run is the limit");

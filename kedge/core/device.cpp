@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <new>
 #include <optional>
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/util/Exception.h>
 
 #include "kedge/core/error.h"
 
@@ -41,6 +43,13 @@ std::optional<int> cuda_index(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr || dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  // torch's allocator for the CPU has no type of its own for it.
+  return dynamic_cast<const c10::Error*>(&error) != nullptr &&
+         std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+}
 
 int num_cuda_devices() { return at::detail::getCUDAHooks().deviceCount(); }
 

@@ -1,5 +1,6 @@
 #pragma once
 // Names of devices and number types as users write them and as we print them.
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ namespace kedge {
 
 // How many CUDA devices this process can use; 0 in a build without CUDA.
 [[nodiscard]] int num_cuda_devices();
+
+// Does the error say that there is no more memory, on a device or in the machine?
+[[nodiscard]] bool is_out_of_memory(const std::exception& error);
 
 // From now on CUDA computes the same bits from the same numbers, at some cost in speed. Before the first tensor is made there; a CPU always
 // does.

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -101,6 +102,12 @@ int64_t free_disk_bytes(const Path& folder) {
   struct statvfs info {};
   if (::statvfs(folder.c_str(), &info) != 0) throw Error(str(folder.string(), ": ", std::strerror(errno)));
   return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
 }
 
 int64_t resident_bytes() {

@@ -27,6 +27,7 @@ struct Machine {
 
 // Memory of this process that is in the machine now.
 [[nodiscard]] int64_t resident_bytes();
+[[nodiscard]] int64_t peak_resident_bytes();  // the most that ever was
 
 // "1.5 GiB", "512 MiB", "17 B".
 [[nodiscard]] std::string format_bytes(int64_t bytes);

@@ -11,6 +11,8 @@ struct CudaGraphs::Pool {
   c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
 };
 
+// The result is only looked at: its memory belongs to the pool, where the graphs that are recorded next may use it too. Graphs run one
+// after another, and what one left is read before the next runs.
 struct CudaGraphs::Graph {
   at::cuda::CUDAGraph graph;
   Tensor result;
@@ -31,8 +33,9 @@ Tensor CudaGraphs::run(const std::vector<int64_t>& key, const std::function<Tens
     c10::cuda::getCurrentCUDAStream().synchronize();
     const c10::cuda::CUDAStreamGuard guard(pool_->stream);
     made->graph.capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
-    made->result = work();
+    const Tensor result = work();
     made->graph.capture_end();
+    made->result = at::from_blob(result.data_ptr(), result.sizes(), result.strides(), result.options());
     place->second = std::move(made);
   }
   place->second->graph.replay();

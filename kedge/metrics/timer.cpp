@@ -21,7 +21,10 @@ Timers::Timers(TimersOptions options) : options_(std::move(options)) {
 Timers::Scope::Scope(Timers& timers, size_t index) : timers_(&timers), index_(index), num_exceptions_(std::uncaught_exceptions()) {}
 
 Timers::Scope::~Scope() noexcept(false) {
-  if (timers_ != nullptr) timers_->end(index_, std::uncaught_exceptions() == num_exceptions_);
+  if (timers_ == nullptr) return;
+  const bool goes_on = std::uncaught_exceptions() == num_exceptions_;
+  if (!goes_on) timers_->interrupt(index_);
+  timers_->end(index_, goes_on);
 }
 
 void Timers::Scope::stop() {
@@ -31,9 +34,15 @@ void Timers::Scope::stop() {
 Timers::Scope Timers::measure(std::string_view name) {
   auto found = std::find_if(phases_.begin(), phases_.end(), [&](const Phase& phase) { return phase.name == name; });
   if (found == phases_.end()) found = phases_.insert(phases_.end(), Phase{.name = std::string(name)});
+  interrupted_.clear();
   if (options_.synchronize) options_.synchronize();
   if (found->depth++ == 0) found->start = options_.clock();
   return {*this, static_cast<size_t>(found - phases_.begin())};
+}
+
+// An exception ends scopes from the innermost on: the first one after a scope began has the word.
+void Timers::interrupt(size_t index) {
+  if (interrupted_.empty()) interrupted_ = phases_.at(index).name;
 }
 
 void Timers::end(size_t index, bool synchronize) {

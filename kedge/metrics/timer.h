@@ -41,6 +41,9 @@ class Timers {
   // auto scope = timers.measure("generate");
   Scope measure(std::string_view name);
 
+  // The innermost scope that an exception ended, if none began since; else empty.
+  [[nodiscard]] const std::string& interrupted() const { return interrupted_; }
+
   // Replaces each value by its maximum over the ranks; every rank calls it with as many values.
   using MaxOverRanks = std::function<void(std::span<double>)>;
 
@@ -59,10 +62,12 @@ class Timers {
     int depth = 0;  // scopes of this name that run now
     double start = 0;
   };
+  void interrupt(size_t index);
   void end(size_t index, bool synchronize);
 
   TimersOptions options_;
   std::vector<Phase> phases_;  // in the order first measured
+  std::string interrupted_;
 };
 
 }  // namespace kedge

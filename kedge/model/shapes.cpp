@@ -8,7 +8,7 @@
 namespace kedge {
 namespace {
 
-constexpr std::array<NamedShape, 6> kShapes = {{
+constexpr std::array<NamedShape, 7> kShapes = {{
     {"tiny",
      "",
      "for tests: a step takes milliseconds",
@@ -56,6 +56,20 @@ constexpr std::array<NamedShape, 6> kShapes = {{
       .tied = true,
       .rope_theta = 500000,
       .norm_eps = 1e-5}},
+    {"4b",
+     "",
+     "as Qwen3 4B",
+     {.family = Family::qwen3,
+      .hidden_size = 2560,
+      .num_layers = 36,
+      .num_heads = 32,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .mlp_size = 9728,
+      .vocab_size = 151936,
+      .max_positions = 40960,
+      .tied = true,
+      .rope_theta = 1e6}},
     {"8b",
      "",
      "as Llama 3 8B",

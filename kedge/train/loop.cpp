@@ -38,6 +38,7 @@ class Loop {
 
   LoopResult run() {
     report();
+    if (options_.rehearses && result_.step < options_.steps.max_steps) parts_.trainer.rehearse();
     while (result_.step < options_.steps.max_steps && result_.reason.empty()) {
       take_step();
       finish_step();

@@ -43,6 +43,12 @@ class Trainer {
   [[nodiscard]] virtual StepReport train_step() = 0;
   [[nodiscard]] virtual StepReport validate() = 0;
 
+  // Before the first step: one micro-batch of the largest size through every phase, so that memory that will not do is told at once.
+  // Nothing that a step depends on changes.
+  virtual void rehearse() {}
+  // The phase that an exception ended, as kedge plan calls it; empty: not known.
+  [[nodiscard]] virtual std::string failed_phase() const { return ""; }
+
   // After the last step of a run, before its last checkpoint is waited for: what it began elsewhere is over when this returns.
   virtual void finish() {}
 
@@ -61,6 +67,7 @@ struct LoopOptions {
   StepPlan steps;
   Intervals intervals;
   std::optional<std::chrono::seconds> time_limit;
+  bool rehearses = false;    // before the first step
   bool saves_block = false;  // training waits for a checkpoint to be written, which then takes no copy
   Json record;               // kept in every checkpoint
 };

@@ -1,6 +1,7 @@
 #include "kedge/train/memory_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "kedge/core/error.h"
@@ -14,8 +15,10 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20U;
 // Measured: what a process holds beside its tensors (140 MB with a model of kilobytes, 160 to 200 MB with larger ones, whose products
-// want more room in the libraries), and the memory of a GPU that is gone when one has started.
-constexpr int64_t kProgram = 170 * kMiB, kCudaContext = 600 * kMiB;
+// want more room in the libraries). On an H200: 0.95 to 1.2 GiB of the card beside the tensors, half of it from the start; about 1 GiB of
+// the host's memory; and of what comes and goes the allocator holds some 4 % more than was asked of it.
+constexpr int64_t kProgram = 170 * kMiB, kCudaProgram = 1100 * kMiB, kCudaContext = 500 * kMiB, kCudaHost = 1024 * kMiB;
+constexpr int64_t kSlackParts = 25;
 constexpr int64_t kCublasWorkspace = 32 * kMiB;  // torch's choice, one a process
 
 // Tensors come and go; the most that is held at a time is what counts.
@@ -67,6 +70,20 @@ class Step {
     if (trains_all_ && in_.is_cuda && narrow_type()) tally_.pass(in_.tokens * m_.hidden_size * 4);
     peak.most = tally_.most();
     return peak;
+  }
+  // A pass that keeps nothing for a backward.
+  int64_t look() {
+    tally_.take(thread_scratch() + rotation() + batch() + wide(m_.hidden_size));
+    for (int64_t layer = 0; layer < m_.num_layers; ++layer) {
+      forward(layer, false);
+      tally_.drop(wide(m_.hidden_size));  // its input
+    }
+    tally_.take(wide(m_.hidden_size));
+    if (in_.head.kind == HeadKind::language) {
+      const int64_t chunk = std::min(logit_memory(in_.is_cuda, m_.vocab_size).chunk, in_.tokens);
+      tally_.pass(chunk * (m_.hidden_size * element() + m_.vocab_size * (in_.is_cuda ? 4 : element())));
+    }
+    return tally_.most();
   }
 
  private:
@@ -281,14 +298,30 @@ MemoryPlan plan_memory(const MemoryInput& input) {
   plan.master_weights = input.dtype == at::kFloat ? 0 : size * 4;
   plan.gradients = size * 4;
   const bool offloads = input.optimizer.offload_adam_states && input.is_cuda;
-  (offloads ? plan.host_optimizer : plan.optimizer) = 2 * share * moment;
+  if (offloads) plan.host_optimizer = 2 * pinned_bytes(share * moment);
+  if (!offloads) plan.optimizer = 2 * share * moment;
   const Step::Peak peak = Step(input, adapted).play();
   plan.activations = peak.kept;
   plan.workspace = std::max(peak.most, update_workspace(input, share, moment)) - peak.kept + (input.is_cuda ? kCublasWorkspace : 0);
-  plan.fixed = input.is_cuda ? kCudaContext : kProgram;
+  plan.look = Step(input, adapted).look() + (input.is_cuda ? kCublasWorkspace : 0);
+  if (input.is_cuda) plan.slack = (plan.activations + plan.workspace) / kSlackParts;
+  plan.fixed = process_bytes(input.is_cuda);
   plan.snapshot = size * 4 + 2 * size * moment;
   return plan;
 }
+
+LookMemory plan_look(const MemoryInput& input) {
+  return {flat_size(make_parameters(input.model, input.head).specs) * (input.dtype == at::kFloat ? 4 : 2),
+          Step(input, {}).look() + (input.is_cuda ? kCublasWorkspace : 0)};
+}
+
+int64_t pinned_bytes(int64_t bytes) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes))); }
+
+int64_t process_bytes(bool is_cuda) { return is_cuda ? kCudaProgram : kProgram; }
+
+int64_t context_bytes() { return kCudaContext; }
+
+int64_t gpu_host_bytes() { return kCudaHost; }
 
 std::string MemoryPlan::table() const {
   std::string text = line("parameters", parameters, "");
@@ -299,6 +332,7 @@ std::string MemoryPlan::table() const {
   text += line("between steps", total(), "");
   text += line("activations", activations, "kept by a forward pass");
   text += line("workspace", workspace, "logits and other temporary tensors");
+  if (slack > 0) text += line("slack", slack, "between the allocator's pieces");
   text += line("peak", peak(), "");
   text += line("snapshot", snapshot, "in host memory while a checkpoint is written");
   return text;
@@ -312,6 +346,8 @@ Json MemoryPlan::json() const {
   json.set("optimizer", optimizer);
   json.set("activations", activations);
   json.set("workspace", workspace);
+  json.set("slack", slack);
+  json.set("look", look);
   json.set("fixed", fixed);
   json.set("total", total());
   json.set("peak", peak());

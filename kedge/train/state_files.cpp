@@ -16,7 +16,7 @@ constexpr std::string_view kTensors = "state.safetensors", kNumbers = "state.jso
 
 void StateSnapshot::add(const std::string& name, const Tensor& tensor) {
   const NoGrad no_grad;
-  tensors_.emplace_back(name, tensor.detach().to(tensor.options().device(at::kCPU), false, copies_));
+  tensors_.emplace_back(name, copies_ ? tensor.detach().to(tensor.options().device(at::kCPU), false, true) : tensor.detach());
 }
 
 void StateSnapshot::take(const std::string& name, Tensor tensor) { tensors_.emplace_back(name, std::move(tensor)); }

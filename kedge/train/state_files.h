@@ -12,8 +12,8 @@
 
 namespace kedge {
 
-// A copy in host memory: training may go on while another thread writes it. Without `copies`, tensors of the host are not copied, and must
-// stay as they are until they are written.
+// A copy in host memory: training may go on while another thread writes it. Without `copies`, tensors stay where they are, and must not
+// change until they are written.
 class StateSnapshot {
  public:
   explicit StateSnapshot(bool copies = true) : copies_(copies) {}

@@ -23,22 +23,48 @@ TEST(OnlineTrainer, KlIsMeasuredWhereBothSidesAreKnown) {
   EXPECT_EQ(rows[1].kl_sum, 0);
 }
 
-TEST(OnlineTrainer, KeysAndValuesOfAllAnswersAreCounted) {
+TEST(OnlineTrainer, TheEngineIsAskedForAllAnswersOfARank) {
   OnlineSettings settings;
   settings.rollouts.num_rollout_samples = 10;
   settings.samples_per_prompt = 4;
-  ModelConfig network;
-  network.num_layers = 2;
-  network.num_kv_heads = 1;
-  network.head_dim = 8;
+  const ModelConfig network;
   const OnlineLengths lengths{.context = 100};
-  const int64_t token = 2 * 2 * 8 * 4, sequence = token * 164;
-  EXPECT_EQ(generation_bytes(settings, lengths, network, 4, 1), 40 * sequence);
-  EXPECT_EQ(generation_bytes(settings, lengths, network, 4, 4), 12 * sequence) << "three prompts a rank at most";
+  const auto input = [&](int num_ranks) { return generation_input(settings, lengths, network, {.dtype = at::kBFloat16}, num_ranks); };
+  EXPECT_EQ(input(1).answers, 40);
+  EXPECT_EQ(input(1).usual, 100);
+  EXPECT_EQ(input(1).dtype, at::kBFloat16);
+  EXPECT_EQ(input(4).answers, 12) << "three prompts a rank at most";
   settings.loop.batch_iterator.use_flask = true;
-  EXPECT_EQ(generation_bytes(settings, lengths, network, 4, 4), 40 * sequence) << "one rank may take all of a queue";
-  settings.model.engine.scheduler.max_running = 8;
-  EXPECT_EQ(generation_bytes(settings, lengths, network, 4, 1), 8 * sequence);
+  EXPECT_EQ(input(4).answers, 40) << "one rank may take all of a queue";
+}
+
+// A step after a rehearsal is the step without one, to the bit.
+TEST(OnlineTrainer, ARehearsalChangesNothing) {
+  for (const bool rehearses : {false, true}) {
+    static StepReport first;
+    OnlineToy toy;
+    toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0.1;
+    const auto trainer = toy.reinforce_trainer();
+    if (rehearses) trainer->rehearse();
+    const StepReport report = trainer->train_step();
+    if (!rehearses) {
+      first = report;
+      continue;
+    }
+    ASSERT_EQ(report.updates.size(), first.updates.size());
+    for (size_t i = 0; i < report.updates.size(); ++i)
+      for (const auto& [name, value] : first.updates[i]) EXPECT_EQ(report.updates[i].find(name), value) << name;
+    EXPECT_EQ(*report.metrics.find("train_rollouts/rewards"), *first.metrics.find("train_rollouts/rewards"));
+  }
+}
+
+TEST(OnlineTrainer, APhaseThatFailedIsKnownByThePlansName) {
+  OnlineToy toy;
+  const auto trainer = toy.reinforce_trainer();
+  EXPECT_EQ(trainer->failed_phase(), "");
+  toy.rewards.judge = [](const Rollout&) -> RowReward { throw std::bad_alloc(); };
+  EXPECT_THROW(static_cast<void>(trainer->train_step()), std::bad_alloc);
+  EXPECT_EQ(trainer->failed_phase(), "generate") << "answers are judged as they end";
 }
 
 TEST(OnlineTrainer, AnAlarmSavesOrStopsAsTheSettingsSay) {

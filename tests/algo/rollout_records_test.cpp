@@ -269,14 +269,15 @@ TEST(RolloutRecords, WhatAKilledRunLeftHalfWrittenGoes) {
 TEST(RolloutRecords, RefuseOtherWordsForKeep) {
   const testing::TempFolder folder;
   for (const char* keep : {"", "some", "every", "every:", "every:0", "every:-2", "every:3x", "every: 3", "all "}) {
-    EXPECT_THROW(check_records({.keep = keep}), UsageError);
+    EXPECT_THROW(static_cast<void>(recorded_every({.keep = keep})), UsageError);
     EXPECT_THAT(testing::error_of([&] { return RolloutRecords(folder.path(), {.keep = keep}).path_of(0); }),
                 StartsWith("rollouts.keep: wants all, none or every:n with n from 1 on, found \"" + std::string(keep) + "\""));
   }
   RolloutsConfig config;
-  check_records(config);
+  EXPECT_EQ(recorded_every(config), 1);
+  EXPECT_EQ(recorded_every({.keep = "none"}), 0);
   static_cast<void>(load_section(describe(config), ConfigText{"x.yaml", "keep: every:10"}, {}));
-  EXPECT_EQ(config.keep, "every:10");
+  EXPECT_EQ(recorded_every(config), 10);
 }
 
 }  // namespace

@@ -95,6 +95,8 @@ TEST(Supervised, TheLargestMicroBatchIsMadeOfTheLongestRows) {
   EXPECT_EQ(size.largest_micro.rows, 3);
   EXPECT_EQ(size.largest_micro.longest, tokens[0]);
   EXPECT_EQ(size.tokens_per_epoch, all);
+  ASSERT_EQ(size.largest_rows.size(), 3);
+  EXPECT_EQ(task.train.compute(size.largest_rows, {}).num_tokens, size.largest_micro.tokens);
   EXPECT_EQ(measure_data(task.train, 3, 5).num_looked_at, 5);
 }
 

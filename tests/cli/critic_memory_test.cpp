@@ -28,8 +28,7 @@ CriticRoom room_of(bool is_cuda, int64_t free = kPlenty, int64_t host_free = kPl
           .head = {HeadKind::score, 1, false},
           .dtype = at::kBFloat16,
           .is_cuda = is_cuda,
-          .free = free,
-          .host_free = host_free};
+          .free = {.device = free, .host = host_free}};
 }
 
 // The weights of the network once, in bf16.
@@ -75,8 +74,8 @@ TEST(CriticMemory, WithoutRoomItGoesToHostMemory) {
   EXPECT_EQ(memory.reward_model, ReferenceKind::swapped);
   EXPECT_EQ(memory.verdict.needed, alone(config, true));
   EXPECT_THAT(memory.reward_model_text(), HasSubstr("swapped in for every call, "));
-  EXPECT_THAT(error_of([&] { return plan_critic_memory(config, room_of(true, tight, copy_bytes())).reward_model; }),
-              HasSubstr("of host memory for what is not kept on the GPU"));
+  const MemoryVerdict poor = plan_critic_memory(config, room_of(true, tight, copy_bytes())).verdict;
+  EXPECT_THAT(error_of([&] { require_fit(poor, "the critic"); }), HasSubstr("of host memory"));
   // Where the host computes it would only cost more.
   const CriticMemory host = plan_critic_memory(config, room_of(false, alone(config, false) + copy_bytes() - 1));
   EXPECT_FALSE(host.verdict.fits);
@@ -111,9 +110,15 @@ TEST(CriticMemory, MomentsInHostMemoryNeedRoomThere) {
   const CriticMemory memory = plan_critic_memory(config, room_of(true));
   EXPECT_LT(memory.verdict.needed, alone(config_with(RewardModelPlace::automatic), true) + copy_bytes());
   const int64_t moments = memory.verdict.plan.host_optimizer;
-  EXPECT_TRUE(plan_critic_memory(config, room_of(true, kPlenty, moments)).verdict.fits);
-  EXPECT_THAT(error_of([&] { return plan_critic_memory(config, room_of(true, kPlenty, moments - 1)).reward_model; }),
-              HasSubstr("model.optim.offload_adam_states=true"));
+  EXPECT_EQ(memory.verdict.host_needed, moments + gpu_host_bytes());
+  EXPECT_FALSE(plan_critic_memory(config, room_of(true, kPlenty, memory.verdict.host_needed - 1)).verdict.fits);
+}
+
+TEST(CriticMemory, ManyRowsThatAreOnlyLookedAtCountToo) {
+  CriticServerConfig config = config_with(RewardModelPlace::automatic);
+  config.model.forward_micro_batch_size = 400;
+  const CriticMemory memory = plan_critic_memory(config, room_of(true));
+  EXPECT_EQ(memory.verdict.worst().name, "values");
 }
 
 }  // namespace

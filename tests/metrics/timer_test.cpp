@@ -65,6 +65,20 @@ TEST_F(TimersTest, AScopeEndedByAnExceptionCountsAndDoesNotWaitForTheDevice) {
   EXPECT_THAT(timers.take(), ElementsAre(Pair("timers/generate", 2.0)));
 }
 
+TEST_F(TimersTest, TheInnermostScopeThatAnExceptionEndedIsKnown) {
+  EXPECT_EQ(timers.interrupted(), "");
+  const auto fail = [&] {
+    const auto outer = timers.measure("outer");
+    { const auto done = timers.measure("done"); }
+    const auto inner = timers.measure("inner");
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(fail(), std::runtime_error);
+  EXPECT_EQ(timers.interrupted(), "inner");
+  { const auto next = timers.measure("next"); }
+  EXPECT_EQ(timers.interrupted(), "");
+}
+
 TEST_F(TimersTest, StopEndsAScopeOnce) {
   {
     auto scope = timers.measure("generate");

@@ -25,7 +25,7 @@ TEST(Shapes, TheNamedOnesHaveTheParametersTheyAreKnownFor) {
   // nano: layer 512 + (8 + 2 * 4) * 64 * 512 + 512 * 512 + 512 + 3 * 1376 * 512 = 2,900,992; 8 layers + 2 * 8192 * 512 + 512.
   const std::vector<std::pair<const char*, int64_t>> wanted = {{"tiny", 164160},    {"nano", 31597056},  {"30m", 31597056},
                                                                {"135m", 134515008}, {"0.6b", 596049920}, {"1b", 1235814400},
-                                                               {"8b", 8030261248}};
+                                                               {"4b", 4022468096},  {"8b", 8030261248}};
   for (const auto& [name, parameters] : wanted) EXPECT_EQ(num_parameters(shape_config(name)), parameters) << name;
 }
 

@@ -39,6 +39,7 @@ class ToyTrainer final : public Trainer {
     report.metrics.set("train/weight", weight_);
     return report;
   }
+  void rehearse() override { calls.push_back("rehearse"); }
   StepReport validate() override {
     calls.push_back("validate");
     StepReport report{.metrics = {{"validation/loss", -weight_}, {"validation_more/loss", 7}},

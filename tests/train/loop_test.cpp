@@ -160,6 +160,20 @@ TEST(Loop, ACompleteRunHasNothingToDo) {
   EXPECT_TRUE(again.trainer.calls.empty());
 }
 
+TEST(Loop, ARehearsalComesBeforeTheFirstStepOfEveryStart) {
+  const TempFolder temp;
+  ToyRun first, second, complete;
+  LoopOptions options = options_of(2, 0, 2);
+  options.rehearses = true;
+  static_cast<void>(first.run(temp.path(), options));
+  EXPECT_THAT(first.trainer.calls, ElementsAre("rehearse", "step", "step"));
+  options.steps.max_steps = options.intervals.max_steps = 3;
+  static_cast<void>(second.run(temp.path(), options));
+  EXPECT_THAT(second.trainer.calls, ElementsAre("rehearse", "step"));
+  static_cast<void>(complete.run(temp.path(), options));
+  EXPECT_THAT(complete.trainer.calls, ElementsAre()) << "nothing is left to be done";
+}
+
 // A disk that takes nothing: the run goes on to its end, and then fails.
 TEST(Loop, ACheckpointThatCannotBeWrittenFailsAtTheEnd) {
   const TempFolder temp;
