@@ -177,6 +177,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint, const std::optional<Ne
   page.add("of", run ? str("kedge ", open_run(*run).algorithm, ", ", run->string()) : "a run that is not above it");
   page.add("network", network ? network_text(*network) : "cannot be read");
   page.add("trained", network && network->rank > 0 ? "adapters on " + network->base : "all weights");
+  page.add("model dtype", network ? network->dtype : "");
   page.add("settings", settings_text(checkpoint.meta.record));
   page.add("counters", numbers_text(checkpoint.meta.counters));
   page.add("metrics", metrics_text(checkpoint.meta.metrics));

@@ -176,7 +176,7 @@ std::vector<Hint> find_hints(const RunNumbers& numbers, double max_kl) {
   if (max_kl > 0)
     add_rise(hints, numbers, "train_rollouts/init_policy_kl", max_kl,
              str("KL run-away: more than ", format_number(max_kl), " nats a token (health.max_kl) from the start"));
-  add_rise(hints, numbers, "train_rollouts/groups_without_spread", 0.8,
+  add_rise(hints, numbers, "train_rollouts/groups_without_spread", 0.6,
            "most prompts' answers all get the same reward: little is left to learn, or the reward is at its limit");
   add_fall(hints, numbers, "train_rollouts/entropy", 0.2, "answers become alike");
   add_fall(hints, numbers, "train_rollouts/distinct_2", 0.5, "answers repeat themselves or each other");

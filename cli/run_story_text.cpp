@@ -36,6 +36,12 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
   return text;
 }
 
+// As someone in this folder would write it.
+std::string shown(const Path& path) {
+  const Path near = path.lexically_relative(std::filesystem::current_path());
+  return near.empty() || *near.begin() == ".." ? path.string() : near.string();
+}
+
 std::string start_text(const RunStory& story, const char* key) { return setting_text(story.last_start(), key); }
 
 std::string clock_of(double seconds_since_1970, const char* format) {
@@ -72,7 +78,7 @@ std::string base_state(const RunStory& story) {
 }
 
 void add_what(FactPage& page, const RunStory& story) {
-  const std::string base = story.model_folder.empty() ? "?" : story.model_folder.string();
+  const std::string base = story.model_folder.empty() ? "?" : shown(story.model_folder);
   const std::string state = base_state(story);
   page.add("began with", state.empty() ? base : str(base, " (", state, ")"));
   if (story.network) page.add("network", network_text(*story.network));
@@ -90,7 +96,7 @@ void add_data(FactPage& page, const RunStory& story) {
   for (size_t i = 0; i < std::min(kMostFiles, story.data_files.size()); ++i) {
     const StoryFile& file = story.data_files[i];
     page.add(i == 0 ? "data" : "",
-             str(file.path.string(), " (", joined({file.num_lines ? count_of(*file.num_lines, "line") : "", state_text(file)}), ")"));
+             str(shown(file.path), " (", joined({file.num_lines ? count_of(*file.num_lines, "line") : "", state_text(file)}), ")"));
   }
   if (story.data_files.size() > kMostFiles) page.add("", str("and ", story.data_files.size() - kMostFiles, " more"));
   for (size_t i = 0; i < story.rewards.size(); ++i) page.add(i == 0 ? "rewards" : "", story.rewards[i]);

@@ -19,10 +19,10 @@ inspect=("$kedge" inspect)
 
 # A run, in a page
 expect 0 '^online: kedge reinforce, complete, 20 of 20 steps$' "${inspect[@]}" online
-expect 0 '^began with +.*/lm \(unchanged\)$' "${inspect[@]}" online
+expect 0 '^began with +lm \(unchanged\)$' "${inspect[@]}" online
 expect 0 '^network +llama, 99,520 parameters in 2 layers of 64$' "${inspect[@]}" online
 expect 0 '^trained +all weights, fp32, cpu, 1 rank, lr 0.01, seed 1234$' "${inspect[@]}" online
-expect 0 '^(data)? +.*/prompts.jsonl \(40 lines, unchanged\)$' "${inspect[@]}" online
+expect 0 '^(data)? +prompts.jsonl \(40 lines, unchanged\)$' "${inspect[@]}" online
 expect 0 '^rewards +letters \(regex\), pattern a$' "${inspect[@]}" online
 expect 0 '^ +watched, not trained on: brief \(length\)' "${inspect[@]}" online
 expect 0 '^reward  +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+  ' "${inspect[@]}" online
@@ -57,9 +57,9 @@ same_runs whole again
 # What changed since
 cp train.jsonl kept.jsonl
 sed -i '1s/b/c/' train.jsonl
-expect 0 '^data +.*/train.jsonl \(60 lines, CHANGED since\)$' "${inspect[@]}" whole
+expect 0 '^data +train.jsonl \(60 lines, CHANGED since\)$' "${inspect[@]}" whole
 mv train.jsonl gone.jsonl
-expect 0 '^data +.*/train.jsonl \(NOT THERE any more\)$' "${inspect[@]}" whole
+expect 0 '^data +train.jsonl \(NOT THERE any more\)$' "${inspect[@]}" whole
 mv kept.jsonl train.jsonl
 # One that is at work, and one that was killed
 "${sft[@]}" exp_manager.explicit_log_dir=busy trainer.sft.max_epochs=1000 >busy.log 2>&1 &
@@ -83,6 +83,7 @@ last=$(last_of online)
 expect 0 '^step +20$' "${inspect[@]}" "$last"
 expect 0 '^of +kedge reinforce, .*/online$' "${inspect[@]}" "$last"
 expect 0 '^state +optimizer.first_moment F32 99,[0-9]+$' "${inspect[@]}" "$last"
+expect 0 '^model dtype +float32$' "${inspect[@]}" "$last"
 expect 0 '^files +model/config.json  ' "${inspect[@]}" "$last"
 expect 0 '^counters +.*consumed_samples 80' "${inspect[@]}" "$last"
 expect 0 'val_rewards ' "${inspect[@]}" "$last"
