@@ -281,6 +281,8 @@ int run_inspect(const Arguments& arguments) {
   const Path given = options.folder;
   const InspectLook look{.json = options.json, .verify = options.verify, .command = options.command};
   if (is_run(given)) return inspect_run(options.folder, look);
+  check(!is_folder(given / "checkpoints"), options.folder,
+        ": a run that never began: it left neither config.yaml nor run.json; its log.txt may say why");
   check(!options.command, "--command: ", options.folder, " is not the folder of a run");
   if (is_checkpoint(given)) return inspect_checkpoint(options.folder, look);
   check(!options.verify, "--verify: ", options.folder, " is neither a checkpoint nor the folder of a run");

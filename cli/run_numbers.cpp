@@ -125,6 +125,7 @@ std::string sentence_on(const NumberRow& row) {
   const std::optional<Ends> ends = ends_of(row.series);
   if (!ends) return row.label + " was never a finite number";
   const std::string from_to = str(" from ", figure(ends->first, row), " to ", figure(ends->last, row));
+  if (!tells_noise(row.series)) return str(row.label, " went", from_to, ", too few numbers to tell that from noise");
   const Change change = change_of(row.series);
   if (change == Change::none) return str(row.label, " did not change by more than its noise,", from_to);
   const bool rose = change == Change::rose, is_good = rose == (row.wanted == Wanted::high);

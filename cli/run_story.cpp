@@ -122,6 +122,7 @@ void add_end(RunStory& story) {
   const Path file = story.run.folder / "summary.json";
   const bool is_held = is_run_held(story.run.folder);
   story.step = story.numbers.num_steps;
+  if (story.run.algorithm == "serve" && story.step > 0) story.step -= 1;  // a critic counts its updates from 1
   if (const Json* steps = story.last_start().find("max_steps")) story.max_steps = steps->as_integer("run.json");
   if (story.log.last_error) story.status = "ended by an error";
   if (is_file(file)) {

@@ -55,7 +55,7 @@ std::string clock_of(double seconds_since_1970, const char* format) {
 std::string heading_of(const RunStory& story) {
   std::string steps = with_commas(story.step);
   if (story.max_steps > 0) steps += " of " + with_commas(story.max_steps);
-  return str(story.title, ", ", story.status, story.step > 0 || story.max_steps > 0 ? str(", ", steps, " steps") : "");
+  return str(story.title, ", ", story.step > 0 || story.max_steps > 0 ? steps + " steps, " : "", story.status);
 }
 
 std::string state_text(const StoryFile& file) {
@@ -205,7 +205,7 @@ void add_commands(FactPage& page, const RunStory& story, const std::string& name
   if (!story.checkpoints.empty() || story.has_model)
     command("kedge export " + run + (has_better ? " OUT --best" : " OUT"), "a model for transformers");
   if (!story.checkpoints.empty()) command("kedge inspect " + run + " --verify", "are its checkpoints undamaged?");
-  if (story.status != "running") command("kedge inspect " + run + " --command", "the command line that made it");
+  command("kedge inspect " + run + " --command", "the command line that made it");
 }
 
 std::string state_name(StoryFile::State state) {

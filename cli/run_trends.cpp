@@ -96,7 +96,7 @@ std::optional<BestPoint> best_of(const Series& series, Wanted wanted) {
 // does not mind a few jumps; 0.6745 is that of a normal distribution.
 double noise_of(const Series& series) {
   const Series finite = finite_part(series);
-  if (finite.values.size() < 4) return 0;
+  if (!tells_noise(finite)) return 0;
   std::vector<double> bends;
   for (size_t i = 1; i + 1 < finite.values.size(); ++i)
     bends.push_back(std::abs(finite.values[i] - (finite.values[i - 1] + finite.values[i + 1]) / 2));
@@ -106,12 +106,14 @@ double noise_of(const Series& series) {
 Change change_of(const Series& series) {
   const Series finite = finite_part(series);
   const std::optional<Ends> ends = ends_of(finite);
-  if (!ends) return Change::none;
+  if (!ends || !tells_noise(finite)) return Change::none;
   const double error = error_of_means(finite, tenth_of(finite.values.size())) * std::sqrt(2.0);
   const double change = ends->last - ends->first;
   if (std::abs(change) <= kSomeDeviations * error) return Change::none;
   return change > 0 ? Change::rose : Change::fell;
 }
+
+bool tells_noise(const Series& series) { return finite_part(series).values.size() >= 4; }
 
 std::optional<Turn> turn_of(const Series& series, Wanted wanted) {
   const Series finite = finite_part(series);

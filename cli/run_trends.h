@@ -39,8 +39,9 @@ struct BestPoint {
 
 // How far numbers lie from a smooth line through them, as a standard deviation; a trend adds nothing to it. 0 for fewer than four.
 [[nodiscard]] double noise_of(const Series& series);
+[[nodiscard]] bool tells_noise(const Series& series);  // has it four?
 
-// Did the last tenth come out above or below the first by more than noise explains?
+// Did the last tenth come out above or below the first by more than noise explains? None where the noise is not known.
 enum class Change { rose, fell, none };
 [[nodiscard]] Change change_of(const Series& series);
 

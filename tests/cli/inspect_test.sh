@@ -18,7 +18,7 @@ made judge "${rm[@]}" trainer.rm.max_steps=8
 inspect=("$kedge" inspect)
 
 # A run, in a page
-expect 0 '^online: kedge reinforce, complete, 20 of 20 steps$' "${inspect[@]}" online
+expect 0 '^online: kedge reinforce, 20 of 20 steps, complete$' "${inspect[@]}" online
 expect 0 '^began with +lm \(unchanged\)$' "${inspect[@]}" online
 expect 0 '^network +llama, 99,520 parameters in 2 layers of 64$' "${inspect[@]}" online
 expect 0 '^trained +all weights, fp32, cpu, 1 rank, lr 0.01, seed 1234$' "${inspect[@]}" online
@@ -68,10 +68,10 @@ for _ in $(seq 1000); do
   [ -s busy/metrics.jsonl ] && break
   sleep 0.01
 done
-expect 0 '^busy: kedge sft, running, [0-9]+ of 15,?000 steps$' "${inspect[@]}" busy
+expect 0 '^busy: kedge sft, [0-9]+ of 15,?000 steps, running$' "${inspect[@]}" busy
 kill -9 $pid
 wait $pid 2>/dev/null
-expect 0 '^busy: kedge sft, not complete, and nothing runs' "${inspect[@]}" busy
+expect 0 '^busy: kedge sft, .* steps, not complete, and nothing runs' "${inspect[@]}" busy
 # A critic's server has a run's folder too.
 start_server critic.log "$kedge" serve critic trainer.accelerator=cpu trainer.precision=32 trainer.threads=1 pretrained_checkpoint.restore_from_path=judge/model \
   trainer.ppo.port=0 exp_manager.explicit_log_dir=critic exp_manager.create_tensorboard_logger=false
@@ -145,12 +145,14 @@ expect 2 'adapted: its model/ holds adapters, which want their base.*kedge expor
 expect 2 'busy: a run that has left no model yet; name one of its checkpoints' "$kedge" logprobs --model busy --text a
 
 # What is wrong
+expect 2 'parent: no folder|--fork: no folder' "${sft[@]}" exp_manager.explicit_log_dir=refused --fork nowhere
+expect 2 'refused: a run that never began' "${inspect[@]}" refused
 expect 2 'nowhere' "${inspect[@]}" nowhere
 expect 2 '--verify: lm is neither a checkpoint nor the folder of a run' "${inspect[@]}" lm --verify
 expect 2 '--command: lm is not the folder of a run' "${inspect[@]}" lm --command
 cp -r online torn
 printf '{"step": 3' >>torn/metrics.jsonl # without its end, as a run at work may leave it for a moment
-expect 0 'complete, 20 of 20 steps' "${inspect[@]}" torn
+expect 0 '20 of 20 steps, complete' "${inspect[@]}" torn
 sed -i '3s/^/x/' torn/metrics.jsonl
 expect 2 'torn/metrics.jsonl:3:1: not valid JSON' "${inspect[@]}" torn
 echo '[' >torn/run.json

@@ -80,6 +80,11 @@ TEST(RunNumbers, VerdictsOfALoss) {
   EXPECT_EQ(verdict_of(read_numbers(overfit)),
             "loss fell from 2.95 to 1.15: better, by more than its noise; validation loss rose from 2 to 5: worse, by more than its noise");
   EXPECT_EQ(verdict_of(read_numbers(run_of(3, [](double) { return Metrics{{"train/loss", NAN}}; }))), "loss was never a finite number");
+  EXPECT_EQ(verdict_of(read_numbers(run_of(3,
+                                           [](double step) {
+                                             return Metrics{{"train/loss", step}};
+                                           }))),
+            "loss went from 0 to 2, too few numbers to tell that from noise");
   EXPECT_EQ(verdict_of({}), "no number tells whether it worked");
 }
 

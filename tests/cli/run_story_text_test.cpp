@@ -45,7 +45,7 @@ TEST(RunStoryText, FitsItsWidthAndAScreen) {
 
 TEST(RunStoryText, SaysWhatANewcomerAsks) {
   const std::string text = story_text(story_of(), "runs/first", {}, false);
-  EXPECT_THAT(text, HasSubstr("runs/first: kedge reinforce, complete, 40 of 40 steps\n"));
+  EXPECT_THAT(text, HasSubstr("runs/first: kedge reinforce, 40 of 40 steps, complete\n"));
   EXPECT_THAT(text, HasSubstr("data         /data/prompts.jsonl (256 lines, unchanged)\n"));
   EXPECT_THAT(text, HasSubstr("             /data/gone.jsonl (NOT THERE any more)\n"));
   EXPECT_THAT(text, HasSubstr("reward                       1.5      37.5        39      39  "));
