@@ -9,6 +9,8 @@
 #include "cli/commands.h"
 #include "cli/device_flags.h"
 #include "cli/json_lines.h"
+#include "cli/model_source.h"
+#include "cli/network_facts.h"
 #include "cli/out_folder.h"
 
 namespace kedge::cli {
@@ -17,15 +19,21 @@ namespace {
 struct ExportOptions {
   std::string from, out;
   std::optional<std::string> adapter;
+  std::string base;  // what a kept adapter stands on, by name
   bool merge = false;
+  std::optional<int64_t> step;
+  bool best = false, last = false;
   std::optional<Precision> dtype;
   bool overwrite = false;
 
   void fields(auto&& field) {
-    field("from", from, "a model folder, or Org/Name in the Hugging Face cache", required());
+    field("from", from, "the folder of a model, of a run or of a checkpoint, or Org/Name in the Hugging Face cache", required());
     field("out", out, "the folder to write", required());
     field("adapter", adapter, "a folder with a LoRA adapter for it, in PEFT's layout");
     field("merge", merge, "add the adapter to the weights; otherwise OUT holds the adapter alone");
+    field("step", step, "of a run: its checkpoint of this step", at_least(0));
+    field("best", best, "of a run: its best checkpoint");
+    field("last", last, "of a run: its newest checkpoint");
     field("dtype", dtype, "of the weights written; otherwise what config.json names");
     field("overwrite", overwrite, "replace the model in a folder that is not empty");
   }
@@ -49,7 +57,7 @@ void export_adapter(const ExportOptions& options, const Path& folder, const Mode
   load_adapter(*model, *options.adapter, true);  // trainable: with master weights, which keep every bit
   if (options.overwrite) remove_model_files(options.out);
   copy_companions(folder, options.out);
-  save_adapter(*model, options.out, options.from);
+  save_adapter(*model, options.out, options.base);
 }
 
 void export_model(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
@@ -70,6 +78,18 @@ void export_model(const ExportOptions& options, const Path& folder, const ModelC
   save_model(*model, options.out, {.dtype = wanted, .companions = folder});
 }
 
+// The folder with the network. Where a run or a checkpoint holds adapters, those are what is exported.
+Path find_base(ExportOptions& options, const std::optional<ModelSource>& source) {
+  options.base = options.from;
+  if (!source) return find_model_folder(options.from, "FROM");
+  if (!is_adapter_folder(source->folder)) return find_model_folder(source->folder.string(), "FROM");
+  check(!options.adapter, "--adapter: ", source->folder.string(), " holds adapters itself");
+  options.adapter = source->folder.string();
+  Path base = find_adapter_base(source->folder, source->started_in, "FROM");
+  options.base = base.string();
+  return base;
+}
+
 }  // namespace
 
 std::string export_flags() {
@@ -80,16 +100,23 @@ std::string export_flags() {
 int run_export(const Arguments& arguments) {
   ExportOptions options;
   parse_arguments(describe(options), arguments, kPositionals);
+  const std::optional<ModelSource> source = find_model_source(options.from, {options.step, options.best, options.last});
+  const Path folder = find_base(options, source);
   check(options.adapter || !options.merge, "--merge: wants --adapter beside it");
   const bool keeps_adapter = options.adapter && !options.merge;
   check(!keeps_adapter || !options.dtype, "--dtype: an adapter that is kept apart is written in fp32; --merge writes a whole model");
-  const Path folder = find_model_folder(options.from, "FROM");
+  if (source) log_info("taking ", source->what, ": ", source->folder.string());
   check(!is_same_folder(folder, options.out), "OUT: ", options.out, " is FROM itself");
   check(!options.adapter || !is_same_folder(*options.adapter, options.out), "OUT: ", options.out, " is the adapter itself");
   check_out_folder(options.out, options.overwrite);
   const ModelConfig config = load_model_config(folder);
   keeps_adapter ? export_adapter(options, folder, config) : export_model(options, folder, config);
-  print_json_line(Json::Object{{"folder", options.out}, {"holds", keeps_adapter ? "adapter" : "model"}, {"merged", options.merge}});
+  Json told(Json::Object{{"folder", options.out}, {"holds", keeps_adapter ? "adapter" : "model"}, {"merged", options.merge}});
+  if (source) {
+    told.set("from", source->folder.string());
+    told.set("step", source->step ? Json(*source->step) : Json());
+  }
+  print_json_line(told);
   return kExitOk;
 }
 

@@ -12,17 +12,23 @@
 #include "kedge/model/weight_check.h"
 
 #include "cli/commands.h"
+#include "cli/inspect_run.h"
+#include "cli/model_source.h"
+#include "cli/network_facts.h"
+#include "cli/run_on_disk.h"
 
 namespace kedge::cli {
 namespace {
 
 struct InspectOptions {
   std::string folder;
-  bool json = false;
+  bool json = false, verify = false, command = false;
 
   void fields(auto&& field) {
-    field("folder", folder, "a model or adapter folder, or Org/Name in the Hugging Face cache", required());
-    field("json", json, "print one JSON object instead of the table");
+    field("folder", folder, "the folder of a run, a checkpoint, a model or an adapter, or Org/Name in the Hugging Face cache", required());
+    field("json", json, "print one JSON object instead of the page");
+    field("verify", verify, "read every byte of the checkpoint, or of all of the run; exit code 1 where one is damaged");
+    field("command", command, "of a run: print the command line that made it, for a shell, and nothing else");
   }
 };
 
@@ -34,12 +40,6 @@ struct Fact {
   std::string text;
   Json value;
 };
-
-std::string with_commas(int64_t number) {
-  std::string text = std::to_string(number);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
-  return text;
-}
 
 struct Counts {
   int64_t total = 0, embedding = 0, layer = 0, head = 0;
@@ -279,6 +279,13 @@ int run_inspect(const Arguments& arguments) {
   InspectOptions options;
   parse_arguments(describe(options), arguments, kPositionals);
   const Path given = options.folder;
+  const InspectLook look{.json = options.json, .verify = options.verify, .command = options.command};
+  if (is_run(given)) return inspect_run(options.folder, look);
+  check(!is_folder(given / "checkpoints"), options.folder,
+        ": a run that never began: it left neither config.yaml nor run.json; its log.txt may say why");
+  check(!options.command, "--command: ", options.folder, " is not the folder of a run");
+  if (is_checkpoint(given)) return inspect_checkpoint(options.folder, look);
+  check(!options.verify, "--verify: ", options.folder, " is neither a checkpoint nor the folder of a run");
   if (is_file(given / "adapter_config.json") && !is_file(given / "config.json")) {
     inspect_adapter(given, options.json);
   } else {

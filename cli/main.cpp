@@ -84,8 +84,14 @@ constexpr std::array kCommands = {
             "  kedge init toy --shape tiny --family gpt2 --num-layers 3   any size can be changed\n"
             "  kedge init judge --shape tiny --num-labels 1               a reward model",
             kedge::cli::run_init, kedge::cli::init_flags},
-    Command{"inspect", "Models", "what a model or adapter folder holds, whether it is whole, and the memory it takes",
-            "kedge inspect DIR [--json]", kedge::cli::run_inspect, kedge::cli::inspect_flags},
+    Command{"inspect", "Models", "a run on a page: what, on what, did it work; or what a checkpoint, a model or an adapter holds",
+            "kedge inspect RUN | CHECKPOINT | MODEL [--json]\n\n"
+            "  kedge inspect runs/aligned                      what was trained, did it work, where might it have gone wrong\n"
+            "  kedge inspect runs/aligned --command            the command line that made it\n"
+            "  kedge inspect runs/aligned --verify             are all its checkpoints as they were saved? Exit code 1: no\n"
+            "  kedge inspect runs/aligned/checkpoints/NAME     one of them: counters, metrics, state, files\n"
+            "  kedge inspect MODEL                             a model folder: its network, is it whole, the memory it takes",
+            kedge::cli::run_inspect, kedge::cli::inspect_flags},
     Command{
         "logprobs", "Models", "log-probabilities of texts or token ids, one JSON line each; perplexity at the end",
         "kedge logprobs --model DIR [--input FILE | --text TEXT] [flags]\n\n"
@@ -108,7 +114,9 @@ constexpr std::array kCommands = {
             "  kedge score --model DIR --input answers.jsonl > scored.jsonl",
             kedge::cli::run_score, kedge::cli::score_flags},
     Command{"export", "Models", "a model folder for transformers and others: adapter merged or kept, tokenizer beside it",
-            "kedge export FROM OUT [--adapter DIR [--merge]] [--dtype fp32|bf16] [--overwrite]\n\n"
+            "kedge export FROM OUT [--step N | --best | --last] [--adapter DIR] [--merge] [--dtype fp32|bf16] [--overwrite]\n\n"
+            "  kedge export runs/aligned aligned                          what a run left: its model, or else its best checkpoint\n"
+            "  kedge export runs/aligned early --step 40 --merge          a checkpoint of it, adapters added to their base\n"
             "  kedge export BASE merged --adapter DIR --merge --dtype bf16\n"
             "  kedge export BASE adapter --adapter DIR                    the adapter alone, in PEFT's layout",
             kedge::cli::run_export, kedge::cli::export_flags},

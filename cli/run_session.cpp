@@ -133,7 +133,7 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
   job_.world.broadcast(resumed, 0);
   folder_ = place;
   if (resumed.empty()) return;
-  checkpoint_ = open_checkpoint(resumed, "checkpoint");
+  checkpoint_ = read_checkpoint(resumed);  // rank 0 has looked at every byte
   is_fork_ = fork.has_value();
   const std::string where = (checkpoint_->folder / "meta.json").string();
   accept_changes(config_changes(checkpoint_->meta.record.at("identity", where), record_.at("identity", where), rules_of(job_)), resumed);
@@ -178,7 +178,10 @@ void RunSession::leave_papers(const Start& start, int64_t step) const {
                        .num_ranks = job_.world.size(),
                        .model_files = model_files(job_.model_folder),
                        .data_files = job_.data_files,
-                       .parent = is_fork_ ? checkpoint_->folder.string() : ""};
+                       .parent = is_fork_ ? checkpoint_->folder.string() : "",
+                       .max_steps = start.steps.max_steps,
+                       .num_trained_parameters = start.model.trained().num_elements(),
+                       .dtype = std::string(name_of(start.model.parameters().options().dtype))};
   add_run_record(folder_, run_record(facts));
   log_info(job_.name, " of ", format_number(static_cast<double>(start.model.trained().num_elements())), " parameters, ",
            name_of(start.model.parameters().options().dtype), " on ", name_of(job_.device), ": steps ", step, " to ", start.steps.max_steps,
@@ -228,7 +231,7 @@ bool RunSession::has_told(int64_t step) const {
 void RunSession::write_model(const Start& start) const {
   const Path unfinished = folder_ / ".model-unfinished";
   fs::remove_all(unfinished);
-  const std::optional<Checkpoint> best = job_.run.checkpoint_callback_params.save_best_model ? store_->best() : std::nullopt;
+  const std::optional<Checkpoint> best = job_.run.checkpoint_callback_params.save_best_model ? store_->best_sound() : std::nullopt;
   if (best) {
     fs::copy(best->folder / "model", unfinished, fs::copy_options::recursive);
   } else {

@@ -20,7 +20,8 @@
 namespace kedge::cli {
 namespace {
 
-void write_papers(const CriticServerConfig& config, const Path& run_folder, const Arguments& arguments, const CriticStart& start) {
+void write_papers(const CriticServerConfig& config, const Path& run_folder, const Arguments& arguments, const CriticStart& start,
+                  const Model& model) {
   CriticServerConfig shown = config;
   write_atomic(run_folder / "config.yaml", dump_config(describe(shown)));
   std::vector<std::string> words = {"kedge", "serve", "critic"};
@@ -29,7 +30,9 @@ void write_papers(const CriticServerConfig& config, const Path& run_folder, cons
                                          .torch_version = TORCH_VERSION,
                                          .device = name_of(start.load.storage.device),
                                          .num_threads = at::get_num_threads(),
-                                         .model_files = model_files(start.folder)}));
+                                         .model_files = model_files(start.folder),
+                                         .num_trained_parameters = model.trained().num_elements(),
+                                         .dtype = std::string(name_of(model.parameters().options().dtype))}));
 }
 
 }  // namespace
@@ -71,7 +74,8 @@ int serve_critic(const Arguments& arguments) {
   set_log_file((run_folder / "log.txt").string());
   MetricsLog log = make_metrics_log(config.exp_manager.metrics, run_folder, true);
   Critic critic({run_folder, [&] { return start_critic(config, start); }, log});
-  write_papers(config, run_folder, arguments, start);  // not before: a start that is refused leaves those of the run as they are
+  write_papers(config, run_folder, arguments, start,
+               critic.model().model());  // not before: a start that is refused leaves those of the run as they are
   const ServedRows rows(start.folder, start.network, {max_length, ppo.add_bos, ppo.add_eos});
   log_info("critic of ", format_number(static_cast<double>(critic.model().model().trained().num_elements())), " trained parameters on ",
            name_of(mesh.device), ": ", critic.train_calls(), " training calls, ", critic.model().step(), " updates so far; folder ",

@@ -257,6 +257,15 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
   return remember(done);
 }
 
+// Before anything is changed: a caller who is refused finds the critic as it was.
+void Critic::check_sound(const Checkpoint& checkpoint, int64_t actor_step) {
+  try {
+    verify_checkpoint(checkpoint);
+  } catch (const UsageError& error) {
+    throw RequestError(409, str("the checkpoint of actor_step ", actor_step, " is damaged: ", error.what()));
+  }
+}
+
 CriticResult Critic::restore(int64_t actor_step, const std::string& key) {
   check_usable();
   if (const CriticResult* known = find(kRestore, key)) return *known;
@@ -265,6 +274,7 @@ CriticResult Critic::restore(int64_t actor_step, const std::string& key) {
   if (found == saved.rend() && actor_step != 0)
     throw RequestError(404, str("no checkpoint of actor_step ", actor_step, "; there are ", labels_text(saved)));
   const Checkpoint* checkpoint = found == saved.rend() ? nullptr : &*found;
+  if (checkpoint != nullptr) check_sound(*checkpoint, actor_step);
   const int64_t calls = checkpoint == nullptr ? 0 : checkpoint->meta.counters.at(kTrainCalls);
   const Remembered done{kRestore, key, {0, calls}};
   try {

@@ -67,6 +67,7 @@ class Critic {
   void start();
   void check_start(const std::string& print) const;
   void recover();
+  static void check_sound(const Checkpoint& checkpoint, int64_t actor_step);
   void load(const Checkpoint* checkpoint);
   CriticResult apply(const CriticBatch& batch, const std::string& key);
   [[nodiscard]] CheckpointMeta meta(std::optional<int64_t> actor_step, const Remembered& save);

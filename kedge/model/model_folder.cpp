@@ -91,9 +91,22 @@ bool is_nemo_folder(const Path& folder) {
   return (is_file(folder / "model_config.yaml") && (holds("model_weights") || holds("weights"))) || (holds("context") && holds("weights"));
 }
 
+// Runs and checkpoints keep their model in a folder of that name.
+std::optional<Path> model_inside(const Path& folder, const std::string& here) {
+  const Path model = folder / "model";
+  if (is_file(model / "config.json")) return model;
+  check(!is_file(model / "adapter_config.json"), here, "its model/ holds adapters, which want their base: name that one here and ",
+        model.string(), " as the adapter (--adapter, model.peft.restore_from_path), or make a whole model of it: kedge export ",
+        folder.string(), " OUT --merge");
+  check(!is_folder(folder / "checkpoints"), here, "a run that has left no model yet; name one of its checkpoints, ",
+        (folder / "checkpoints" / "NAME").string(), ", or take the best or newest: kedge export ", folder.string(), " OUT");
+  return std::nullopt;
+}
+
 Path checked_model_folder(const Path& folder, std::string_view where) {
   if (is_file(folder / "config.json")) return folder;
   const std::string here = str(where, ": ", folder.string(), ": ");
+  if (const auto model = model_inside(folder, here)) return *model;
   check(!is_nemo_folder(folder), here, kFromNemo);
   if (const Path adapter = folder / "adapter_config.json"; is_file(adapter)) {
     const Json json = Json::parse(read_text(adapter), adapter.string());

@@ -9,9 +9,9 @@
 
 namespace kedge {
 
-// The folder `given` stands for: itself, or the snapshot of `Org/Name` (or `Name`) that the Hugging Face cache holds. What is no
-// model folder with a config.json (NeMo, GGUF, pickled files, adapters) is a UsageError that says what to do; `where` says who
-// named it: "--model".
+// The folder `given` stands for: itself, model/ in the folder of a run or a checkpoint, or the snapshot of `Org/Name` (or `Name`) in the
+// Hugging Face cache. What is no model folder with a config.json (NeMo, GGUF, pickled files, adapters) is a UsageError that says what to
+// do; `where` says who named it: "--model".
 [[nodiscard]] Path find_model_folder(const std::string& given, std::string_view where);
 
 // The files beside weights and config.json that make a model usable: tokenizer, chat templates, generation_config.json. Those that

@@ -125,7 +125,7 @@ void CallHistory::tell(const HistoryListener& listener) { tell_journal(current_n
 void CallHistory::tell_checkpoint(const Opening& opening, const HistoryListener& listener) {
   if (opening.checkpoint == 0) return listener.load(nullptr);
   for (const Checkpoint& one : checkpoints())
-    if (number_of(one) == opening.checkpoint) return listener.load(&one);
+    if (number_of(one) == opening.checkpoint && is_sound(one)) return listener.load(&one);
   if (!is_file(journal_path(opening.before)) || opening.before >= opening.checkpoint)
     throw Error(str(checkpoints_.string(), ": a checkpoint is damaged or missing, and so is the journal of the calls that led to it"));
   log_warn(checkpoints_.string(), ": a checkpoint is damaged or missing; all calls since the one before it are made again");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kedge/core/content_hash.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/train/checkpoint_name.h"
@@ -13,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMeta = "meta.json", kLast = "-last", kUnfinished = ".unfinished-", kRemoved = ".removed-";
+constexpr std::string_view kOwnHash = "hash";  // the record's last member: the hash of the others
 
 bool is_last(const Path& checkpoint) { return checkpoint.filename().string().ends_with(kLast); }
 
@@ -33,32 +35,60 @@ Json object_of(const std::map<std::string, T>& values) {
   return json;
 }
 
-std::string record_of(const CheckpointMeta& meta, const std::map<std::string, int64_t>& files) {
+std::map<std::string, std::string> file_hashes(const Path& folder, const std::map<std::string, int64_t>& files) {
+  std::map<std::string, std::string> hashes;
+  for (const auto& [name, size] : files) hashes[name] = file_content_hash(folder / name);
+  return hashes;
+}
+
+std::string record_of(const CheckpointMeta& meta, const Path& folder) {
+  const auto files = file_sizes(folder);
   Json json;
   json.set("counters", object_of(meta.counters));
   json.set("metrics", object_of(meta.metrics));
   json.set("record", meta.record);
   json.set("files", object_of(files));
+  json.set("hashes", object_of(file_hashes(folder, files)));
+  json.set(kOwnHash, content_hash(json.dump()));
   return json.dump(2) + "\n";
 }
 
-CheckpointMeta read_whole(const Path& folder) {
-  const std::string where = (folder / kMeta).string();
-  check(is_file(folder / kMeta), folder.string(), " has no ", kMeta);
-  const Json json = Json::parse(read_text(folder / kMeta), where);
+// A record of old has no hash of its own.
+void check_record(const Json& json, const Path& folder, const std::string& where) {
+  const Json* hash = json.find(kOwnHash);
+  if (hash == nullptr) return;
+  Json::Object others = json.as_object(where);
+  std::erase_if(others, [](const Json::Member& member) { return member.first == kOwnHash; });
+  check(*hash == Json(content_hash(Json(std::move(others)).dump())), folder.string(), ": ", kMeta,
+        ": its bytes are not those that were saved");
+}
+
+std::vector<CheckpointFile> check_files(const Json& json, const Path& folder, const std::string& where) {
+  const Json* hashes = json.find("hashes");
   const auto found = file_sizes(folder);
+  std::vector<CheckpointFile> files;
   for (const auto& [name, size] : json.at("files", where).as_object(where)) {
     const auto file = found.find(name);
     check(file != found.end(), folder.string(), ": ", name, " is missing");
     check(file->second == size.as_integer(where), folder.string(), ": ", name, " has ", file->second, " bytes instead of ",
           size.as_integer(where));
+    files.push_back({name, file->second, hashes == nullptr ? "" : hashes->at(name, where).as_text(where)});
   }
-  CheckpointMeta meta;
+  return files;
+}
+
+Checkpoint read_whole(const Path& folder) {
+  const std::string where = (folder / kMeta).string();
+  check(is_file(folder / kMeta), folder.string(), " has no ", kMeta);
+  const Json json = Json::parse(read_text(folder / kMeta), where);
+  check_record(json, folder, where);
+  Checkpoint checkpoint{folder, {}, check_files(json, folder, where)};
+  CheckpointMeta& meta = checkpoint.meta;
   for (const auto& [key, value] : json.at("counters", where).as_object(where)) meta.counters[key] = value.as_integer(where);
   for (const auto& [key, value] : json.at("metrics", where).as_object(where))
     meta.metrics[key] = value.is_null() ? std::nan("") : value.as_number(where);  // JSON has no NaN
   meta.record = json.at("record", where);
-  return meta;
+  return checkpoint;
 }
 
 void sync_all(const Path& folder) {
@@ -74,6 +104,8 @@ std::optional<double> number_of(const CheckpointMeta& meta, const std::string& k
   if (const auto found = meta.counters.find(key); found != meta.counters.end()) return static_cast<double>(found->second);
   return std::nullopt;
 }
+
+bool is_better_by(MonitorMode mode, double a, double b) { return mode == MonitorMode::min ? a < b : a > b; }
 
 Path hidden_beside(const Path& checkpoint, std::string_view prefix) {
   return checkpoint.parent_path() / (std::string(prefix) + checkpoint.filename().string());
@@ -102,7 +134,7 @@ class Unfinished {
 
   void fill(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write) const {
     write(folder_);
-    write_atomic(folder_ / kMeta, record_of(meta, file_sizes(folder_)));
+    write_atomic(folder_ / kMeta, record_of(meta, folder_));
     sync_all(folder_);
   }
 
@@ -119,7 +151,39 @@ int64_t Checkpoint::step() const {
   return found == meta.counters.end() ? 0 : found->second;
 }
 
-Checkpoint read_checkpoint(const Path& folder) { return {folder, read_whole(folder)}; }
+bool Checkpoint::has_hashes() const { return !files.empty() && !files.front().hash.empty(); }
+
+Checkpoint read_checkpoint(const Path& folder) { return read_whole(folder); }
+
+std::vector<std::string> find_damage(const Checkpoint& checkpoint) {
+  std::vector<std::string> damage;
+  for (const CheckpointFile& file : checkpoint.files) {
+    if (file.hash.empty()) continue;
+    try {
+      if (file_content_hash(checkpoint.folder / file.name) != file.hash)
+        damage.push_back(file.name + ": its bytes are not those that were saved");
+    } catch (const Error& error) {
+      damage.push_back(file.name + ": " + error.what());  // a disk that cannot read a block says so
+    }
+  }
+  return damage;
+}
+
+void verify_checkpoint(const Checkpoint& checkpoint) {
+  std::string all;
+  for (const std::string& one : find_damage(checkpoint)) all += (all.empty() ? "" : "; ") + one;
+  check(all.empty(), checkpoint.folder.string(), ": ", all);
+}
+
+bool is_sound(const Checkpoint& checkpoint) {
+  try {
+    verify_checkpoint(checkpoint);
+    return true;
+  } catch (const UsageError& error) {
+    log_warn("a damaged checkpoint is passed over: ", error.what());
+    return false;
+  }
+}
 
 void open_checkpoints(const Path& folder) {
   make_folder(folder);
@@ -151,6 +215,14 @@ std::vector<Checkpoint> list_checkpoints(const Path& folder) {
   return found;
 }
 
+std::vector<Checkpoint> rank_checkpoints(std::vector<Checkpoint> checkpoints, const CheckpointConfig& config) {
+  std::erase_if(checkpoints, [&](const Checkpoint& one) { return !number_of(one.meta, config.monitor); });
+  std::stable_sort(checkpoints.begin(), checkpoints.end(), [&](const Checkpoint& a, const Checkpoint& b) {
+    return is_better_by(config.mode, *number_of(a.meta, config.monitor), *number_of(b.meta, config.monitor));
+  });
+  return checkpoints;
+}
+
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write) {
   const Unfinished written(checkpoint);
   written.fill(meta, write);
@@ -177,13 +249,24 @@ std::optional<Checkpoint> CheckpointStore::newest() const {
 }
 
 std::optional<Checkpoint> CheckpointStore::best() const {
-  std::optional<Checkpoint> best;
-  for (Checkpoint& one : list()) {
-    const std::optional<double> number = number_of(one.meta, config_.monitor);
-    if (number && (!best || is_better(*number, *number_of(best->meta, config_.monitor)))) best = std::move(one);
-  }
-  return best;
+  std::vector<Checkpoint> ranked = rank_checkpoints(list(), config_);
+  if (ranked.empty()) return std::nullopt;
+  return std::move(ranked.front());
 }
+
+std::optional<Checkpoint> CheckpointStore::newest_sound() const {
+  std::vector<Checkpoint> all = list();
+  const auto found = std::find_if(all.rbegin(), all.rend(), is_sound);
+  return found == all.rend() ? std::nullopt : std::optional(std::move(*found));
+}
+
+std::optional<Checkpoint> CheckpointStore::best_sound() const {
+  std::vector<Checkpoint> ranked = rank_checkpoints(list(), config_);
+  const auto found = std::find_if(ranked.begin(), ranked.end(), is_sound);
+  return found == ranked.end() ? std::nullopt : std::optional(std::move(*found));
+}
+
+bool CheckpointStore::is_better(double a, double b) const { return is_better_by(config_.mode, a, b); }
 
 bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const {
   if (config_.save_top_k == 0) return false;

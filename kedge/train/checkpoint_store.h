@@ -50,21 +50,40 @@ struct CheckpointMeta {
   Json record;  // whatever else the run wants to remember
 };
 
+struct CheckpointFile {
+  std::string name;  // from the checkpoint's folder on
+  int64_t bytes = 0;
+  std::string hash = {};  // of all its bytes; empty in checkpoints from before there were hashes
+};
+
 struct Checkpoint {
   Path folder;
   CheckpointMeta meta;
+  std::vector<CheckpointFile> files = {};  // all but meta.json, by name
 
   [[nodiscard]] int64_t step() const;
+  [[nodiscard]] bool has_hashes() const;
 };
 
-// UsageError where the folder is not whole: a file is missing or has another size, or the record cannot be read.
+// UsageError where the folder is not whole: a file is missing or has another size, or the record cannot be read or is not the one that was
+// written. Reads no file but the record, so that it costs little.
 [[nodiscard]] Checkpoint read_checkpoint(const Path& folder);
+
+// Reads every byte: what of it is not as it was saved, a line for each file, "FILE: its bytes are not those that were saved". Without
+// hashes nothing can be told.
+[[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
+// Before a checkpoint is used: a UsageError that names the folder and the damage.
+void verify_checkpoint(const Checkpoint& checkpoint);
+// The same as a question; damage is warned of.
+[[nodiscard]] bool is_sound(const Checkpoint& checkpoint);
 
 // What stores of checkpoints are made of. A folder of checkpoints holds each in a folder of its own.
 // Makes the folder where it is not there, and removes what a killed run left in it half written or half removed.
 void open_checkpoints(const Path& folder);
-// All that are whole, by step. One that is not is warned of by name.
+// All that are whole, by step, of their files only the sizes looked at. One that is not whole is warned of by name.
 [[nodiscard]] std::vector<Checkpoint> list_checkpoints(const Path& folder);
+// Those that have the monitored number, the best first; of equals the older one.
+[[nodiscard]] std::vector<Checkpoint> rank_checkpoints(std::vector<Checkpoint> checkpoints, const CheckpointConfig& config);
 // `write` fills an empty folder. When it returns, the checkpoint appears under its name; one of that name from an earlier try goes first.
 // After an error everything is as before.
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write);
@@ -78,10 +97,13 @@ class CheckpointStore {
   CheckpointStore(Path folder, CheckpointConfig config);
 
   [[nodiscard]] std::vector<Checkpoint> list() const { return list_checkpoints(folder_); }
-  // The one to resume from: that with the most steps.
+  // That with the most steps.
   [[nodiscard]] std::optional<Checkpoint> newest() const;
   // The best by the monitored number; none where nothing is ranked.
   [[nodiscard]] std::optional<Checkpoint> best() const;
+  // The same, to be used: every byte is looked at, and one that is damaged is warned of and passed over for the next.
+  [[nodiscard]] std::optional<Checkpoint> newest_sound() const;
+  [[nodiscard]] std::optional<Checkpoint> best_sound() const;
 
   // `write` fills an empty folder. When it returns, the checkpoint appears under its name, and those that are not kept any more disappear.
   // After an error everything is as before. Without the monitored number it is not ranked, which is warned of, and kept as the last.
@@ -89,7 +111,7 @@ class CheckpointStore {
 
  private:
   [[nodiscard]] bool ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const;
-  [[nodiscard]] bool is_better(double a, double b) const { return config_.mode == MonitorMode::min ? a < b : a > b; }
+  [[nodiscard]] bool is_better(double a, double b) const;
   void remove_worst(const std::string& saved) const;
 
   Path folder_;

@@ -5,12 +5,18 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <ctime>
+#include <thread>
 
 #include "kedge/core/error.h"
 
 namespace kedge {
 namespace {
+
+constexpr int kLockTries = 10;
+constexpr std::chrono::milliseconds kLockPause{20};
 
 std::string next_number(const Path& parent) {
   for (int64_t number = 0;; ++number) {
@@ -45,19 +51,32 @@ Path open_run_folder(const RunConfig& config, std::string_view now) {
   return folder;
 }
 
+// Who only asks whether a folder is held holds it for a moment.
 RunLock::RunLock(const Path& folder) : file_(::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
   if (file_ < 0) throw Error(str((folder / ".lock").string(), ": cannot be opened"));
-  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  for (int i = 0; i < kLockTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kLockPause);
+    if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  }
   ::close(file_);
   throw UsageError(str(folder.string(), ": another run is at work in this folder"));
 }
 
 RunLock::~RunLock() { ::close(file_); }
 
+bool is_run_held(const Path& folder) {
+  const int file = ::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool is_held = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return is_held;
+}
+
 std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store) {
   std::optional<Checkpoint> newest = store.newest();
   check(!newest || config.resume_if_exists, folder.string(),
         ": holds checkpoints of an earlier run; exp_manager.resume_if_exists=true goes on with it, another explicit_log_dir starts anew");
+  if (newest) newest = store.newest_sound();
   if (newest) return newest;
   if (config.resume_from_checkpoint) return open_checkpoint(*config.resume_from_checkpoint, "exp_manager.resume_from_checkpoint");
   check(config.resume_ignore_no_checkpoint || !config.resume_if_exists, folder.string(), ": no checkpoint to resume from");
@@ -67,7 +86,9 @@ std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folde
 Checkpoint open_checkpoint(const Path& folder, std::string_view key) {
   check(is_folder(folder), key, ": no folder ", folder.string());
   try {
-    return read_checkpoint(folder);
+    Checkpoint checkpoint = read_checkpoint(folder);
+    verify_checkpoint(checkpoint);
+    return checkpoint;
   } catch (const UsageError& error) {
     throw UsageError(str(key, ": not a whole checkpoint: ", error.what()));
   }

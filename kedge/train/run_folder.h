@@ -63,10 +63,14 @@ class RunLock {
   int file_;
 };
 
-// The checkpoint to go on from, or none. A folder that holds checkpoints of a run that is not to be resumed is a UsageError.
+// Is a run at work in the folder? Changes nothing there. False too where that cannot be found out.
+[[nodiscard]] bool is_run_held(const Path& folder);
+
+// The checkpoint to go on from, all of whose bytes are as they were saved, or none. A folder that holds checkpoints of a run that is not to
+// be resumed is a UsageError.
 [[nodiscard]] std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store);
 
-// A checkpoint by its folder, which must be whole; `key` opens the error.
+// A checkpoint by its folder, which must be whole and undamaged; `key` opens the error.
 [[nodiscard]] Checkpoint open_checkpoint(const Path& folder, std::string_view key);
 
 }  // namespace kedge

@@ -78,6 +78,9 @@ Json run_record(const RunFacts& facts) {
                                    {"memory_bytes", machine.memory_bytes}});
   json.set("model", hashes_of(facts.model_files));
   json.set("data", hashes_of(facts.data_files));
+  json.set("max_steps", facts.max_steps);
+  json.set("trained_parameters", facts.num_trained_parameters);
+  json.set("dtype", facts.dtype);
   json.set("parent", facts.parent.empty() ? Json() : Json(facts.parent));
   return json;
 }

@@ -18,6 +18,10 @@ struct RunFacts {
   int64_t num_threads = 1, num_ranks = 1;
   std::vector<Path> model_files = {}, data_files = {};
   std::string parent = {};  // the checkpoint it was forked from; empty: none
+  // What is trained.
+  int64_t max_steps = 0;  // 0: as many as are asked for
+  int64_t num_trained_parameters = 0;
+  std::string dtype = {};  // of the network
 };
 
 // One start of a run, with the time and this machine.

@@ -193,6 +193,29 @@ TEST(Critic, RestoringGoesBackToALabel) {
   expect_same(toy, beginning, "a label 0");
 }
 
+TEST(Critic, ADamagedCheckpointIsNotGoneBackToAndItsCallsAreMadeAgain) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  Toy toy(judge, temp.path());
+  toy->train(batch(1), "");
+  toy->save(5, "");
+  toy->train(batch(2), "");
+  toy->save(6, "");
+  toy->train(batch(3), "");
+  const State before(toy);
+  const Path file = temp / "checkpoints/megatron_gpt-step=4-last/state/state.safetensors";
+  std::string bytes = read_text(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_atomic(file, bytes);
+  EXPECT_THAT(error_of<RequestError>([&] { return toy->restore(6, ""); }),
+              ::testing::AllOf(HasSubstr("the checkpoint of actor_step 6 is damaged: "),
+                               HasSubstr("state/state.safetensors: its bytes are not those that were saved")));
+  expect_same(toy, before, "refused");
+  const Copy copy(temp.path());
+  expect_same(Toy(judge, copy.path()), before, "from the checkpoint before it");
+  EXPECT_EQ(toy->restore(5, "").train_calls, 1);
+}
+
 // A call that fails has no effect, neither now nor after a restart.
 TEST(Critic, ACallForACriticThatHasGoneBackIsRefused) {
   const JudgeFolder judge;

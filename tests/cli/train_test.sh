@@ -75,6 +75,32 @@ cp -r short/checkpoints broken/
 rm broken/checkpoints/*/meta.json
 expect 0 'not a whole checkpoint: .*has no meta.json' "${sft[@]}" exp_manager.explicit_log_dir=broken trainer.sft.max_steps=2
 
+# And so is one with a flipped bit, whose sizes are right: the one before it is gone on from
+flip() { # file: a bit in the middle, in place, as a disk does it
+  python3 -c 'import os, sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(os.path.getsize(sys.argv[1]) // 2)
+    byte = file.read(1)[0]
+    file.seek(-1, 1)
+    file.write(bytes([byte ^ 16]))' "$1"
+}
+expect 0 'done: step 4 of 4' "${sft[@]}" exp_manager.explicit_log_dir=sound trainer.sft.max_steps=4
+for file in state/state.safetensors state/state.json model/model.safetensors model/tokenizer.json; do
+  rm -rf damaged
+  cp -r sound damaged
+  flip "$(last_of damaged)/$file"
+  rm -r damaged/checkpoints/*step=4*epoch=0 # the twin, which would be as good
+  [ "$(ls damaged/checkpoints | wc -l)" = 2 ] || fail "not two checkpoints: $(ls damaged/checkpoints)"
+  expect 0 "a damaged checkpoint is passed over: .*step=4.*: $file: its bytes are not those that were saved" \
+    "${sft[@]}" exp_manager.explicit_log_dir=damaged trainer.sft.max_steps=4
+  grep -q 'resumed from damaged/checkpoints/.*step=2' damaged/log.txt || fail "not gone on from the one before: $(cat damaged/log.txt)"
+  same_runs sound damaged
+  rm -rf damaged
+  cp -r sound damaged
+  flip "$(last_of damaged)/$file"
+  expect 2 "--fork: not a whole checkpoint: .*$file: its bytes are not those" "${sft[@]}" exp_manager.explicit_log_dir=other --fork "$(last_of damaged)"
+done
+
 # Other settings: free, converted, refused
 go_on() { rm -rf changed && cp -r short changed && "${sft[@]}" exp_manager.explicit_log_dir=changed "$@"; }
 expect 0 'changed since the checkpoint: model.optim.lr: 0.01 -> 0.02' go_on model.optim.lr=2e-2 trainer.sft.max_steps=4

@@ -184,6 +184,40 @@ class Commands(unittest.TestCase):
                 # fp32's own error may fall on the other side of a rounding border, one in thousands; a second rounding moves a fifth.
                 self.assertGreater((found == wanted).float().mean().item(), 0.998)
 
+    @unittest.skipUnless(STORIES.is_dir(), "no tinystories-656k; KEDGE_ASSETS names the assets folder")
+    def test_a_run_and_its_checkpoints_are_exported_for_transformers_and_peft(self):
+        base = self.folder / "base"
+        kedge("init", base, "--shape", "tiny", "--tokenizer", STORIES)
+        data = self.folder / "rows.jsonl"
+        data.write_text("".join(json.dumps({"input": f"Tom has {i}", "output": f" and {i} more."}) + "\n" for i in range(32)))
+        rows = peers.random_rows(512, [17, 5])
+        for name, flags in {"whole": [], "lora": ["model.peft.peft_scheme=lora", "model.peft.lora_tuning.adapter_dim=4"]}.items():
+            done = self.folder / name
+            run("sft", "trainer.accelerator=cpu", "trainer.precision=32", "trainer.threads=1", f"model.restore_from_path={base}",
+                f"model.data.train_ds.file_path={data}", f"model.data.validation_ds.file_path={data}", "model.data.train_ds.global_batch_size=4",
+                "model.data.train_ds.micro_batch_size=4", "trainer.sft.max_steps=4", "trainer.sft.val_check_interval=2", "model.optim.lr=1e-2",
+                "model.optim.sched.warmup_steps=0", "exp_manager.create_tensorboard_logger=false", f"exp_manager.explicit_log_dir={done}", *flags)
+            checkpoint = next(one for one in (done / "checkpoints").iterdir() if "step=2-" in one.name)
+            for source, step in (([done], 4), ([done, "--step", 2], 2), ([checkpoint], 2)):
+                with self.subTest(name=name, source=source):
+                    out = self.folder / f"{name}-{len(source)}-{step}"
+                    told = kedge("export", source[0], out, *source[1:], *(["--merge"] if flags else []))[0]
+                    self.assertEqual((told["holds"], told["step"]), ("model", step))
+                    model, loading = transformers.AutoModelForCausalLM.from_pretrained(out, output_loading_info=True)
+                    self.assertFalse(loading["missing_keys"] or loading["unexpected_keys"], loading)
+                    self.compare_logprobs(out, model.eval(), rows)
+                    transformers.AutoTokenizer.from_pretrained(out)
+                    if flags:
+                        kept = self.folder / f"kept-{len(source)}-{step}"
+                        self.assertEqual(kedge("export", source[0], kept, *source[1:])[0]["holds"], "adapter")
+                        again = peft.PeftModel.from_pretrained(transformers.AutoModelForCausalLM.from_pretrained(base), kept).eval()
+                        for row in rows:
+                            self.assertLess((logprobs_of(again, row) - logprobs_of(model, row)).abs().max().item(), 1e-4)
+                    else:
+                        self.compare_logprobs(done if step == 4 else checkpoint, model, rows)
+            first, last = (transformers.AutoModelForCausalLM.from_pretrained(self.folder / f"{name}-{place}") for place in ("3-2", "1-4"))
+            self.assertGreater((logprobs_of(first, rows[0]) - logprobs_of(last, rows[0])).abs().max().item(), 1e-3)
+
     def test_half_precision_comes_through_unchanged(self):
         peers.random_model(peers.FAMILIES["qwen2"]).half().save_pretrained(self.folder / "half")
         kedge("export", self.folder / "half", self.folder / "out")

@@ -135,6 +135,19 @@ TEST(ModelFolder, AFolderWithoutAConfigIsRefused) {
   EXPECT_EQ(fault(folder.path().string()), here + ": is an adapter, not a model: name its base model here");
 }
 
+TEST(ModelFolder, RunsAndCheckpointsHaveOneInside) {
+  const TempFolder folder;
+  const std::string here = "--model: " + folder.path().string() + ": ";
+  make_folder(folder / "checkpoints");
+  EXPECT_EQ(fault(folder.path().string()), here + "a run that has left no model yet; name one of its checkpoints, " +
+                                               (folder / "checkpoints/NAME").string() + ", or take the best or newest: kedge export " +
+                                               folder.path().string() + " OUT");
+  put(folder / "model/adapter_config.json");
+  EXPECT_THAT(fault(folder.path().string()), HasSubstr(here + "its model/ holds adapters, which want their base"));
+  put(folder / "model/config.json");
+  EXPECT_EQ(find_model_folder(folder.path().string(), "--model"), folder / "model");
+}
+
 TEST(ModelFolder, CompanionsAreCopiedByteForByteAndNothingElse) {
   const TempFolder folder;
   const Path from = folder / "from", to = folder / "to/new";

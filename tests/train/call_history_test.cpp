@@ -97,6 +97,20 @@ TEST(CallHistory, TheLastTwoAreKeptWithTheirJournals) {
   EXPECT_EQ(text_in(temp.path()), "abcde");
 }
 
+TEST(CallHistory, AFlippedBitInACheckpointIsMadeUpForByTheJournalBeforeIt) {
+  const TempFolder temp;
+  {
+    Toy toy(temp.path());
+    toy.call("a");
+    toy.save();
+    toy.call("b");
+    toy.save();
+    toy.call("c");
+  }
+  write_atomic(temp / "checkpoints/toy-step=2-last/text", "aB");  // of the same size
+  EXPECT_EQ(text_in(temp.path()), "abc");
+}
+
 TEST(CallHistory, TwoOfTheSameStepHaveTwoNames) {
   const TempFolder temp;
   Toy toy(temp.path());

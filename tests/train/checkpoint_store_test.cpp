@@ -1,9 +1,12 @@
 #include "kedge/train/checkpoint_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
+#include "kedge/core/content_hash.h"
 #include "kedge/core/error.h"
 
 #include "tests/support/expect_error.h"
@@ -171,6 +174,74 @@ TEST(CheckpointStore, OneThatIsNotWholeIsNotResumedFrom) {
       EXPECT_EQ(store.newest()->step(), 1);
       EXPECT_EQ(store.list().size(), 1U);
     }
+}
+
+void flip_bit(const Path& file) {
+  std::string bytes = read_text(file);
+  bytes[bytes.size() / 2] = static_cast<char>(static_cast<unsigned char>(bytes[bytes.size() / 2]) ^ 4U);
+  // In place, as a disk does it: a twin that is the same file is damaged too.
+  std::ofstream(file, std::ios::binary | std::ios::in | std::ios::out) << bytes;
+}
+
+TEST(CheckpointStore, AFlippedBitIsNamedAndTheOneBeforeIsUsed) {
+  for (const char* file : {"model/weights", "state"}) {
+    SCOPED_TRACE(file);
+    const TempFolder temp;
+    CheckpointStore store(temp / "c", config_of(-1));
+    store.save(meta_of(1, 0.5), fill);
+    store.save(meta_of(2, 0.4), fill);
+    EXPECT_EQ(store.newest_sound()->step(), 2);
+    EXPECT_EQ(store.best_sound()->step(), 2);
+    const Checkpoint newest = *store.newest();
+    flip_bit(newest.folder / file);
+    EXPECT_THAT(find_damage(newest), ::testing::ElementsAre(str(file, ": its bytes are not those that were saved")));
+    EXPECT_EQ(error_of([&] { return verify_checkpoint(newest), 0; }),
+              str(newest.folder.string(), ": ", file, ": its bytes are not those that were saved"));
+    EXPECT_EQ(store.newest()->step(), 2);  // by sizes alone it is whole
+    EXPECT_EQ(store.newest_sound()->step(), 1);
+    EXPECT_EQ(store.best_sound()->step(), 1);
+  }
+}
+
+TEST(CheckpointStore, AFlippedBitInTheRecordIsSeenAtOnce) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", config_of(0));
+  store.save(meta_of(5, 0.5), fill);
+  const Path folder = store.newest()->folder;
+  std::string record = read_text(folder / "meta.json");
+  const size_t at = record.find("\"step\": 5");
+  ASSERT_NE(at, std::string::npos);
+  record[at + std::string_view("\"step\": ").size()] = '4';
+  write_atomic(folder / "meta.json", record);
+  EXPECT_EQ(error_of([&] { return read_checkpoint(folder); }), folder.string() + ": meta.json: its bytes are not those that were saved");
+  EXPECT_FALSE(store.newest().has_value());
+}
+
+// The very record that was written before there were hashes.
+TEST(CheckpointStore, OneWithoutHashesIsStillRead) {
+  const TempFolder temp;
+  const Path folder = temp / "c" / "old";
+  make_folder(folder);
+  fill(folder);
+  write_atomic(folder / "meta.json",
+               R"({"counters": {"step": 3}, "metrics": {"val_loss": 0.5}, "record": {}, "files": {"model/weights": 10, "state": 3}})");
+  const CheckpointStore store(temp / "c", config_of(2));
+  const Checkpoint old = *store.newest_sound();
+  EXPECT_EQ(old.step(), 3);
+  EXPECT_FALSE(old.has_hashes());
+  EXPECT_TRUE(find_damage(old).empty());
+}
+
+TEST(CheckpointStore, TellsItsFiles) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", config_of(0));
+  store.save(meta_of(1, 0.5), fill);
+  const Checkpoint one = *store.newest();
+  ASSERT_EQ(one.files.size(), 2U);
+  EXPECT_EQ(one.files[0].name, "model/weights");
+  EXPECT_EQ(one.files[0].bytes, 10);
+  EXPECT_EQ(one.files[0].hash, content_hash("0123456789"));
+  EXPECT_TRUE(one.has_hashes());
 }
 
 TEST(CheckpointStore, APatternThatCannotBeReadIsToldAtTheStart) {

@@ -57,7 +57,10 @@ TEST(RunFolder, IsHeldByOneRunAtATime) {
   {
     const RunLock lock(temp.path());
     EXPECT_EQ(error_of([&] { const RunLock second(temp.path()); }), temp.path().string() + ": another run is at work in this folder");
+    EXPECT_TRUE(is_run_held(temp.path()));
   }
+  EXPECT_FALSE(is_run_held(temp.path()));
+  EXPECT_FALSE(is_run_held(temp / "none"));
   EXPECT_NO_THROW(RunLock(temp.path()));
 }
 
@@ -82,6 +85,20 @@ TEST(RunFolder, WithoutAnyCheckpoint) {
   save(elsewhere, 7);
   config.resume_from_checkpoint = (other / "checkpoints/run-step=7-last").string();
   EXPECT_EQ(find_resume(config, temp.path(), store)->step(), 7);
+}
+
+TEST(RunFolder, ADamagedCheckpointIsPassedOverAndNotForkedFrom) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "checkpoints", {.monitor = "step", .save_top_k = -1, .save_last = false, .filename = "run-{step}"});
+  save(store, 7);
+  save(store, 9);
+  const Path folder = temp / "checkpoints/run-step=9";
+  std::string state = read_text(folder / "state");
+  state[0] = static_cast<char>(state[0] + 1);
+  write_atomic(folder / "state", state);
+  EXPECT_EQ(find_resume(in(temp), temp.path(), store)->step(), 7);
+  EXPECT_EQ(error_of([&] { return open_checkpoint(folder, "--fork"); }),
+            "--fork: not a whole checkpoint: " + folder.string() + ": state: its bytes are not those that were saved");
 }
 
 TEST(RunFolder, ACheckpointThatIsNotWholeIsNamed) {

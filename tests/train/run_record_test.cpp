@@ -50,9 +50,15 @@ TEST(RunRecord, SaysWhatWentIn) {
                                   .device = "cpu",
                                   .num_threads = 2,
                                   .num_ranks = 3,
-                                  .data_files = {data}});
+                                  .data_files = {data},
+                                  .max_steps = 9,
+                                  .num_trained_parameters = 656000,
+                                  .dtype = "fp32"});
   EXPECT_EQ(record.at("command_line", "").as_array("")[2].as_text(""), "a=b c");
   EXPECT_EQ(record.at("ranks", ""), Json(3));
+  EXPECT_EQ(record.at("max_steps", ""), Json(9));
+  EXPECT_EQ(record.at("trained_parameters", ""), Json(656000));
+  EXPECT_EQ(record.at("dtype", ""), Json("fp32"));
   const Json& file = record.at("data", "").as_array("")[0];
   EXPECT_EQ(file.at("file", ""), Json(data.string()));
   EXPECT_EQ(file.at("bytes", ""), Json(3));

@@ -1,0 +1,17 @@
+#pragma once
+// kedge inspect for the folder of a run and for a checkpoint. Both print; the result is the exit code.
+#include "kedge/core/files.h"
+
+namespace kedge::cli {
+
+struct InspectLook {
+  bool json = false;
+  bool verify = false;   // hold every byte of checkpoints against its hash, and print what came of it
+  bool command = false;  // of a run: only the command line that made it
+};
+
+// `name` is the folder as the user wrote it.
+int inspect_run(const std::string& name, const InspectLook& look);
+int inspect_checkpoint(const std::string& name, const InspectLook& look);
+
+}  // namespace kedge::cli
