@@ -41,27 +41,10 @@ TimersOptions timers_options(const Model& model) {
   return options;
 }
 
-TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
-  return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
-}
-
-EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
-  EngineConfig config = settings.model.engine;
-  if (config.memory == "auto")
-    config.memory =
-        std::to_string(std::min(generation_bytes(settings, lengths, model.config(), model.parameters().flat().element_size(), num_ranks),
-                                (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
-  return config;
-}
-
 std::optional<WorkQueue> make_queue(const OnlineSettings& settings, const Group& group) {
   const WorkQueueConfig& config = settings.loop.batch_iterator;
   if (!config.use_flask) return std::nullopt;
   return WorkQueue(group, {config.port, settings.rollouts.rollout_micro_batch_size});
-}
-
-bool trusts_engine(LogprobSource source, at::Device device) {
-  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
 }
 
 bool drops_out(const Model& model) { return model.adapters() != nullptr && model.adapters()->config().adapter_dropout > 0; }
@@ -87,6 +70,23 @@ int64_t generation_bytes(const OnlineSettings& settings, const OnlineLengths& le
   const int64_t answers = std::min(prompts * settings.samples_per_prompt, settings.model.engine.scheduler.max_running);
   constexpr int64_t kRounding = 64;  // of a sequence, to whole blocks
   return 2 * network.num_layers * network.kv_size() * element_size * answers * (lengths.context + kRounding);
+}
+
+EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
+  EngineConfig config = settings.model.engine;
+  if (config.memory == "auto")
+    config.memory =
+        std::to_string(std::min(generation_bytes(settings, lengths, model.config(), model.parameters().flat().element_size(), num_ranks),
+                                (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
+  return config;
+}
+
+TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
+  return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
+}
+
+bool trusts_engine(LogprobSource source, at::Device device) {
+  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
 }
 
 void add_kl(AnswerRows& rows, KlEstimator estimator) {
@@ -135,7 +135,7 @@ LoopResult OnlineTrainer::fit(MetricsLog& log, BackgroundSaver* saver) {
   return run_loop({*this, parts_.group, log, saver, signals}, options, round_);
 }
 
-RolloutWish OnlineTrainer::wish(Purpose purpose, std::span<const int64_t> batch, int64_t round) const {
+RolloutWish OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const {
   const RolloutConfig& config = settings_.rollouts;
   const bool validates = purpose == kValidation;
   const LengthConfig& length = validates ? config.val_length_params.value_or(config.length_params) : config.length_params;
