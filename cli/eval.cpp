@@ -298,8 +298,9 @@ class Evaluation {
     std::optional<InFolder> home;
     const bool own_rewards = options_.reward || !found_.run;
     std::optional<AtomicFile> answers;
+    std::optional<AtomicFile> csv;  // opened now: a place that cannot be written to is told early
     if (options_.answers) answers.emplace(fs::absolute(*options_.answers));
-    const Path csv = options_.csv ? fs::absolute(*options_.csv) : Path();
+    if (options_.csv) csv.emplace(fs::absolute(*options_.csv));
     if (!own_rewards) home.emplace(settings_.home);
     const std::optional<ChatTemplate> chat = ChatTemplate::find(settings_.start);
     RewardSet rewards(settings_.online.reward, model_sources({.tokenizer_fingerprint = tokenizer_->fingerprint(),
@@ -318,7 +319,7 @@ class Evaluation {
     AnswerRows baseline;
     for (const EvalTarget& target : found_.targets) {
       const auto begin = std::chrono::steady_clock::now();
-      const std::string name = target.step && target.name == std::to_string(*target.step) ? "step " + target.name : target.name;
+      const std::string name = shown_name(target);
       counted.begin(name);
       policies.load(target);
       AnswerRows answered = answer(policies, counted);
@@ -333,7 +334,10 @@ class Evaluation {
                format_duration(seconds), ")");
     }
     if (answers) answers->commit();
-    if (!csv.empty()) write_atomic(csv, eval_csv(rows));
+    if (csv) {
+      csv->append(eval_csv(rows));
+      csv->commit();
+    }
     home.reset();
     set_status_line("");
     if (!options_.json) print_text(page_of(rows));
@@ -346,6 +350,7 @@ class Evaluation {
       if (!trains_online(target) || starts_.contains(target.run->folder)) continue;
       const bool is_own = target.run == found_.run;
       const PolicySettings other = is_own ? PolicySettings() : settings_of_run(*target.run, {});
+      logged_.emplace(target.run->folder, logged_rewards(*target.run));
       starts_.emplace(target.run->folder,
                       RunStart{is_own ? settings_.start : other.start, is_own ? settings_.online.model : other.online.model});
     }
@@ -378,9 +383,12 @@ class Evaluation {
     settings_.online.samples_per_prompt = options_.samples;
   }
 
+  // A policy alone has nothing to be held against.
+  [[nodiscard]] bool compares() const { return found_.targets.size() > 1; }
+  [[nodiscard]] bool wants_kl() const { return options_.kl && compares(); }
   // What the KL is measured from: the run's start, else the baseline.
   [[nodiscard]] std::optional<EvalTarget> reference() const {
-    if (!options_.kl) return std::nullopt;
+    if (!wants_kl()) return std::nullopt;
     if (found_.run) return EvalTarget{.kind = PolicyKind::start, .folder = found_.run->folder, .run = found_.run, .step = 0};
     return found_.targets.front();
   }
@@ -419,16 +427,16 @@ class Evaluation {
 
   [[nodiscard]] EvalRow numbers_of(const EvalTarget& target, const AnswerRows& rows, const AnswerRows& baseline) const {
     EvalRow row{.name = target.name, .step = target.step, .answers = answer_metrics(rows), .reward = reward_of_prompts(rows)};
-    row.against = compare_answers(rows, baseline);
+    if (compares()) row.against = compare_answers(rows, baseline);
     for (const int64_t k : ks_)
       if (const auto rate = pass_rate(rows, *options_.pass, k)) row.passes.emplace_back(k, *rate);
-    if (options_.kl) {
+    if (wants_kl()) {
       const Metrics kl = kl_metrics(rows);
       row.kl = kl.find("init_policy_kl");
       row.kl_sum = kl.find("init_policy_kl_sum");
     }
     if (target.kind == PolicyKind::checkpoint) {
-      const std::map<int64_t, double> logged = logged_rewards(*target.run);
+      const std::map<int64_t, double>& logged = logged_.at(target.run->folder);
       if (const auto found = logged.find(*target.step); found != logged.end()) row.logged = found->second;
     }
     return row;
@@ -465,31 +473,32 @@ class Evaluation {
     return str("The run logged rewards that differ by up to ", format_number(gap), "; --csv has both.");
   }
 
+  [[nodiscard]] bool is_one_run() const {
+    return std::all_of(found_.targets.begin(), found_.targets.end(),
+                       [](const EvalTarget& target) { return target.step && target.name == std::to_string(*target.step); });
+  }
+  [[nodiscard]] std::string shown_name(const EvalTarget& target) const { return is_one_run() ? "step " + target.name : target.name; }
+
   [[nodiscard]] std::string page_of(const EvalRows& rows) const {
     const PageLook page = look_of_output(false);
-    const bool one_run =
-        std::all_of(rows.begin(), rows.end(), [](const EvalRow& row) { return row.step && row.name == std::to_string(*row.step); });
-    const std::optional<size_t> best = best_of(rows);
-    TableLook look{.page = page, .marked = rows.size() > 1 ? best : std::nullopt, .names = one_run ? "step" : "policy"};
+    const std::optional<size_t> best = compares() ? best_of(rows) : std::nullopt;
+    TableLook look{.page = page, .marked = best, .names = is_one_run() ? "step" : "policy"};
     look.utf8 = is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
-    std::string text = heading_text("", {words_.folders.front(), about()}, page) + "\n" + eval_table(rows, look);
+    std::vector<std::string> pieces = words_.folders;
+    pieces.push_back(about());
+    std::string text = heading_text("", pieces, page) + "\n" + eval_table(rows, look);
     if (const std::string logged = logged_text(rows); !logged.empty()) text += "\n" + remark_text(logged, page);
-    if (best && rows.size() > 1) text += "\n" + best_text(rows, *best);
-    return text;
+    return best ? text + "\n" + best_text(rows, *best) : text;
   }
   [[nodiscard]] std::string best_text(const EvalRows& rows, size_t best) const {
     const EvalRow& row = rows[best];
-    const EvalTarget& target = found_.targets[best];
-    const std::string name = target.kind == PolicyKind::model && !target.step ? target.name : str("step ", *target.step);
-    if (best == 0) return str("No policy has a higher reward than ", baseline_name(), ".\n");
-    const std::string wins = row.against ? str(", ", wins_text(*row.against), " against ", baseline_name()) : "";
-    std::string text = str("Best: ", name, ", reward ", format_number(*row.mean_reward()), wins, "\n");
+    const EvalTarget &target = found_.targets[best], &baseline = found_.targets.front();
+    const std::string against = is_one_run() && baseline.step == 0 ? "the start" : shown_name(baseline);
+    if (best == 0) return str("No policy has a higher reward than ", against, ".\n");
+    const std::string wins = row.against ? str(", ", wins_text(*row.against), " against ", against) : "";
+    std::string text = str("Best: ", shown_name(target), ", reward ", format_number(*row.mean_reward()), wins, "\n");
     if (target.run && target.step.value_or(0) > 0) text += str("  kedge export ", shown_run(target), " OUT --step ", *target.step, "\n");
     return text;
-  }
-  [[nodiscard]] std::string baseline_name() const {
-    const EvalTarget& target = found_.targets.front();
-    return target.step == 0 ? "the start" : target.step ? str("step ", *target.step) : target.name;
   }
   // As short as it can be said from here.
   [[nodiscard]] static std::string shown_run(const EvalTarget& target) {
@@ -507,7 +516,8 @@ class Evaluation {
   std::unique_ptr<Tokenizer> tokenizer_;
   OnlineLengths lengths_;
   ResponseText responses_;
-  std::map<Path, RunStart> starts_;
+  std::map<Path, RunStart> starts_;                   // by the folder of the run, as is the next
+  std::map<Path, std::map<int64_t, double>> logged_;  // rewards by step
   std::optional<PromptDataset> prompts_;
   std::vector<int64_t> batch_;
 };

@@ -147,7 +147,7 @@ class Table {
   }
 
   [[nodiscard]] size_t width() const {
-    size_t sum = 1;  // the mark
+    size_t sum = kGap;  // the mark
     for (const Column& column : columns_) sum += column.width() + kGap;
     return sum - kGap;
   }
@@ -161,7 +161,7 @@ class Table {
   }
 
   std::string line(std::string_view mark, auto&& cell_of) const {
-    std::string text(mark.empty() ? " " : mark);
+    std::string text = str(mark, std::string(kGap - mark.size(), ' '));
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (i > 0) text += std::string(kGap, ' ');
       text += right(cell_of(columns_[i]), columns_[i].width());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include "kedge/core/error.h"
 #include "kedge/core/yaml.h"
@@ -101,16 +102,22 @@ class Runs {
 
 bool same(const EvalTarget& a, const EvalTarget& b) { return a.kind == b.kind && a.folder == b.folder; }
 
-// The shortest name that tells it from the others.
+// The shortest names that tell them apart. `labels`: as they were given.
 void name_targets(std::vector<EvalTarget>& targets, const std::vector<std::string>& labels) {
-  bool one_run = true;
-  for (const EvalTarget& target : targets) one_run = one_run && target.step && target.run == targets.front().run;
+  bool one_run = true, names_differ = true;
+  std::map<Path, Run> named;  // by the name of its folder
+  for (const EvalTarget& target : targets) {
+    one_run = one_run && target.step && target.run == targets.front().run;
+    if (target.run) names_differ = names_differ && named.emplace(target.run->folder.filename(), target.run).first->second == target.run;
+  }
   for (size_t i = 0; i < targets.size(); ++i) {
     EvalTarget& target = targets[i];
     if (!target.step) {
       target.name = labels[i];
+    } else if (one_run) {
+      target.name = std::to_string(*target.step);
     } else {
-      target.name = one_run ? std::to_string(*target.step) : str(target.run->folder.filename().string(), " ", *target.step);
+      target.name = str(names_differ ? target.run->folder.filename().string() : target.run->folder.string(), " ", *target.step);
     }
   }
 }

@@ -33,7 +33,11 @@ TEST(EvalSettings, ARunsRelativePathsBeginWhereItWasStarted) {
               "pretrained_checkpoint: {restore_from_path: base}\n"
               "model: {seed: 7, rs: {num_val_samples: 5}, peft: {restore_from_path: adapter}}\n"
               "reward: {sources: {brief: {kind: length, target: 9}}}\n");
-  const RunOnDisk run{.folder = folder / "run", .algorithm = "rs", .config = folder / "run/config.yaml", .started_in = folder / "home"};
+  RunOnDisk run;
+  run.folder = folder / "run";
+  run.algorithm = "rs";
+  run.config = folder / "run/config.yaml";
+  run.started_in = folder / "home";
   const PolicySettings settings = settings_of_run(run, {"model.seed=8"});
   EXPECT_TRUE(settings.start.is_absolute());
   EXPECT_TRUE(fs::equivalent(settings.start, folder / "home/base"));

@@ -65,7 +65,7 @@ TEST(EvalTable, OneSourceAloneIsTheRewardAndHasNoColumn) {
 TEST(EvalTable, WhatIsNotThereHasNoColumnOrADash) {
   EvalRow none{.name = "base", .answers = Metrics{{"rollout_size", 2}, {"failed_rewards", 2}}};
   EXPECT_EQ(eval_table({none}, {.page = {}, .names = "policy"}), "  policy  failed\n    base       2\n");
-  EXPECT_EQ(eval_table({none, row_of(7, 1)}, {.page = {.width = 30}, .names = "policy"}),
+  EXPECT_EQ(eval_table({none, row_of(7, 1)}, {.page = {.width = 31}, .names = "policy"}),
             "  policy  reward  win %  failed\n    base       -      -       2\n       7   1.000     63       -\n");
   EXPECT_EQ(eval_table({}, {.page = {}}), "");
 }

@@ -78,6 +78,10 @@ TEST_F(EvalTargets, ACheckpointFindsItsRun) {
 TEST_F(EvalTargets, SeveralRunsAreToldApart) {
   const std::string a = run("a", "reinforce", {5}), b = run("b", "rs", {7});
   EXPECT_EQ(names_of({a, b}), "a 0|a 5|b 0|b 7");
+  make_folder(folder_ / "more");
+  const std::string twin = run("more/a", "rs", {9});
+  const auto whole = [](const std::string& path) { return std::filesystem::weakly_canonical(path).string(); };
+  EXPECT_EQ(names_of({a, twin}), whole(a) + " 0|" + whole(a) + " 5|" + whole(twin) + " 0|" + whole(twin) + " 9");
 }
 
 TEST_F(EvalTargets, ModelFoldersStandByThemselves) {

@@ -106,6 +106,7 @@ expect 0 '3 prompts x 1 answer of up to 5 tokens, greedy' "${eval[@]}" full --ev
 expect 0 'temperature 0.5, top-k 3, top-p 0.9, seed 7$' "${eval[@]}" full --every 8 --temperature 0.5 --top-k 3 --top-p 0.9 --seed 7
 expect 0 ' in bf16: ' "${eval[@]}" full --every 8 --dtype bf16
 expect 0 '^ +policy +reward' "${eval[@]}" full/model
+expect 0 '^Best: (full|lora) 8, reward ' "${eval[@]}" full lora --steps 8
 expect 0 'reward' "${eval[@]}" full --every 8 --no-kl
 "${eval[@]}" full --every 8 --no-kl 2>/dev/null | grep -q KL && fail "--no-kl has a KL"
 # Other rewards: the run's with a change, a file's, and with those of the run left alone.
@@ -169,6 +170,26 @@ sed -i 's/"c": 3/"d": 3/' other_letters/tokenizer.json
 expect 2 'other: has another tokenizer than .*lm; to it the prompts would be others' "${eval[@]}" full other
 "${rm[@]}" trainer.rm.max_epochs=1 exp_manager.explicit_log_dir=judge >judge.log 2>&1 || { cat judge.log; fail "kedge rm"; }
 expect 2 'judge: a run of kedge rm, which trains no policy' "${eval[@]}" judge
+# A served reward model is asked as in training: the same rewards as by the model in this process, whose folder is given in a file.
+start_server judge_server.log "$kedge" serve reward rm_model_file=judge/model inference.port=0
+echo "{remote_rm: {port: $port}}" >served.yaml
+echo '{reward: {sources: {judge: {kind: model, folder: judge/model}}}}' >here.yaml
+rewards_of() { "${eval[@]}" full --steps 8 --reward "$1" --answers rewards.jsonl >/dev/null 2>rewards.err || cat rewards.err; grep -oE '"reward": [^,]*' rewards.jsonl; }
+served=$(rewards_of served.yaml)
+[ "$(wc -l <<<"$served")" = 16 ] && [ "$served" = "$(rewards_of here.yaml)" ] || fail "served: $served; here: $(rewards_of here.yaml)"
+end_server
+# The rewards of a critic's server belong to the run that trains it.
+mkdir critics
+cp -r full/checkpoints full/run.json critics/
+sed -i 's/"reinforce"/"ppo"/' critics/run.json
+"$kedge" config ppo --yaml | sed "s|restore_from_path: ???|restore_from_path: $PWD/lm|" >critics/config.yaml
+expect 2 'came from its critic.s server, which answers only to the run that trains it; name another reward: --reward FILE.yaml' "${eval[@]}" critics \
+  'model.data.data_prefix={train: [val_prompts.jsonl], validation: [val_prompts.jsonl], test: [val_prompts.jsonl]}' remote_critic_rm.combine_rm_and_critic_server=true
+# A place that cannot be written to is told before anything is computed.
+expect 1 'nowhere' "${eval[@]}" full --csv nowhere/curve.csv
+# A policy alone is held against nobody.
+"${eval[@]}" lm --prompts val_prompts.jsonl --reward as.yaml --max-new 8 --threads 1 --device cpu >alone.txt 2>&1 || fail "one model alone: $(cat alone.txt)"
+grep -qE 'win %|KL|Best' alone.txt && fail "a policy alone has a baseline: $(cat alone.txt)"
 # A reward server that is away is waited for as in training, and then named.
 away=$(free_port)
 expect 1 "reward server" "${eval[@]}" full --steps 8 "reward.sources={far: {kind: server, url: 'http://127.0.0.1:$away', wait_limit: 0.5}}" reward.retries=0
