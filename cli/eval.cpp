@@ -71,7 +71,7 @@ struct EvalOptions {
     field("seed", seed, "of the draws [the run's]", at_least(0));
     field("pass", pass, "pass@k: an answer passes that has at least this reward");
     field("pass_k", pass_k, "for which k, up to the samples: 1,4 [1 and all samples]");
-    field("kl", kl, "measure the KL from the start, which takes a second copy of the network");
+    field("kl", kl, "measure the KL from the start; --no-kl does without, and without a second copy of the network");
     field("csv", csv, "a file for all numbers with all digits");
     field("answers", answers, "a file for all answers with their rewards, JSON lines");
     field("json", json, "JSON lines instead of the table, one a policy");
@@ -104,6 +104,7 @@ struct Policies {
 bool trains_online(const EvalTarget& target) { return target.kind != PolicyKind::model; }
 
 Policies find_policies(const EvalOptions& options, const Words& words) {
+  check(!options.greedy || !options.temperature, "--greedy and --temperature: give one of them");
   StepChoice choice{.steps = {}, .every = options.every};
   if (options.steps) choice.steps = parse_whole_numbers(*options.steps, "--steps");
   Policies policies;
@@ -150,7 +151,7 @@ PolicySettings settle(const EvalOptions& options, const Words& words, const Poli
   choose_prompts(settings, options.prompts ? std::optional(fs::absolute(*options.prompts)) : std::nullopt, words.folders.front());
   RolloutConfig& rollouts = online.rollouts;
   RolloutSamplingConfig sampling = rollouts.val_sampling_params.value_or(rollouts.sampling_params);
-  if (options.greedy) sampling.use_greedy = true;
+  if (options.greedy || options.temperature) sampling.use_greedy = options.greedy;
   if (options.temperature) sampling.temperature = *options.temperature;
   if (options.top_k) sampling.top_k = *options.top_k;
   if (options.top_p) sampling.top_p = *options.top_p;
@@ -317,7 +318,14 @@ class Evaluation {
              ": ", about());
     EvalRows rows;
     AnswerRows baseline;
-    for (const EvalTarget& target : found_.targets) {
+    for (size_t i = 0; i < found_.targets.size();) {
+      const EvalTarget target = found_.targets[i];
+      if (is_gone(target)) {
+        log_warn(target.folder.string(), ": is gone; the run has kept other checkpoints since");
+        found_.targets.erase(found_.targets.begin() + static_cast<int64_t>(i));
+        continue;
+      }
+      ++i;
       const auto begin = std::chrono::steady_clock::now();
       const std::string name = shown_name(target);
       counted.begin(name);
@@ -345,6 +353,11 @@ class Evaluation {
   }
 
  private:
+  // A run that goes on removes checkpoints that are not among its best any more.
+  [[nodiscard]] static bool is_gone(const EvalTarget& target) {
+    return target.run && target.step.value_or(0) > 0 && !is_folder(target.folder);
+  }
+
   void find_starts() {
     for (const EvalTarget& target : found_.targets) {
       if (!trains_online(target) || starts_.contains(target.run->folder)) continue;
