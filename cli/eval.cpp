@@ -495,21 +495,29 @@ class Evaluation {
   [[nodiscard]] std::string page_of(const EvalRows& rows) const {
     const PageLook page = look_of_output(false);
     const std::optional<size_t> best = compares() ? best_of(rows) : std::nullopt;
-    TableLook look{.page = page, .marked = best, .names = is_one_run() ? "step" : "policy"};
+    TableLook look{.page = page, .marked = best, .names = is_one_run() ? kStep : "policy"};
     look.utf8 = is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
     std::vector<std::string> pieces = words_.folders;
     pieces.push_back(about());
-    std::string text = heading_text("", pieces, page) + "\n" + eval_table(rows, look);
+    const EvalTable table = eval_table(rows, look);
+    std::string text = heading_text("", pieces, page) + "\n" + table.text;
+    if (!table.left_out.empty()) text += "\n" + remark_text(left_out_text(table.left_out), page);
     if (const std::string logged = logged_text(rows); !logged.empty()) text += "\n" + remark_text(logged, page);
     return best ? text + "\n" + best_text(rows, *best) : text;
+  }
+  [[nodiscard]] std::string left_out_text(const std::vector<std::string>& names) const {
+    std::string text = "No room for";
+    for (const std::string& name : names) text += str(&name == &names.front() ? " " : ", ", name);
+    return text + (options_.csv ? "; " + *options_.csv + " has them." : "; --csv FILE has them.");
   }
   [[nodiscard]] std::string best_text(const EvalRows& rows, size_t best) const {
     const EvalRow& row = rows[best];
     const EvalTarget &target = found_.targets[best], &baseline = found_.targets.front();
     const std::string against = is_one_run() && baseline.step == 0 ? "the start" : shown_name(baseline);
     if (best == 0) return str("No policy has a higher reward than ", against, ".\n");
-    const std::string wins = row.against ? str(", ", wins_text(*row.against), " against ", against) : "";
-    std::string text = str("Best: ", shown_name(target), ", reward ", format_number(*row.mean_reward()), wins, "\n");
+    std::vector<std::string> pieces = {str("Best: ", shown_name(target)), str("reward ", format_number(*row.mean_reward()))};
+    if (row.against) pieces.push_back(str(wins_text(*row.against), " against ", against));
+    std::string text = heading_text("", pieces, look_of_output(false));
     if (target.run && target.step.value_or(0) > 0) text += str("  kedge export ", shown_run(target), " OUT --step ", *target.step, "\n");
     return text;
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kedge/core/error.h"
+#include "kedge/core/utf8.h"
 #include "kedge/metrics/progress.h"
 
 #include "cli/text_layout.h"
@@ -48,9 +49,20 @@ std::string fixed(double value, int digits) {
 
 std::string percent(double share) { return std::to_string(std::llround(share * 100)); }
 
-std::string right(std::string text, size_t width) {
-  const size_t columns = columns_of(text);
-  return columns < width ? std::string(width - columns, ' ') + text : text;
+// Numbers stand at the right of their column, names at the left.
+std::string padded(const std::string& text, size_t width, bool to_left) {
+  const std::string blanks(width - columns_of(text), ' ');
+  return to_left ? text + blanks : blanks + text;
+}
+
+// A long path is told by its end.
+std::string name_cell(const std::string& name) {
+  constexpr size_t kWidest = 24;
+  std::string cell = printable(name);
+  if (columns_of(cell) <= kWidest) return cell;
+  const std::string_view dots = "...";
+  while (columns_of(cell) > kWidest - dots.size()) cell.erase(0, std::max<size_t>(1, utf8_length(cell)));
+  return str(dots, cell);
 }
 
 struct Column {
@@ -80,7 +92,7 @@ class Table {
  public:
   Table(const EvalRows& rows, const TableLook& look) : rows_(rows), look_(look) {}
 
-  std::string text() {
+  EvalTable take() {
     add_columns();
     leave_out();
     const size_t left = look_.page.width > width() + kGap ? look_.page.width - width() - kGap : 0;
@@ -92,7 +104,7 @@ class Table {
       if (bar > 0) text += bar_of(i, bar);
       text += "\n";
     }
-    return text;
+    return {text, left_out_};
   }
 
  private:
@@ -112,7 +124,7 @@ class Table {
   }
 
   void add_columns() {
-    add_texts(look_.names, 0, [](const EvalRow& row) { return printable(row.name); });
+    add_texts(look_.names, 0, [](const EvalRow& row) { return name_cell(row.name); });
     add_numbers("reward", 0, [](const EvalRow& row) { return row.mean_reward(); });
     add_numbers("+-", 3, [](const EvalRow& row) { return row.reward ? row.reward->error : std::nullopt; });
     add_texts("win %", 0, [](const EvalRow& row) { return row.against ? percent(row.against->wins.mean) : "-"; });
@@ -156,6 +168,7 @@ class Table {
       const auto last =
           std::max_element(columns_.rbegin(), columns_.rend(), [](const Column& a, const Column& b) { return a.rank < b.rank; });
       if (last->rank == 0) return;
+      left_out_.insert(left_out_.begin(), last->heading);
       columns_.erase(std::next(last).base());
     }
   }
@@ -164,7 +177,7 @@ class Table {
     std::string text = str(mark, std::string(kGap - mark.size(), ' '));
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (i > 0) text += std::string(kGap, ' ');
-      text += right(cell_of(columns_[i]), columns_[i].width());
+      text += padded(cell_of(columns_[i]), columns_[i].width(), i == 0 && look_.names != kStep);
     }
     return text;
   }
@@ -200,6 +213,7 @@ class Table {
   const EvalRows& rows_;
   const TableLook& look_;
   std::vector<Column> columns_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace
@@ -260,7 +274,7 @@ std::string eval_csv(const EvalRows& rows) {
   return text;
 }
 
-std::string eval_table(const EvalRows& rows, const TableLook& look) { return rows.empty() ? "" : Table(rows, look).text(); }
+EvalTable eval_table(const EvalRows& rows, const TableLook& look) { return rows.empty() ? EvalTable() : Table(rows, look).take(); }
 
 std::optional<size_t> best_of(const EvalRows& rows) {
   std::optional<size_t> best;

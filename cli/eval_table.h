@@ -36,15 +36,22 @@ using EvalRows = std::vector<EvalRow>;
 // A line of names and a line a policy, with every digit. A number that is not there is an empty field.
 [[nodiscard]] std::string eval_csv(const EvalRows& rows);
 
-// A line of headings and a line a policy, at most look.width columns wide: what is left of a line shows the reward as a bar, and columns
-// that find no room are left out, those that say least first. `marked` is the place of the policy with a star before it.
+inline constexpr const char* kStep = "step";  // where all policies are steps of one run
+
+// A line of headings and a line a policy, at most page.width columns wide: what is left of a line shows the reward as a bar, and columns
+// that find no room are left out, those that say least first; of a long name the end is shown. `marked` is the place of the policy with a
+// star before it.
 struct TableLook {
   PageLook page;
   bool utf8 = false;
   std::optional<size_t> marked = {};
-  std::string names = "step";  // what the first column is called
+  std::string names = kStep;  // what the first column is called
 };
-[[nodiscard]] std::string eval_table(const EvalRows& rows, const TableLook& look);
+struct EvalTable {
+  std::string text = {};
+  std::vector<std::string> left_out = {};  // headings of the columns that found no room
+};
+[[nodiscard]] EvalTable eval_table(const EvalRows& rows, const TableLook& look);
 
 // The place of the highest mean reward, of equal ones the first; none where no policy has one.
 [[nodiscard]] std::optional<size_t> best_of(const EvalRows& rows);

@@ -102,6 +102,13 @@ class Runs {
 
 bool same(const EvalTarget& a, const EvalTarget& b) { return a.kind == b.kind && a.folder == b.folder; }
 
+// A model inside a run's folder, by what it is there: "stories model", "stories 30 model".
+std::string label_in(const RunOnDisk& run, const Path& model) {
+  const bool of_checkpoint = is_file(model.parent_path() / "meta.json");
+  const std::string step = of_checkpoint ? str(" ", read_checkpoint(model.parent_path()).step()) : "";
+  return str(run.folder.filename().string(), step, " ", model.filename().string());
+}
+
 // The shortest names that tell them apart. `labels`: as they were given.
 void name_targets(std::vector<EvalTarget>& targets, const std::vector<std::string>& labels) {
   bool one_run = true, names_differ = true;
@@ -182,8 +189,9 @@ std::vector<EvalTarget> find_targets(const std::vector<std::string>& given, cons
     }
     for (EvalTarget& target : found)
       if (std::none_of(all.begin(), all.end(), [&](const EvalTarget& other) { return same(other, target); })) {
+        const bool inside = target.run && !target.step;
+        all_labels.push_back(inside ? label_in(*target.run, target.folder) : text);
         all.push_back(std::move(target));
-        all_labels.push_back(text);
       }
   }
   name_targets(all, all_labels);

@@ -1,5 +1,6 @@
 #include "cli/eval_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/text_layout.h"
@@ -23,7 +24,7 @@ EvalRow row_of(int64_t step, double reward) {
 
 TEST(EvalTable, ALineAPolicyWithABarOfItsReward) {
   const EvalRows rows = {row_of(0, 1), row_of(10, 3), row_of(20, 2)};
-  EXPECT_EQ(eval_table(rows, {.page = {}, .utf8 = false, .marked = 1}),
+  EXPECT_EQ(eval_table(rows, {.page = {}, .utf8 = false, .marked = 1}).text,
             "  step  reward     +-  win %   95 %     KL  length  ended  dist-2\n"
             "     0   1.000  0.500     63  22-91  0.016   12.50   25 %   0.750\n"
             "*   10   3.000  0.500     63  22-91  0.016   12.50   25 %   0.750  =============\n"
@@ -32,7 +33,7 @@ TEST(EvalTable, ALineAPolicyWithABarOfItsReward) {
 
 TEST(EvalTable, BarsHaveEighthsWhereTheLocaleCan) {
   const EvalRows rows = {row_of(0, 0), row_of(1, 1), row_of(2, 4)};
-  const std::string text = eval_table(rows, {.page = {.width = 74}, .utf8 = true});
+  const std::string text = eval_table(rows, {.page = {.width = 74}, .utf8 = true}).text;
   EXPECT_NE(text.find("0.750  ███████\n"), std::string::npos) << text;
   EXPECT_NE(text.find("0.750  █▊\n"), std::string::npos) << text;  // a quarter of 7 columns are 14 eighths
 }
@@ -43,31 +44,41 @@ TEST(EvalTable, NoLineIsWiderThanThePage) {
   row.passes = {{1, 0.25}, {4, 0.5}, {16, 1}};
   const EvalRows rows = {row_of(0, 1), row};
   for (const size_t width : {30, 50, 60, 80, 100, 120, 200}) {
-    const std::string text = eval_table(rows, {.page = {.width = width}});
+    const std::string text = eval_table(rows, {.page = {.width = width}}).text;
     size_t begin = 0;
     for (size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin))
       EXPECT_LE(columns_of(text.substr(begin, end - begin)), width) << text;
     EXPECT_NE(text.find("reward"), std::string::npos);
     EXPECT_NE(text.find("win %"), std::string::npos);
   }
-  EXPECT_NE(eval_table(rows, {.page = {.width = 200}}).find("watch/another_one"), std::string::npos);
-  EXPECT_EQ(eval_table(rows, {.page = {.width = 60}}).find("dist-2"), std::string::npos);
+  EXPECT_NE(eval_table(rows, {.page = {.width = 200}}).text.find("watch/another_one"), std::string::npos);
+  const EvalTable narrow = eval_table(rows, {.page = {.width = 80}});
+  EXPECT_EQ(narrow.text.find("dist-2"), std::string::npos) << narrow.text;
+  EXPECT_THAT(narrow.left_out, ::testing::Contains("dist-2"));
+  EXPECT_TRUE(eval_table(rows, {.page = {.width = 200}}).left_out.empty());
 }
 
 TEST(EvalTable, OneSourceAloneIsTheRewardAndHasNoColumn) {
-  EXPECT_EQ(eval_table({row_of(0, 1)}, {.page = {.width = 200}}).find("words"), std::string::npos);
+  EXPECT_EQ(eval_table({row_of(0, 1)}, {.page = {.width = 200}}).text.find("words"), std::string::npos);
   EvalRow two = row_of(0, 1);
   two.answers.set("rewards/format", 0.5);
-  const std::string text = eval_table({two}, {.page = {.width = 200}});
+  const std::string text = eval_table({two}, {.page = {.width = 200}}).text;
   EXPECT_NE(text.find("words  format"), std::string::npos) << text;
 }
 
 TEST(EvalTable, WhatIsNotThereHasNoColumnOrADash) {
   EvalRow none{.name = "base", .answers = Metrics{{"rollout_size", 2}, {"failed_rewards", 2}}};
-  EXPECT_EQ(eval_table({none}, {.page = {}, .names = "policy"}), "  policy  failed\n    base       2\n");
-  EXPECT_EQ(eval_table({none, row_of(7, 1)}, {.page = {.width = 31}, .names = "policy"}),
-            "  policy  reward  win %  failed\n    base       -      -       2\n       7   1.000     63       -\n");
-  EXPECT_EQ(eval_table({}, {.page = {}}), "");
+  EXPECT_EQ(eval_table({none}, {.page = {}, .names = "policy"}).text, "  policy  failed\n  base         2\n");
+  EXPECT_EQ(eval_table({none, row_of(7, 1)}, {.page = {.width = 31}, .names = "policy"}).text,
+            "  policy  reward  win %  failed\n  base         -      -       2\n  7        1.000     63       -\n");
+  EXPECT_EQ(eval_table({}, {.page = {}}).text, "");
+}
+
+TEST(EvalTable, OfALongNameTheEndIsShown) {
+  EvalRow row = row_of(0, 1);
+  row.name = "/a/very/long/path/to/some/models/tuned";
+  const std::string text = eval_table({row}, {.page = {}}).text;
+  EXPECT_NE(text.find("\n  .../to/some/models/tuned  "), std::string::npos) << text;
 }
 
 TEST(EvalTable, CsvHasEveryDigitAndEveryPolicysSources) {

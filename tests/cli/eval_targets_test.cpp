@@ -103,6 +103,11 @@ TEST_F(EvalTargets, TheModelOfARunFindsItToo) {
   EXPECT_EQ(targets[0].kind, PolicyKind::start);
   EXPECT_EQ(targets[1].kind, PolicyKind::model);
   EXPECT_EQ(targets[1].run->algorithm, "reinforce");
+  EXPECT_EQ(targets[1].name, "a model");
+  const Path inside = place / "checkpoints" / "run-step=5" / "model";
+  make_folder(inside);
+  write_atomic(inside / "config.json", "{}");
+  EXPECT_EQ(names_of({inside.string()}), "a 0|a 5 model");
 }
 
 TEST_F(EvalTargets, FineTuningsCheckpointsAreModels) {

@@ -47,7 +47,7 @@ touch before
 as_logged full
 as_logged lora
 grep -q 'The rewards are those that the run logged at these steps.' full.txt || fail "no word of what was logged: $(cat full.txt)"
-grep -qE '^Best: step [2-8], reward [0-9.]+, wins [0-9]+ % \([0-9]+-[0-9]+ %\) against the start$' full.txt || fail "no best: $(cat full.txt)"
+grep -qE '^Best: step [2-8]  reward [0-9.]+  wins [0-9]+ % \([0-9]+-[0-9]+ %\) against the start$' full.txt || fail "no best: $(cat full.txt)"
 grep -qE '^  kedge export full OUT --step [2-8]$' full.txt || fail "no way to export it: $(cat full.txt)"
 grep -q 'watch/brief' full.txt || fail "no watched source: $(cat full.txt)"
 grep -q 'step 4: reward ' full.err || fail "no progress on standard error: $(cat full.err)"
@@ -66,9 +66,9 @@ assert rows[0]["logged_reward"] is None and all(row["logged_reward"] == row["rew
 # The same command gives the same files; from any folder.
 "${eval[@]}" full --samples 3 --seed 5 --csv a.csv --answers a.jsonl --pass 2 >a.txt 2>/dev/null || fail "--samples"
 mkdir -p elsewhere
-(cd elsewhere && "${eval[@]}" ../full --samples 3 --seed 5 --csv b.csv --answers b.jsonl --pass 2 >b.txt 2>/dev/null) || fail "from another folder"
-cmp a.csv elsewhere/b.csv && cmp a.jsonl elsewhere/b.jsonl || fail "the same command gave other files"
-diff <(sed 's/full/RUN/g' a.txt) <(sed 's/\.\.\/full/RUN/g' elsewhere/b.txt) || fail "the same command gave another table"
+(cd elsewhere && "${eval[@]}" ../full --samples 3 --seed 5 --csv a.csv --answers a.jsonl --pass 2 >a.txt 2>/dev/null) || fail "from another folder"
+cmp a.csv elsewhere/a.csv && cmp a.jsonl elsewhere/a.jsonl || fail "the same command gave other files"
+diff <(sed 's/full/RUN/g' a.txt) <(sed 's/\.\.\/full/RUN/g' elsewhere/a.txt) || fail "the same command gave another table"
 "${eval[@]}" full --samples 3 --seed 5 --pass 2 --json 2>/dev/null >a.json || fail "--json"
 python3 - <<'PY' || fail 'answers, CSV and JSON disagree'
 import csv, json, math
@@ -116,8 +116,8 @@ expect 0 '3 prompts x 1 answer of up to 5 tokens, greedy' "${eval[@]}" full --ev
 expect 0 'temperature 0.5, top-k 3, top-p 0.9, seed 7$' "${eval[@]}" full --every 8 --temperature 0.5 --top-k 3 --top-p 0.9 --seed 7
 expect 0 ' in bf16: ' "${eval[@]}" full --every 8 --dtype bf16
 expect 0 '^ +policy +reward' "${eval[@]}" full/model
-expect 0 '^Best: (full|lora) 8, reward ' "${eval[@]}" full lora --steps 8
-expect 0 'reward' "${eval[@]}" full --every 8 --no-kl
+expect 0 '^Best: (full|lora) 8  reward ' "${eval[@]}" full lora --steps 8
+expect 0 '^No room for watch/brief, length, ended, dist-2;$' env COLUMNS=50 "${eval[@]}" full --every 8
 "${eval[@]}" full --every 8 --no-kl 2>/dev/null | grep -q KL && fail "--no-kl has a KL"
 # Other rewards: the run's with a change, a file's, and with those of the run left alone.
 echo '{reward: {sources: {cs: {kind: regex, use: count, pattern: c}}}}' >cs.yaml
@@ -135,7 +135,7 @@ cp -r lora/model adapter
 plain=("${eval[@]}" lm tuned --prompts val_prompts.jsonl --max-new 16 --threads 1 --device cpu reward.sources.letters.kind=regex reward.sources.letters.use=count
   reward.sources.letters.pattern=a)
 expect 0 '^ +policy +reward' "${plain[@]}"
-expect 0 '^Best: tuned, reward [0-9.]+, wins [0-9]+ % .* against lm$' "${plain[@]}"
+expect 0 '^Best: tuned  reward [0-9.]+  wins [0-9]+ % .* against lm$' "${plain[@]}"
 [ "$(steps_of "${plain[@]}" adapter)" = 'lm tuned adapter' ] || fail "folders: $(steps_of "${plain[@]}" adapter)"
 # The models of a run's last step are its last checkpoint: with the run's seed and lengths their rewards are the same.
 same_reward() { # folder, run
