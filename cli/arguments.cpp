@@ -30,6 +30,9 @@ std::string without_null(const std::string& type) { return type.substr(0, type.f
 // Given by its name alone: --flag, --no-flag.
 bool is_switch(const std::string& type) { return without_null(type) == "bool"; }
 
+// Given several times, each with one value.
+bool is_list(const std::string& type) { return type.starts_with("list of "); }
+
 // MODEL for an argument that goes by its place, --max-tokens for a flag.
 std::string shown_name(std::string key, const std::vector<std::string>& positionals) {
   if (!is_positional(key, positionals)) return flag_of(std::move(key));
@@ -59,7 +62,10 @@ class FlagReader {
         flag(argument);
       } else {
         check(num_positionals_ < positionals_.size(), "unexpected argument \"", argument, "\"");
-        set(positionals_[num_positionals_++], argument);
+        const std::string& key = positionals_[num_positionals_];
+        set(key, argument);
+        const auto field = find_field(section_, key);
+        if (!field || !is_list(field->type)) ++num_positionals_;
       }
     }
     for (const Field& field : section_.fields)
@@ -92,7 +98,7 @@ class FlagReader {
     node.where = {kCommandLine, 0};
     const auto field = find_field(section_, key);
     ConfigNode& place = user_.make(key);
-    if (field && field->type.rfind("list of ", 0) == 0) {
+    if (field && is_list(field->type)) {
       if (place.kind != ConfigNode::Kind::list) place = ConfigNode::list({});
       place.where = node.where;
       place.items.push_back(std::move(node));

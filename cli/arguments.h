@@ -11,8 +11,9 @@ namespace kedge::cli {
 using Arguments = std::vector<std::string>;
 
 // --key value, --key=value, --flag, --no-flag; a flag given twice makes a list where the field is one. Dashes stand for
-// underscores, dots reach into sections. Other arguments fill `positionals` in order. Values are taken as they stand.
-// Throws UsageError: unknown flag with the nearest names, missing value, argument too many, and whatever binding finds.
+// underscores, dots reach into sections. Other arguments fill `positionals` in order; a list among them takes all that come. Values are
+// taken as they stand. Throws UsageError: unknown flag with the nearest names, missing value, argument too many, and whatever binding
+// finds.
 void parse_arguments(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals);
 
 // The arguments of a command that takes a configuration: CONFIG.yaml [key=value ...], or as the reference's programs are called,

@@ -46,6 +46,8 @@ int run_score(const Arguments& arguments);
 std::string score_flags();
 int run_export(const Arguments& arguments);
 std::string export_flags();
+int run_eval(const Arguments& arguments);
+std::string eval_flags();
 int run_show(const Arguments& arguments);
 std::string show_flags();
 int run_doctor(const Arguments& arguments);

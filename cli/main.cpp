@@ -126,6 +126,19 @@ constexpr std::array kCommands = {
             "  kedge bench engine.decode --shape 30m --batch 64 --prompt-tokens 32 --new-tokens 128 --dtype fp32\n"
             "  kedge bench server.reward --shape 30m --clients 64 --requests 256 --length 256",
             kedge::cli::run_bench, kedge::cli::bench_flags},
+    Command{
+        "eval", "Look and check", "every checkpoint of a run, or other policies, on the same prompts: reward, win rate, pass@k, KL",
+        "kedge eval RUN | CHECKPOINT | MODEL ... [flags] [key=value ...]\n\n"
+        "  kedge eval runs/aligned                                  the start and every checkpoint, as the run validates\n"
+        "  kedge eval runs/aligned --every 100 --samples 4 --limit 256 --csv curve.csv\n"
+        "  kedge eval runs/aligned --steps 400 --prompts test.jsonl --greedy --answers answers.jsonl\n"
+        "  kedge eval runs/first runs/second                        two runs, by the rewards of the first\n"
+        "  kedge eval runs/maths --samples 16 --pass 1 --pass-k 1,4,16\n"
+        "  kedge eval base tuned --prompts test.jsonl --reward reward.yaml\n"
+        "  kedge eval tuned --prompts test.jsonl reward.sources.brief.kind=length reward.sources.brief.target=50\n\n"
+        "Every policy answers the same prompts with the same draws, so that they differ by their weights alone. Nothing is written into "
+        "the run.",
+        kedge::cli::run_eval, kedge::cli::eval_flags},
     Command{"show", "Look and check", "answers of an online run: by step, best or worst first, over steps, beside another run",
             "kedge show RUN [--step N | first | last] [--sort KEY] [--worst] [flags]\n\n"
             "  kedge show runs/aligned                                  the newest step, best rewards first\n"

@@ -41,27 +41,10 @@ TimersOptions timers_options(const Model& model) {
   return options;
 }
 
-TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
-  return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
-}
-
-EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
-  EngineConfig config = settings.model.engine;
-  if (config.memory == "auto")
-    config.memory = std::to_string(
-        std::min(engine_bytes(generation_input(settings, lengths, model.config(), model.parameters().options(), num_ranks)).cache,
-                 (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
-  return config;
-}
-
 std::optional<WorkQueue> make_queue(const OnlineSettings& settings, const Group& group) {
   const WorkQueueConfig& config = settings.loop.batch_iterator;
   if (!config.use_flask) return std::nullopt;
   return WorkQueue(group, {config.port, settings.rollouts.rollout_micro_batch_size});
-}
-
-bool trusts_engine(LogprobSource source, at::Device device) {
-  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
 }
 
 bool drops_out(const Model& model) { return model.adapters() != nullptr && model.adapters()->config().adapter_dropout > 0; }
@@ -92,6 +75,23 @@ EngineInput generation_input(const OnlineSettings& settings, const OnlineLengths
           .answers = prompts * settings.samples_per_prompt,
           .usual = lengths.context,
           .longest = lengths.context};
+}
+
+EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
+  EngineConfig config = settings.model.engine;
+  if (config.memory == "auto")
+    config.memory = std::to_string(
+        std::min(engine_bytes(generation_input(settings, lengths, model.config(), model.parameters().options(), num_ranks)).cache,
+                 (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
+  return config;
+}
+
+TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
+  return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
+}
+
+bool trusts_engine(LogprobSource source, at::Device device) {
+  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
 }
 
 void add_kl(AnswerRows& rows, KlEstimator estimator) {
@@ -199,7 +199,7 @@ void OnlineTrainer::rehearse_training() {
   policy_.rehearse_update(pass, rows);
 }
 
-RolloutWish OnlineTrainer::wish(Purpose purpose, std::span<const int64_t> batch, int64_t round) const {
+RolloutWish OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const {
   const RolloutConfig& config = settings_.rollouts;
   const bool validates = purpose == kValidation;
   const LengthConfig& length = validates ? config.val_length_params.value_or(config.length_params) : config.length_params;

@@ -103,8 +103,7 @@ class OnlineTrainer : public Trainer {
   Timers timers_;
 
  private:
-  enum Purpose : uint64_t { kTraining = 0, kValidation = 1, kWarmup = 2 };
-  [[nodiscard]] RolloutWish wish(Purpose purpose, std::span<const int64_t> batch, int64_t round) const;
+  [[nodiscard]] RolloutWish wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const;
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch) const;
   [[nodiscard]] bool answers(const AnswerRows& rows, std::span<const int64_t> batch) const;
   [[nodiscard]] std::optional<AnswerRows> recall(std::span<const int64_t> batch);
@@ -136,6 +135,15 @@ class OnlineTrainer : public Trainer {
 // What a rank asks of its engine, with weights as `storage` has them. `network` must outlive it.
 [[nodiscard]] EngineInput generation_input(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network,
                                            const StorageOptions& storage, int num_ranks);
+
+// How the engine of a policy is to be: `memory: auto` takes what the answers of a step need, and at most half of what is free.
+[[nodiscard]] EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks);
+
+// Ids from here on are never drawn.
+[[nodiscard]] TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model);
+
+// Are the log-probabilities that answers were drawn by taken for those of training?
+[[nodiscard]] bool trusts_engine(LogprobSource source, at::Device device);
 
 // The KL of every row that has log-probabilities of policy and reference.
 void add_kl(AnswerRows& rows, KlEstimator estimator);

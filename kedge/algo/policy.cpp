@@ -138,6 +138,23 @@ class UpdateSums {
 
 }  // namespace
 
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, AnswerRows& rows) {
+  const NoGrad no_grad;
+  for (const Pass& pass : passes) {
+    const PassInput input = input_of(pass, rows, model.device());
+    put_logprobs(pass, input, model_logprobs(model, input.batch, input.predicted, {.entropy = true}), rows);
+  }
+}
+
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, AnswerRows& rows) {
+  const NoGrad no_grad;
+  for (const Pass& pass : passes) {
+    const PassInput input = input_of(pass, rows, reference.device());
+    by_row(pass, input, numbers_of(model_logprobs(reference, input.batch, input.predicted).logprobs),
+           [&](size_t row, std::span<const float> numbers) { rows[row].reference.assign(numbers.begin(), numbers.end()); });
+  }
+}
+
 Policy::Policy(Model& model, Group group, const PolicyOptions& options)
     : model_(model),
       group_(std::move(group)),
@@ -148,23 +165,11 @@ Policy::Policy(Model& model, Group group, const PolicyOptions& options)
   if (options.reference) reference_.emplace(model, *options.reference);
 }
 
-void Policy::logprobs(std::span<const Pass> passes, AnswerRows& rows) const {
-  const NoGrad no_grad;
-  for (const Pass& pass : passes) {
-    const PassInput input = input_of(pass, rows, model_.device());
-    put_logprobs(pass, input, model_logprobs(model_, input.batch, input.predicted, {.entropy = true}), rows);
-  }
-}
+void Policy::logprobs(std::span<const Pass> passes, AnswerRows& rows) const { add_policy_logprobs(model_, passes, rows); }
 
 void Policy::reference_logprobs(std::span<const Pass> passes, AnswerRows& rows) {
   ensure(reference_.has_value(), "log-probabilities of a reference that is not there");
-  reference_->with([&](const Model& reference) {
-    for (const Pass& pass : passes) {
-      const PassInput input = input_of(pass, rows, reference.device());
-      by_row(pass, input, numbers_of(model_logprobs(reference, input.batch, input.predicted).logprobs),
-             [&](size_t row, std::span<const float> numbers) { rows[row].reference.assign(numbers.begin(), numbers.end()); });
-    }
-  });
+  reference_->with([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
 }
 
 // A function of the place in the run alone, so that it is the same on any number of ranks and after a resume.

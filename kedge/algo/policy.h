@@ -66,6 +66,10 @@ struct UpdateStep {
   bool wants_entropy = false;     // for the loss
 };
 
+// By any network: fill `logprobs` and `entropy`, or `reference`, of the rows in these passes.
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, AnswerRows& rows);
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, AnswerRows& rows);
+
 // Not thread-safe. All ranks make the same calls. The model must outlive it.
 class Policy {
  public:

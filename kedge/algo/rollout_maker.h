@@ -19,6 +19,9 @@ namespace kedge {
 class WorkQueue;
 class ValueDesk;
 
+// What answers are drawn for: those for different purposes are drawn apart, also with one seed.
+enum RolloutPurpose : uint64_t { kTraining = 0, kValidation = 1, kWarmup = 2 };
+
 // What is asked for.
 struct RolloutWish {
   const PromptDataset& prompts;

@@ -46,7 +46,16 @@ FolderWriter save_model_state(const Model& model, StateSnapshot& state, const Mo
 }
 
 void load_model_state(Model& model, const StateFiles& state) {
-  state.read(kWeights, model.trained().flat_master());
+  const NoGrad no_grad;
+  const Tensor& masters = model.trained().flat_master();
+  if (masters.scalar_type() == at::kFloat) {
+    state.read(kWeights, masters);
+  } else {
+    // A network that only computes keeps no fp32 weights beside those it computes with.
+    const Tensor whole = at::empty(masters.sizes(), at::kFloat);
+    state.read(kWeights, whole);
+    masters.copy_(whole);
+  }
   model.trained().publish();
 }
 

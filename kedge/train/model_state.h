@@ -23,6 +23,7 @@ void write_model_folder(const Model& model, const Path& folder, const ModelFolde
 // Puts the trained weights into `state`. The result writes the folder as the model is now; of a state that copies, on any thread and
 // whatever becomes of the model.
 [[nodiscard]] FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options);
+// Into a model that trains, or one that only computes, in whatever numbers.
 void load_model_state(Model& model, const StateFiles& state);
 
 // Tells models apart before they are trained: equal ones have equal prints, on every device and in every number type they may compute with.

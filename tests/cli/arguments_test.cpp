@@ -91,5 +91,13 @@ TEST(Arguments, HelpListsEveryFlag) {
   EXPECT_NE(help.find("  --max-tokens <integer>  new tokens at most (at least 1) [16]\n"), std::string::npos) << help;
 }
 
+TEST(Arguments, AListAmongThePlacesTakesAllThatCome) {
+  Options options;
+  parse_arguments(describe(options), {"m", "a", "--max-tokens", "3", "b=c", "--", "--d"}, {"model", "input"});
+  EXPECT_EQ(options.model, "m");
+  EXPECT_EQ(options.max_tokens, 3);
+  EXPECT_THAT(options.input, ElementsAre("a", "b=c", "--d"));
+}
+
 }  // namespace
 }  // namespace kedge::cli

@@ -37,6 +37,20 @@ TEST(ModelState, TheWeightsComeBackWithEveryBit) {
   }
 }
 
+TEST(ModelState, ANetworkThatOnlyComputesTakesThemToo) {
+  const TempFolder temp;
+  const auto model = network();
+  change(*model);
+  StateSnapshot state;
+  static_cast<void>(save_model_state(*model, state, {}));
+  state.write(temp / "state");
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const auto reader = testing::tiny_model(testing::kTinyLlama, {.dtype = dtype});
+    load_model_state(*reader, StateFiles(temp / "state"));
+    EXPECT_TRUE(same_bits(reader->parameters().flat(), model->parameters().flat_master().to(dtype)));
+  }
+}
+
 TEST(ModelState, APrintTellsStartsApart) {
   const TempFolder temp;
   save_model(*testing::tiny_model(testing::kTinyLlama, {}), temp.path());

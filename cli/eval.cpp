@@ -1,0 +1,560 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include <ATen/Parallel.h>
+
+#include "kedge/algo/eval_numbers.h"
+#include "kedge/algo/online_trainer.h"
+#include "kedge/algo/reward_set.h"
+#include "kedge/algo/reward_sources.h"
+#include "kedge/algo/rollout_metrics.h"
+#include "kedge/core/config_overrides.h"
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/data/chat_template.h"
+#include "kedge/data/model_chat.h"
+#include "kedge/metrics/progress.h"
+
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/device_flags.h"
+#include "cli/eval_policies.h"
+#include "cli/eval_settings.h"
+#include "cli/eval_table.h"
+#include "cli/json_lines.h"
+
+namespace kedge::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct EvalOptions {
+  std::vector<std::string> what;
+  std::optional<std::string> steps;
+  int64_t every = 0;
+  std::optional<std::string> baseline, prompts, reward;
+  std::optional<int64_t> limit;
+  int64_t samples = 1;
+  bool greedy = false;
+  std::optional<double> temperature, top_p;
+  std::optional<int64_t> top_k, max_new, seed;
+  std::optional<double> pass;
+  std::optional<std::string> pass_k;
+  bool kl = true;
+  std::optional<std::string> csv, answers;
+  bool json = false;
+  std::optional<std::string> device;
+  std::optional<Precision> dtype;
+  std::optional<int64_t> threads;
+
+  void fields(auto&& field) {
+    field("what", what, "runs, checkpoints of runs, model folders; and key=value, settings of the run that are to be others", required());
+    field("steps", steps, "only the checkpoints of these steps: 10,20");
+    field("every", every, "only those whose step it divides", at_least(0));
+    field("baseline", baseline,
+          "what the others have to beat: a model folder or a checkpoint [what the run started from; else the first folder]");
+    field("prompts", prompts, "a file of prompts, as the trainers read it [the run's validation prompts]");
+    field("limit", limit, "so many prompts from its start; 0: all [the run's num_val_samples; else 64]", at_least(0));
+    field("reward", reward, "a YAML file with a section reward, as the trainers have it [the run's own rewards]");
+    field("samples", samples, "answers to every prompt", at_least(1));
+    field("greedy", greedy, "always the likeliest token");
+    field("temperature", temperature, "logits are divided by it [as the run validates]", above(0));
+    field("top_k", top_k, "draw from the k likeliest tokens; 0: from all [as the run validates]", at_least(0));
+    field("top_p", top_p, "draw from the likeliest tokens of this probability together [as the run validates]", at_least(0), at_most(1));
+    field("max_new", max_new, "tokens of an answer at most [as the run validates; else 256]", at_least(1));
+    field("seed", seed, "of the draws [the run's]", at_least(0));
+    field("pass", pass, "pass@k: an answer passes that has at least this reward");
+    field("pass_k", pass_k, "for which k, up to the samples: 1,4 [1 and all samples]");
+    field("kl", kl, "measure the KL from the start; --no-kl does without, and without a second copy of the network");
+    field("csv", csv, "a file for all numbers with all digits");
+    field("answers", answers, "a file for all answers with their rewards, JSON lines");
+    field("json", json, "JSON lines instead of the table, one a policy");
+    field("device", device, "auto, cpu, cuda or cuda:N [the run's]");
+    field("dtype", dtype, "numbers to compute in [the run's]");
+    field("threads", threads, "of the CPU; 0: OMP_NUM_THREADS, or one a core [the run's]", at_least(0), at_most(4096));
+  }
+};
+
+const std::vector<std::string> kPositionals = {"what"};
+constexpr int64_t kUsualPrompts = 64, kUsualNew = 256;
+
+// What stands behind the flags: folders, and settings.
+struct Words {
+  std::vector<std::string> folders, overrides;
+};
+Words words_of(const std::vector<std::string>& what) {
+  Words words;
+  for (const std::string& word : what) (!is_folder(word) && is_override(word) ? words.overrides : words.folders).push_back(word);
+  check(!words.folders.empty(), "missing the folder of a run, a checkpoint or a model");
+  return words;
+}
+
+// All policies, the baseline first.
+struct Policies {
+  std::vector<EvalTarget> targets;
+  std::shared_ptr<const RunOnDisk> run;  // whose settings count; may be null
+};
+
+bool trains_online(const EvalTarget& target) { return target.kind != PolicyKind::model; }
+
+Policies find_policies(const EvalOptions& options, const Words& words) {
+  check(!options.greedy || !options.temperature, "--greedy and --temperature: give one of them");
+  StepChoice choice{.steps = {}, .every = options.every};
+  if (options.steps) choice.steps = parse_whole_numbers(*options.steps, "--steps");
+  Policies policies;
+  std::vector<std::string> given = words.folders;
+  if (options.baseline) {
+    check(!is_run(*options.baseline), "--baseline: ", *options.baseline, " is a whole run; name one of its checkpoints");
+    given.insert(given.begin(), *options.baseline);
+  }
+  policies.targets = find_targets(given, choice);
+  if (options.baseline) {
+    // A checkpoint brings the start of its run, and is the baseline itself.
+    const Path folder = fs::weakly_canonical(*options.baseline);
+    const auto found =
+        std::find_if(policies.targets.begin(), policies.targets.end(), [&](const EvalTarget& one) { return one.folder == folder; });
+    if (found != policies.targets.end()) std::rotate(policies.targets.begin(), found, found + 1);
+  }
+  for (const EvalTarget& target : policies.targets)
+    if (trains_online(target) && !policies.run) policies.run = target.run;
+  return policies;
+}
+
+// The settings with all that the flags change.
+PolicySettings settle(const EvalOptions& options, const Words& words, const Policies& policies) {
+  const bool own_rewards = options.reward || !policies.run;
+  std::vector<std::string> of_rewards, others;
+  for (const std::string& word : words.overrides) (own_rewards && is_about_rewards(word) ? of_rewards : others).push_back(word);
+  const EvalTarget& first = policies.targets.front();
+  PolicySettings settings;
+  if (policies.run) {
+    settings = settings_of_run(*policies.run, others);
+  } else {
+    settings = settings_of_model(first.base, others);
+    settings.online.rollouts.num_val_samples = kUsualPrompts;
+  }
+  OnlineSettings& online = settings.online;
+  if (own_rewards) {
+    check(options.reward || !of_rewards.empty(), words.folders.front(),
+          ": no run says what its answers are worth; give --reward FILE.yaml with a section reward, or reward.sources.NAME.kind=... "
+          "(docs/rewards.md)");
+    online.reward = load_rewards(options.reward ? std::optional<Path>(*options.reward) : std::nullopt, of_rewards);
+    online.widths.clear();
+  }
+  check_answerable(online.reward);
+  choose_prompts(settings, options.prompts ? std::optional(fs::absolute(*options.prompts)) : std::nullopt, words.folders.front());
+  RolloutConfig& rollouts = online.rollouts;
+  RolloutSamplingConfig sampling = rollouts.val_sampling_params.value_or(rollouts.sampling_params);
+  if (options.greedy || options.temperature) sampling.use_greedy = options.greedy;
+  if (options.temperature) sampling.temperature = *options.temperature;
+  if (options.top_k) sampling.top_k = *options.top_k;
+  if (options.top_p) sampling.top_p = *options.top_p;
+  rollouts.val_sampling_params = sampling;
+  if (options.seed) online.model.seed = *options.seed;
+  LengthConfig length = rollouts.val_length_params.value_or(rollouts.length_params);
+  if (!policies.run && !length.max_length) {
+    const int64_t context =
+        std::min({online.model.encoder_seq_length, online.model.data.seq_length, load_model_config(settings.start).max_positions});
+    rollouts.length_params.max_length = length.max_length = std::min(kUsualNew, context / 2);
+  }
+  if (options.max_new) length.max_length = *options.max_new;
+  rollouts.val_length_params = length;
+  if (options.threads) settings.compute.threads = *options.threads;
+  return settings;
+}
+
+StorageOptions storage_of(const EvalOptions& options, const ComputeConfig& compute) {
+  const std::string named = options.device.value_or(compute.accelerator == "gpu" ? "cuda" : compute.accelerator);
+  const at::Device device = parse_device(named, options.device ? "--device" : "trainer.accelerator");
+  if (device.is_cuda()) make_cuda_deterministic();
+  if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
+  return {options.dtype ? dtype_of(*options.dtype) : dtype_of(compute, device), device, false};
+}
+
+// Which k pass@k is told for.
+std::vector<int64_t> pass_ks(const EvalOptions& options) {
+  check(options.pass || !options.pass_k, "--pass-k: wants --pass too, the reward from which on an answer passes");
+  if (!options.pass) return {};
+  std::set<int64_t> ks = {1, options.samples};
+  if (options.pass_k) {
+    const std::vector<int64_t> given = parse_whole_numbers(*options.pass_k, "--pass-k");
+    ks = {given.begin(), given.end()};
+  }
+  for (const int64_t k : ks)
+    check(k >= 1 && k <= options.samples, "--pass-k: ", k, " is not from 1 to ", options.samples, ", the --samples");
+  return {ks.begin(), ks.end()};
+}
+
+// Rewards by validation that the run logged, by step.
+std::map<int64_t, double> logged_rewards(const RunOnDisk& run) {
+  std::map<int64_t, double> rewards;
+  const Path file = run.folder / "metrics.jsonl";
+  if (!is_file(file)) return rewards;
+  for_each_json_line(file.string(), [&](const Json& line, const std::string& where) {
+    const Json* step = line.find("step");
+    for (const char* name : {"val_rollouts/rewards", "val_rollouts/global_rewards"})
+      if (const Json* reward = line.find(name); reward != nullptr && reward->is_number() && step != nullptr)
+        rewards[step->as_integer(where)] = reward->as_number(where);
+  });
+  return rewards;
+}
+
+// Tells how many answers have ended; all of them are judged by another.
+class CountedRewards : public RewardSource {
+ public:
+  CountedRewards(RewardSource& rewards, int64_t num_policies, int64_t num_answers)
+      : rewards_(rewards), num_policies_(num_policies), num_answers_(num_answers) {}
+  ~CountedRewards() override { set_status_line(""); }
+  CountedRewards(const CountedRewards&) = delete;
+  CountedRewards& operator=(const CountedRewards&) = delete;
+
+  void begin(std::string policy) {
+    policy_ = std::move(policy);
+    num_done_ = 0;
+    show();
+  }
+  void end() { ++num_before_; }
+
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override {
+    num_done_ += std::ssize(rollouts);
+    show();
+    return rewards_.submit(std::move(rollouts));
+  }
+
+ private:
+  void show() {
+    if (!log_to_terminal()) return;
+    const auto now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    const int64_t done = num_before_ * num_answers_ + num_done_;
+    meter_.update(done, now);
+    set_status_line(format_progress_line({.title = str(policy_, ", answer"),
+                                          .done = done,
+                                          .total = num_policies_ * num_answers_,
+                                          .elapsed_s = meter_.elapsed_s(now),
+                                          .steps_per_s = meter_.steps_per_s()}));
+  }
+
+  RewardSource& rewards_;
+  int64_t num_policies_, num_answers_;
+  std::string policy_;
+  int64_t num_before_ = 0, num_done_ = 0;  // policies, and answers of this one
+  RateMeter meter_;
+};
+
+// Every answer of a policy as a line.
+std::string answer_lines(const EvalTarget& target, const AnswerRows& rows, const AnswerRows& baseline) {
+  const std::vector<std::optional<double>> partners = partner_rewards(rows, baseline);
+  std::string text;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const AnswerRow& row = rows[i];
+    const Rollout& rollout = *row.rollout;
+    Json line(Json::Object{{"policy", target.name}, {"step", target.step ? Json(*target.step) : Json()}});
+    line.append("prompt_id", rollout.prompt_id);
+    line.append("sample", rollout.sample);
+    line.append("prompt", rollout.prompt);
+    line.append("response", rollout.response);
+    line.append("reward", row.reward.failed() ? Json() : Json(row.reward.value));
+    if (row.reward.failed()) line.append("error", row.reward.error);
+    Json parts{Json::Object{}};
+    for (const auto& [name, value] : row.reward.parts) parts.append(name, Json(value));
+    line.append("parts", std::move(parts));
+    line.append("win", partners[i] ? Json(win_of(row.reward.value, *partners[i])) : Json());
+    if (!row.reference.empty()) line.append("kl", Json(row.kl_mean));
+    line.append("length", rollout.response_length());
+    line.append("finished", rollout.finished);
+    text += line.dump() + "\n";
+  }
+  return text;
+}
+
+// One evaluation from its settings to its numbers.
+class Evaluation {
+ public:
+  Evaluation(const EvalOptions& options, const Words& words)
+      : options_(options),
+        words_(words),
+        ks_(pass_ks(options)),
+        found_(find_policies(options, words)),
+        settings_(settle(options, words, found_)),
+        storage_(storage_of(options, settings_.compute)),
+        network_(load_model_config(settings_.start)),
+        tokenizer_(load_tokenizer(settings_.start)),
+        lengths_(online_lengths(settings_.online, network_.max_positions)),
+        responses_(*tokenizer_, settings_.online.rollouts.val_sampling_params->end_strings) {
+    check(!responses_.end_ids().empty(), settings_.start.string(), ": its tokenizer names no end of text, so no answer could end");
+    check_widths(settings_.online.widths, lengths_.context);
+    find_starts();
+    check_tokenizers();
+    open_prompts();
+  }
+
+  int run() {
+    // Commands that give rewards run where the run's did; those that the flags name, here.
+    std::optional<InFolder> home;
+    const bool own_rewards = options_.reward || !found_.run;
+    std::optional<AtomicFile> answers;
+    std::optional<AtomicFile> csv;  // opened now: a place that cannot be written to is told early
+    if (options_.answers) answers.emplace(fs::absolute(*options_.answers));
+    if (options_.csv) csv.emplace(fs::absolute(*options_.csv));
+    if (!own_rewards) home.emplace(settings_.home);
+    const std::optional<ChatTemplate> chat = ChatTemplate::find(settings_.start);
+    RewardSet rewards(settings_.online.reward, model_sources({.tokenizer_fingerprint = tokenizer_->fingerprint(),
+                                                              .chat_template_fingerprint = chat ? chat->fingerprint() : "",
+                                                              .device = storage_.device,
+                                                              .dtype = storage_.dtype,
+                                                              .stop = {}}));
+    EvalPolicies policies({.storage = storage_, .starts = starts_, .reference = reference(), .engine_of = [this](const Model& model) {
+                             return engine_config(settings_.online, lengths_, model, 1);
+                           }});
+    const auto num_policies = std::ssize(found_.targets);
+    CountedRewards counted(rewards, num_policies, std::ssize(batch_) * options_.samples);
+    log_info(num_policies, num_policies == 1 ? " policy" : " policies", " on ", name_of(storage_.device), " in ", name_of(storage_.dtype),
+             ": ", about());
+    EvalRows rows;
+    AnswerRows baseline;
+    for (size_t i = 0; i < found_.targets.size();) {
+      const EvalTarget target = found_.targets[i];
+      if (is_gone(target)) {
+        log_warn(target.folder.string(), ": is gone; the run has kept other checkpoints since");
+        found_.targets.erase(found_.targets.begin() + static_cast<int64_t>(i));
+        continue;
+      }
+      ++i;
+      const auto begin = std::chrono::steady_clock::now();
+      const std::string name = shown_name(target);
+      counted.begin(name);
+      policies.load(target);
+      AnswerRows answered = answer(policies, counted);
+      counted.end();
+      if (baseline.empty()) baseline = answered;
+      rows.push_back(numbers_of(target, answered, baseline));
+      if (answers) answers->append(answer_lines(target, answered, baseline));
+      if (options_.json) print_json_line(eval_json(rows.back()));
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const std::optional<double> reward = rows.back().mean_reward();
+      log_info(name, ": reward ", reward ? format_number(*reward) : "none", " (", rows.size(), " of ", num_policies, ", ",
+               format_duration(seconds), ")");
+    }
+    if (answers) answers->commit();
+    if (csv) {
+      csv->append(eval_csv(rows));
+      csv->commit();
+    }
+    home.reset();
+    set_status_line("");
+    if (!options_.json) print_text(page_of(rows));
+    return kExitOk;
+  }
+
+ private:
+  // A run that goes on removes checkpoints that are not among its best any more.
+  [[nodiscard]] static bool is_gone(const EvalTarget& target) {
+    return target.run && target.step.value_or(0) > 0 && !is_folder(target.folder);
+  }
+
+  void find_starts() {
+    for (const EvalTarget& target : found_.targets) {
+      if (!trains_online(target) || starts_.contains(target.run->folder)) continue;
+      const bool is_own = target.run == found_.run;
+      const PolicySettings other = is_own ? PolicySettings() : settings_of_run(*target.run, {});
+      logged_.emplace(target.run->folder, logged_rewards(*target.run));
+      starts_.emplace(target.run->folder,
+                      RunStart{is_own ? settings_.start : other.start, is_own ? settings_.online.model : other.online.model});
+    }
+  }
+
+  void check_tokenizers() const {
+    std::set<Path> seen = {settings_.start};
+    for (const EvalTarget& target : found_.targets) {
+      const Path folder = trains_online(target) ? starts_.at(target.run->folder).folder : target.base;
+      if (!seen.insert(folder).second) continue;
+      check(load_tokenizer(folder)->fingerprint() == tokenizer_->fingerprint(), folder.string(), ": has another tokenizer than ",
+            settings_.start.string(), "; to it the prompts would be others");
+    }
+  }
+
+  void open_prompts() {
+    const InFolder in_folder(settings_.home);
+    const DataConfig& data = settings_.online.model.data;
+    const std::map<std::string, Rows> splits = open_data(data, "model.data");
+    const auto found = splits.find("validation");
+    const std::string of = found_.run ? found_.run->folder.string() : words_.folders.front();
+    check(found != splits.end() && found->second.size() > 0, of, ": has no validation prompts; give --prompts FILE");
+    prompts_.emplace(found->second, encoder_of(*tokenizer_), data, lengths_.max_prompt, chat_of_model(settings_.start));
+    check(prompts_->size() > 0, found->second.name(), ": holds no prompts");
+    const int64_t limit = options_.limit.value_or(settings_.online.rollouts.num_val_samples);
+    batch_.resize(static_cast<size_t>(limit == 0 ? prompts_->size() : std::min(limit, prompts_->size())));
+    std::iota(batch_.begin(), batch_.end(), 0);
+    // What memory for keys and values is taken by.
+    settings_.online.rollouts.num_rollout_samples = std::ssize(batch_);
+    settings_.online.samples_per_prompt = options_.samples;
+  }
+
+  // A policy alone has nothing to be held against.
+  [[nodiscard]] bool compares() const { return found_.targets.size() > 1; }
+  [[nodiscard]] bool wants_kl() const { return options_.kl && compares(); }
+  // What the KL is measured from: the run's start, else the baseline.
+  [[nodiscard]] std::optional<EvalTarget> reference() const {
+    if (!wants_kl()) return std::nullopt;
+    if (found_.run) return EvalTarget{.kind = PolicyKind::start, .folder = found_.run->folder, .run = found_.run, .step = 0};
+    return found_.targets.front();
+  }
+
+  AnswerRows answer(EvalPolicies& policies, RewardSource& rewards) const {
+    const OnlineSettings& online = settings_.online;
+    RolloutMaker maker(policies.engine(), Judges(rewards), Group::single());
+    // As a validation draws, so that a run's own prompts get the answers they got then.
+    AnswerRows rows = maker.generate({.prompts = *prompts_,
+                                      .batch = batch_,
+                                      .num_samples = options_.samples,
+                                      .max_new = lengths_.val_max_new,
+                                      .min_new = online.rollouts.val_length_params->min_length,
+                                      .sampling = *online.rollouts.val_sampling_params,
+                                      .responses = responses_,
+                                      .vocab_size = drawable_ids(*tokenizer_, policies.model()),
+                                      .seed = static_cast<uint64_t>(online.model.seed),
+                                      .purpose = kValidation,
+                                      .round = 0});
+    if (policies.has_reference()) {
+      std::vector<int64_t> places(rows.size()), lengths;
+      std::iota(places.begin(), places.end(), 0);
+      for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+      const std::vector<Pass> passes = plan_passes(places, lengths, online.rollouts.tokens_per_pass);
+      if (trusts_engine(online.rollouts.logprobs, policies.model().device())) {
+        for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+      } else {
+        add_policy_logprobs(policies.model(), passes, rows);
+      }
+      policies.with_reference([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
+    }
+    maker.take_rewards(rows);
+    add_kl(rows, online.kl_estimator);
+    return rows;
+  }
+
+  [[nodiscard]] EvalRow numbers_of(const EvalTarget& target, const AnswerRows& rows, const AnswerRows& baseline) const {
+    EvalRow row{.name = target.name, .step = target.step, .answers = answer_metrics(rows), .reward = reward_of_prompts(rows)};
+    if (compares()) row.against = compare_answers(rows, baseline);
+    for (const int64_t k : ks_)
+      if (const auto rate = pass_rate(rows, *options_.pass, k)) row.passes.emplace_back(k, *rate);
+    if (wants_kl()) {
+      const Metrics kl = kl_metrics(rows);
+      row.kl = kl.find("init_policy_kl");
+      row.kl_sum = kl.find("init_policy_kl_sum");
+    }
+    if (target.kind == PolicyKind::checkpoint) {
+      const std::map<int64_t, double>& logged = logged_.at(target.run->folder);
+      if (const auto found = logged.find(*target.step); found != logged.end()) row.logged = found->second;
+    }
+    return row;
+  }
+
+  // "64 prompts x 1 answer of up to 64 tokens, temperature 1, seed 1"
+  [[nodiscard]] std::string about() const {
+    const SamplingConfig& sampling = *settings_.online.rollouts.val_sampling_params;
+    std::string text = str(batch_.size(), " prompts x ", options_.samples, options_.samples == 1 ? " answer" : " answers", " of up to ",
+                           lengths_.val_max_new, " tokens, ");
+    if (sampling.use_greedy) return text + "greedy";
+    text += str("temperature ", format_number(sampling.temperature));
+    if (sampling.top_k > 0) text += str(", top-k ", sampling.top_k);
+    if (sampling.top_p > 0 && sampling.top_p < 1) text += str(", top-p ", format_number(sampling.top_p));
+    return str(text, ", seed ", settings_.online.model.seed);
+  }
+
+  // Answers are drawn as the run drew them in its validations.
+  [[nodiscard]] bool is_as_logged() const {
+    const EvalOptions& o = options_;
+    return words_.overrides.empty() && !o.prompts && !o.limit && !o.reward && o.samples == 1 && !o.greedy && !o.temperature && !o.top_k &&
+           !o.top_p && !o.max_new && !o.seed;
+  }
+  [[nodiscard]] std::string logged_text(const EvalRows& rows) const {
+    double gap = 0;
+    int64_t count = 0;
+    for (const EvalRow& row : rows)
+      if (row.logged && row.mean_reward()) {
+        gap = std::max(gap, std::abs(*row.logged - *row.mean_reward()));
+        ++count;
+      }
+    if (count == 0 || !is_as_logged()) return "";
+    if (gap == 0) return "The rewards are those that the run logged at these steps.";
+    return str("The run logged rewards that differ by up to ", format_number(gap), "; --csv has both.");
+  }
+
+  [[nodiscard]] bool is_one_run() const {
+    return std::all_of(found_.targets.begin(), found_.targets.end(),
+                       [](const EvalTarget& target) { return target.step && target.name == std::to_string(*target.step); });
+  }
+  [[nodiscard]] std::string shown_name(const EvalTarget& target) const { return is_one_run() ? "step " + target.name : target.name; }
+
+  [[nodiscard]] std::string page_of(const EvalRows& rows) const {
+    const PageLook page = look_of_output(false);
+    const std::optional<size_t> best = compares() ? best_of(rows) : std::nullopt;
+    TableLook look{.page = page, .marked = best, .names = is_one_run() ? kStep : "policy"};
+    look.utf8 = is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
+    std::vector<std::string> pieces = words_.folders;
+    pieces.push_back(about());
+    const EvalTable table = eval_table(rows, look);
+    std::string text = heading_text("", pieces, page) + "\n" + table.text;
+    if (!table.left_out.empty()) text += "\n" + remark_text(left_out_text(table.left_out), page);
+    if (const std::string logged = logged_text(rows); !logged.empty()) text += "\n" + remark_text(logged, page);
+    return best ? text + "\n" + best_text(rows, *best) : text;
+  }
+  [[nodiscard]] std::string left_out_text(const std::vector<std::string>& names) const {
+    std::string text = "No room for";
+    for (const std::string& name : names) text += str(&name == &names.front() ? " " : ", ", name);
+    return text + (options_.csv ? "; " + *options_.csv + " has them." : "; --csv FILE has them.");
+  }
+  [[nodiscard]] std::string best_text(const EvalRows& rows, size_t best) const {
+    const EvalRow& row = rows[best];
+    const EvalTarget &target = found_.targets[best], &baseline = found_.targets.front();
+    const std::string against = is_one_run() && baseline.step == 0 ? "the start" : shown_name(baseline);
+    if (best == 0) return str("No policy has a higher reward than ", against, ".\n");
+    std::vector<std::string> pieces = {str("Best: ", shown_name(target)), str("reward ", format_number(*row.mean_reward()))};
+    if (row.against) pieces.push_back(str(wins_text(*row.against), " against ", against));
+    std::string text = heading_text("", pieces, look_of_output(false));
+    if (target.run && target.step.value_or(0) > 0) text += str("  kedge export ", shown_run(target), " OUT --step ", *target.step, "\n");
+    return text;
+  }
+  // As short as it can be said from here.
+  [[nodiscard]] static std::string shown_run(const EvalTarget& target) {
+    const Path relative = fs::proximate(target.run->folder);
+    return relative.string().size() < target.run->folder.string().size() ? relative.string() : target.run->folder.string();
+  }
+
+  const EvalOptions& options_;
+  const Words& words_;
+  std::vector<int64_t> ks_;
+  Policies found_;
+  PolicySettings settings_;
+  StorageOptions storage_;
+  ModelConfig network_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  OnlineLengths lengths_;
+  ResponseText responses_;
+  std::map<Path, RunStart> starts_;                   // by the folder of the run, as is the next
+  std::map<Path, std::map<int64_t, double>> logged_;  // rewards by step
+  std::optional<PromptDataset> prompts_;
+  std::vector<int64_t> batch_;
+};
+
+}  // namespace
+
+std::string eval_flags() {
+  EvalOptions options;
+  return flags_help(describe(options), kPositionals);
+}
+
+int run_eval(const Arguments& arguments) {
+  EvalOptions options;
+  parse_arguments(describe(options), arguments, kPositionals);
+  const Words words = words_of(options.what);
+  return Evaluation(options, words).run();
+}
+
+}  // namespace kedge::cli
