@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kedge/core/bit_hash.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/train/checkpoint_name.h"
@@ -26,6 +27,8 @@ std::map<std::string, int64_t> file_sizes(const Path& folder) {
   return sizes;
 }
 
+std::string hash_of(const Path& file) { return bit_hash(MappedFile(file).text()); }
+
 template <typename T>
 Json object_of(const std::map<std::string, T>& values) {
   Json json{Json::Object{}};
@@ -33,12 +36,16 @@ Json object_of(const std::map<std::string, T>& values) {
   return json;
 }
 
-std::string record_of(const CheckpointMeta& meta, const std::map<std::string, int64_t>& files) {
+std::string record_of(const CheckpointMeta& meta, const Path& folder) {
+  const std::map<std::string, int64_t> files = file_sizes(folder);
+  std::map<std::string, std::string> hashes;
+  for (const auto& [name, size] : files) hashes[name] = hash_of(folder / name);
   Json json;
   json.set("counters", object_of(meta.counters));
   json.set("metrics", object_of(meta.metrics));
   json.set("record", meta.record);
   json.set("files", object_of(files));
+  json.set("hashes", object_of(hashes));
   return json.dump(2) + "\n";
 }
 
@@ -102,7 +109,7 @@ class Unfinished {
 
   void fill(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write) const {
     write(folder_);
-    write_atomic(folder_ / kMeta, record_of(meta, file_sizes(folder_)));
+    write_atomic(folder_ / kMeta, record_of(meta, folder_));
     sync_all(folder_);
   }
 
@@ -120,6 +127,16 @@ int64_t Checkpoint::step() const {
 }
 
 Checkpoint read_checkpoint(const Path& folder) { return {folder, read_whole(folder)}; }
+
+std::vector<std::string> changed_files(const Path& checkpoint) {
+  const std::string where = (checkpoint / kMeta).string();
+  const Json json = Json::parse(read_text(checkpoint / kMeta), where);
+  std::vector<std::string> changed;
+  if (json.find("hashes") == nullptr) return changed;
+  for (const auto& [name, hash] : json.at("hashes", where).as_object(where))
+    if (!is_file(checkpoint / name) || hash_of(checkpoint / name) != hash.as_text(where)) changed.push_back(name);
+  return changed;
+}
 
 void open_checkpoints(const Path& folder) {
   make_folder(folder);

@@ -60,6 +60,9 @@ struct Checkpoint {
 // UsageError where the folder is not whole: a file is missing or has another size, or the record cannot be read.
 [[nodiscard]] Checkpoint read_checkpoint(const Path& folder);
 
+// Its files of which a bit is not as it was written, read whole. Checkpoints of older programs kept no hashes: of those none is known.
+[[nodiscard]] std::vector<std::string> changed_files(const Path& checkpoint);
+
 // What stores of checkpoints are made of. A folder of checkpoints holds each in a folder of its own.
 // Makes the folder where it is not there, and removes what a killed run left in it half written or half removed.
 void open_checkpoints(const Path& folder);

@@ -43,6 +43,29 @@ Names names_in(const Path& folder) {
   return names;
 }
 
+TEST(CheckpointStore, AChangedBitOfAnyFileIsFound) {
+  const TempFolder temp;
+  write_checkpoint(temp / "one", meta_of(1, 0.5), fill);
+  EXPECT_EQ(changed_files(temp / "one"), Names());
+  write_atomic(temp / "one" / "model" / "weights", "0123456788");
+  EXPECT_EQ(changed_files(temp / "one"), Names{"model/weights"});
+  EXPECT_EQ(read_checkpoint(temp / "one").step(), 1);  // it is as long as it was
+  fs::remove(temp / "one" / "state");
+  EXPECT_EQ(changed_files(temp / "one"), (Names{"model/weights", "state"}));
+}
+
+TEST(CheckpointStore, OfOneWithoutHashesNothingIsKnown) {
+  const TempFolder temp;
+  write_checkpoint(temp / "one", meta_of(1, 0.5), fill);
+  Json meta = Json::parse(read_text(temp / "one" / "meta.json"));
+  Json::Object kept;
+  for (const auto& [key, value] : meta.as_object(""))
+    if (key != "hashes") kept.emplace_back(key, value);
+  write_atomic(temp / "one" / "meta.json", Json(kept).dump());
+  write_atomic(temp / "one" / "state", "abd");
+  EXPECT_EQ(changed_files(temp / "one"), Names());
+}
+
 TEST(CheckpointStore, TheBestAndTheLastAreKept) {
   const TempFolder temp;
   CheckpointStore store(temp / "checkpoints", config_of(2));
