@@ -12,7 +12,11 @@ namespace {
 
 constexpr size_t kWidth = 80, kNameWidth = 26, kNumberWidth = 12, kLargestWidth = 20;
 
-std::string padded(const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); }
+// Ends with a space at least.
+std::string padded(const std::string& text, size_t width) {
+  if (text.size() >= width) return text.substr(0, width - 3) + ".. ";
+  return text + std::string(width - text.size(), ' ');
+}
 std::string right(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
 
 std::string line_of(const std::string& name, const std::string& compared, const std::string& differ, const std::string& largest) {
@@ -21,20 +25,15 @@ std::string line_of(const std::string& name, const std::string& compared, const 
   return line + "\n";
 }
 
-Json json_of(std::optional<int64_t> number) { return number ? Json(*number) : Json(); }
+Json json_of(const RecordPlace& place) {
+  Json json{Json::Object{}};
+  if (place.answer) json.set("answer", *place.answer);
+  if (place.token) json.set("token", *place.token);
+  if (place.update) json.set("update", *place.update);
+  return json;
+}
 
 }  // namespace
-
-std::string place_text(const RecordPlace& place) {
-  std::string text;
-  const auto add = [&](const char* what, std::optional<int64_t> number) {
-    if (number) text += str(text.empty() ? "" : ", ", what, " ", *number);
-  };
-  add("answer", place.answer);
-  add("token", place.token);
-  add("update", place.update);
-  return text;
-}
 
 std::string paragraph(const std::string& text) {
   std::string out;
@@ -61,10 +60,9 @@ Json comparison_json(const StepComparison& comparison) {
   for (const Quantity& quantity : comparison.quantities) {
     Json json = Json::Object{{"name", quantity.name}, {"compared", quantity.num_compared}, {"differ", quantity.num_differ}};
     if (quantity.num_differ > 0) {
+      json.set("first", json_of(quantity.first));
       json.set("largest", quantity.largest);
-      json.set("answer", json_of(quantity.place.answer));
-      json.set("token", json_of(quantity.place.token));
-      json.set("update", json_of(quantity.place.update));
+      json.set("place", json_of(quantity.place));
       json.set("recorded", quantity.recorded);
       json.set("computed", quantity.computed);
     }

@@ -10,9 +10,6 @@ namespace kedge::cli {
 // A line for every quantity, and below those that differ where the largest difference is. `all`: also those that match.
 [[nodiscard]] std::string comparison_table(const StepComparison& comparison, bool all);
 
-// "answer 3, token 5"; empty where there is no such place.
-[[nodiscard]] std::string place_text(const RecordPlace& place);
-
 // A text in lines of at most 80 columns, the second and later ones two columns in.
 [[nodiscard]] std::string paragraph(const std::string& text);
 

@@ -2,18 +2,26 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "kedge/core/error.h"
-#include "kedge/core/json.h"
 
 namespace kedge {
 namespace {
 
 constexpr std::string_view kAnswers = "answers", kEngine = "engine log-probs", kLogprobs = "log-probs", kReference = "reference log-probs",
                            kSettings = "prompts and settings", kRewards = "rewards", kParts = "reward parts", kUpdate = "update ";
+
+// As short as it reads back to the same bits.
+template <typename Number>
+std::string text_of(Number number) {
+  if (!std::isfinite(number)) return "none";
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+}
 
 double or_nan(std::optional<double> number) { return number.value_or(std::nan("")); }
 double value_of(const RowReward& reward) { return reward.failed() ? std::nan("") : reward.value; }
@@ -132,8 +140,20 @@ const Quantity* StepComparison::find(std::string_view name) const {
   return found == quantities.end() ? nullptr : &*found;
 }
 
+std::string place_text(const RecordPlace& place) {
+  std::string text;
+  const auto add = [&](const char* what, std::optional<int64_t> number) {
+    if (number) text += str(text.empty() ? "" : ", ", what, " ", *number);
+  };
+  add("answer", place.answer);
+  add("token", place.token);
+  add("update", place.update);
+  return text;
+}
+
 void QuantityCheck::differ(double by, const RecordPlace& place, std::string recorded, std::string computed) {
   quantity_.num_differ += 1;
+  if (quantity_.num_differ == 1) quantity_.first = place;
   // Of two that are no numbers apart the first stays.
   if (quantity_.num_differ > 1 && !(by > quantity_.largest)) return;
   quantity_.largest = by;
@@ -142,15 +162,17 @@ void QuantityCheck::differ(double by, const RecordPlace& place, std::string reco
   quantity_.computed = std::move(computed);
 }
 
-void QuantityCheck::numbers(double recorded, double computed, const RecordPlace& place) {
+template <typename Number>
+void QuantityCheck::compare(Number recorded, Number computed, const RecordPlace& place) {
   quantity_.num_compared += 1;
   const bool is_known = std::isfinite(recorded), is_number = std::isfinite(computed);
   if (recorded == computed || (!is_known && !is_number)) return;
-  const double by = std::abs(recorded - computed);
-  if (is_known && is_number && by <= tolerance_ * std::max(1.0, std::abs(recorded))) return;
-  const auto text = [](bool is_finite, double number) { return is_finite ? shortest(number) : std::string("none"); };
-  differ(is_known && is_number ? by : 0, place, text(is_known, recorded), text(is_number, computed));
+  const double by = std::abs(double{recorded} - double{computed});
+  if (is_known && is_number && by <= tolerance_ * std::max(1.0, std::abs(double{recorded}))) return;
+  differ(is_known && is_number ? by : 0, place, text_of(recorded), text_of(computed));
 }
+
+void QuantityCheck::numbers(double recorded, double computed, const RecordPlace& place) { compare(recorded, computed, place); }
 
 void QuantityCheck::lists(std::span<const float> recorded, std::span<const float> computed, RecordPlace place) {
   if (recorded.size() != computed.size()) {
@@ -159,7 +181,7 @@ void QuantityCheck::lists(std::span<const float> recorded, std::span<const float
   }
   for (size_t i = 0; i < recorded.size(); ++i) {
     place.token = static_cast<int64_t>(i);
-    numbers(double{recorded[i]}, double{computed[i]}, place);
+    compare(recorded[i], computed[i], place);
   }
 }
 
@@ -216,7 +238,10 @@ std::string blame_of(const StepComparison& comparison) {
   const auto num_others = std::count_if(of_tokens.begin(), of_tokens.end(), is_other);
   const Quantity* engine = comparison.find(kEngine);
   // One number of one list may have been changed; tokens decide all lists, and every number behind them.
-  if (num_others > 1 || (engine != nullptr && engine->num_differ > 1)) return "the record's tokens: they do not have its log-probabilities";
+  if (num_others > 1 || (engine != nullptr && engine->num_differ > 1)) {
+    const auto other = std::find_if(of_tokens.begin(), of_tokens.end(), is_other);
+    return str("the record's tokens: from ", place_text(comparison.find(*other)->first), " on they do not have its log-probabilities");
+  }
   for (const std::string_view name : of_tokens)
     if (is_other(name)) return str("the record's ", name);
   if (is_other(kSettings)) return "the prompts or settings: the run's answers came from others";

@@ -21,6 +21,7 @@ struct RecordPlace {
 struct Quantity {
   std::string name;
   int64_t num_compared = 0, num_differ = 0;
+  RecordPlace first = {};  // where a difference is first
   // Of the largest difference, and of words, whose differences have no size, the first.
   double largest = 0;
   RecordPlace place = {};
@@ -35,6 +36,9 @@ struct StepComparison {
   [[nodiscard]] bool matches() const;
   [[nodiscard]] const Quantity* find(std::string_view name) const;
 };
+
+// "answer 3, token 5"; empty where there is no such place.
+[[nodiscard]] std::string place_text(const RecordPlace& place);
 
 // Names that others ask for.
 inline constexpr std::string_view kWeightsBefore = "weights before", kWeightsAfter = "weights after";
@@ -54,6 +58,8 @@ class QuantityCheck {
 
  private:
   void differ(double by, const RecordPlace& place, std::string recorded, std::string computed);
+  template <typename Number>
+  void compare(Number recorded, Number computed, const RecordPlace& place);
 
   Quantity quantity_;
   double tolerance_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -85,17 +86,24 @@ TEST(StepComparison, EqualStepsMatchInEverything) {
 
 TEST(StepComparison, TheLastBitOfANumberIsADifference) {
   const StepComparison other = changed([](RecordedStep& computed, CloseLook&) {
-    computed.rows[1].reference[1] = std::nextafter(computed.rows[1].reference[1], 0.0F);
-    computed.rows[0].reference[0] += 0.5F;
+    computed.rows[0].reference[1] = std::nextafter(computed.rows[0].reference[1], 0.0F);
+    computed.rows[1].reference[0] += 0.5F;
   });
   EXPECT_THAT(others(other), ElementsAre("reference log-probs"));
   const Quantity& quantity = *other.find("reference log-probs");
   EXPECT_EQ(quantity.num_differ, 2);
   EXPECT_EQ(quantity.largest, 0.5);
-  EXPECT_EQ(quantity.place.answer, 0);
-  EXPECT_EQ(quantity.place.token, 0);
+  EXPECT_EQ(place_text(quantity.first), "answer 0, token 1");
+  EXPECT_EQ(place_text(quantity.place), "answer 1, token 0");
   EXPECT_EQ(quantity.recorded, "-0.75");
   EXPECT_EQ(quantity.computed, "-0.25");
+}
+
+TEST(StepComparison, PlacesAreNamedAsFarAsTheyAreKnown) {
+  EXPECT_EQ(place_text({}), "");
+  EXPECT_EQ(place_text({.answer = 0}), "answer 0");
+  EXPECT_EQ(place_text({.answer = 2, .token = 5}), "answer 2, token 5");
+  EXPECT_EQ(place_text({.update = 1}), "update 1");
 }
 
 TEST(StepComparison, WithinATolerancePlacesStillCount) {
@@ -165,7 +173,7 @@ TEST(StepComparison, BlamesWhatTheRestFollowsFrom) {
                 computed.rows[0].reference[1] = -4;
                 computed.header.weights_after = "other";
               }),
-              StartsWith("the record's tokens"));
+              StartsWith("the record's tokens: from answer 0, token 1 on"));
   EXPECT_THAT(blamed([](RecordedStep&, CloseLook& look) { look.rewards[1].value = 9; }), StartsWith("the record's rewards"));
   EXPECT_THAT(blamed([](RecordedStep&, CloseLook& look) { look.rewards[1] = {.error = "no reply"}; }), StartsWith("the record's rewards"));
   EXPECT_THAT(blamed([](RecordedStep& computed, CloseLook&) { computed.header.fingerprint = "g"; }), StartsWith("the prompts or settings"));

@@ -18,11 +18,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A folder that looks like one of a run, without anything computed.
-struct Run {
+struct ToyRun {
   TempFolder folder;
   Path data = folder.file("prompts.jsonl", "{}");
 
-  Run() {
+  ToyRun() {
     folder.file("config.yaml", settings(1e-3));
     RunFacts facts;
     facts.command_line = {"kedge", "rs"};
@@ -59,7 +59,7 @@ struct Run {
 };
 
 TEST(ReplayRun, StepsAreThoseOfRecordsAndCheckpoints) {
-  const Run run;
+  const ToyRun run;
   EXPECT_THAT(error_of([&] { return range_of(run.open()).last; }), HasSubstr("holds neither records"));
   run.record(2);
   run.record(5);
@@ -71,7 +71,7 @@ TEST(ReplayRun, StepsAreThoseOfRecordsAndCheckpoints) {
 }
 
 TEST(ReplayRun, ChangedFilesAreNamed) {
-  const Run run;
+  const ToyRun run;
   EXPECT_THAT(changed_inputs(run.open()), ElementsAre());
   write_atomic(run.data, "{ }");
   EXPECT_THAT(changed_inputs(run.open()), ElementsAre(run.data.string() + " has changed since the run was started"));
@@ -80,7 +80,7 @@ TEST(ReplayRun, ChangedFilesAreNamed) {
 }
 
 TEST(ReplayRun, SettingsThatChangedAreThoseOfTheCheckpointBehindAStep) {
-  const Run run;
+  const ToyRun run;
   EXPECT_THAT(run.parts(), ElementsAre(0));
   run.checkpoint(3, 1e-3);
   EXPECT_THAT(run.parts(), ElementsAre(0));

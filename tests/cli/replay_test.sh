@@ -69,8 +69,8 @@ PY
 other_token='row["ids"][row["prompt_length"]] = (row["ids"][row["prompt_length"]] + 1) % 6'
 for run in slow best inner outer; do
   changed $run 4 6 "$other_token"
-  expect 1 "^step 4 is the first that does not replay: the record's tokens" "$kedge" bisect changed
-  expect 1 '^  answer 4, token 0: recorded ' "$kedge" bisect changed
+  expect 1 "\"verdict\": \"step 4 is the first that does not replay: the record's tokens: from answer 4, token 0 on" "$kedge" bisect changed --json
+  expect 1 '^  answer 4, token [0-9]+: recorded ' "$kedge" bisect changed
   expect 1 "^step 4 differs: the record's tokens: the policy draws others" "$kedge" replay changed --step 4 --regenerate
   expect 1 'step 4, on the way to step 5' "$kedge" replay changed --step 5
   expect 0 'step 3 replays' "$kedge" replay changed --step 3
@@ -113,7 +113,8 @@ for run in slow best inner outer; do
     flipped $run "checkpoints/*step=3-*/$file" 1001
     expect 1 "a checkpoint does not: that of step 3$" "$kedge" bisect changed
     expect 1 "step 3: checkpoints/.*step=3" "$kedge" bisect changed
-    "$kedge" bisect changed 2>/dev/null | tr -d '\n ' | grep -q "$file:abitofithaschanged" || fail "$run: $file is not named"
+    said=$("$kedge" bisect changed --json 2>/dev/null)
+    grep -q "step=3-[^\"]*/$file: a bit of it has changed" <<<"$said" || fail "$run: $file is not named: $said"
     expect 0 'not begun with the checkpoint of step 3' "$kedge" replay changed --step 4
   done
 done
