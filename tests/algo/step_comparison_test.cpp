@@ -117,6 +117,13 @@ TEST(StepComparison, WithinATolerancePlacesStillCount) {
   EXPECT_THAT(others(changed(change)), ElementsAre("baselines", "advantages", "weights after"));
 }
 
+TEST(StepComparison, WithinAToleranceAnswersNeedNotHaveAnEntropy) {
+  const auto change = [](RecordedStep& computed, CloseLook&) { computed.rows[1].entropy.reset(); };
+  EXPECT_THAT(others(changed(change)), ElementsAre("entropy"));
+  EXPECT_TRUE(changed(change, 1e-3).matches());
+  EXPECT_EQ(changed(change, 1e-3).find("entropy")->num_compared, 1);
+}
+
 TEST(StepComparison, NumbersThatJsonLacksAreAlike) {
   const RecordedStep kept = a_step();
   RecordedStep recorded = kept, computed = kept;
