@@ -10,6 +10,7 @@
 
 #include "kedge/core/config.h"
 #include "kedge/core/random.h"
+#include "kedge/data/byte_tokenizer.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/file_size_limit.h"
@@ -81,6 +82,29 @@ TEST(RolloutRecords, GiveBackWhatAResumedRunNeeds) {
   EXPECT_TRUE(second.rollout->logprobs.empty());
   EXPECT_EQ(second.reward.error, "no reply");
   EXPECT_EQ(second.reward.parts.size(), 1U);
+}
+
+// A run that goes on: what it may use of a record whose answer has the prompt "ab".
+TEST(RolloutRecords, AreRecalledWhereTheSameWouldComeAgain) {
+  const testing::TempFolder folder;
+  const auto tokenizer = make_byte_tokenizer();
+  const PromptDataset prompts(Rows::of_file(folder.file("prompts.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"cd\"}\n")),
+                              encoder_of(*tokenizer), {}, 16);
+  RolloutRecords records(folder / "rollouts", {});
+  AnswerRow row{.rollout = testing::shared({.ids = {'a', 'b', 'x'}, .prompt_length = 2, .logprobs = {-1}}), .slot = 1};
+  const auto keep = [&] { records.keep({.step = 3, .fingerprint = "f"}, {row}); };
+  const auto is_recalled = [&](const std::string& fingerprint, std::vector<int64_t> batch) {
+    const RecordHeader header{.step = 3, .fingerprint = fingerprint};
+    return records.recall({.header = header, .prompts = prompts, .batch = batch, .draw = {}}).has_value();
+  };
+  keep();
+  EXPECT_TRUE(is_recalled("f", {1, 0}));
+  EXPECT_FALSE(is_recalled("g", {1, 0}));
+  EXPECT_FALSE(is_recalled("f", {0, 1})) << "the slot has another prompt now";
+  EXPECT_FALSE(is_recalled("f", {0})) << "there is no such slot";
+  row.reward.error = "no reply";
+  keep();
+  EXPECT_FALSE(is_recalled("f", {1, 0})) << "who failed may be well again";
 }
 
 TEST(RolloutRecords, AreLinesOfJson) {
