@@ -110,15 +110,49 @@ std::string text_of(const std::vector<Finding>& findings) {
   return text;
 }
 
-std::string verdict_of(const Playback& playback, const std::vector<Finding>& checkpoints, const std::vector<Finding>& records) {
+// All that was found.
+struct BisectReport {
+  std::vector<Finding> checkpoints, records;  // what is wrong with files
+  Playback playback;
+
+  [[nodiscard]] bool matches() const { return !playback.first_other && !playback.broken && checkpoints.empty() && records.empty(); }
+};
+
+std::string verdict_of(const BisectReport& report) {
+  const Playback& playback = report.playback;
   if (playback.first_other)
     return str("step ", playback.first_other->step, " is the first that does not replay: ", blame_of(*playback.first_other));
   if (playback.broken) return str("step ", playback.broken->step, " is the first that does not replay: ", playback.broken->what);
   const std::string played = str(playback.num_played, playback.num_played == 1 ? " step" : " steps", " up to step ", playback.last,
                                  " replay", playback.is_exact ? " to the bit" : " within the tolerance");
-  if (!records.empty()) return str(played, "; the records themselves do not fit together: step ", records.front().step);
-  if (!checkpoints.empty()) return str(played, "; a checkpoint does not: that of step ", checkpoints.front().step);
+  if (!report.records.empty()) return str(played, "; the records themselves do not fit together: step ", report.records.front().step);
+  if (!report.checkpoints.empty()) return str(played, "; a checkpoint does not: that of step ", report.checkpoints.front().step);
   return played;
+}
+
+std::string json_text(const BisectReport& report, const RunOnDisk& run) {
+  const Playback& playback = report.playback;
+  Json::Array notes(playback.notes.begin(), playback.notes.end());
+  Json json = Json::Object{{"run", run.folder.string()},
+                           {"matches", report.matches()},
+                           {"verdict", verdict_of(report)},
+                           {"replayed", playback.num_played},
+                           {"checkpoints", json_of(report.checkpoints)},
+                           {"records", json_of(report.records)},
+                           {"notes", std::move(notes)}};
+  if (playback.first_other) json.set("first", comparison_json(*playback.first_other));
+  if (playback.broken) json.set("first", Json::Object{{"step", playback.broken->step}, {"blame", playback.broken->what}});
+  return json.dump() + "\n";
+}
+
+std::string plain_text(const BisectReport& report) {
+  const Playback& playback = report.playback;
+  std::string text = "\n";
+  if (!report.checkpoints.empty()) text += "Checkpoints that changed\n" + text_of(report.checkpoints) + "\n";
+  if (!report.records.empty()) text += "Records that do not fit\n" + text_of(report.records) + "\n";
+  if (playback.first_other) text += str("Step ", playback.first_other->step, "\n", comparison_table(*playback.first_other, false), "\n");
+  for (const std::string& note : playback.notes) text += paragraph("note: " + note);
+  return text + paragraph(verdict_of(report));
 }
 
 }  // namespace
@@ -142,34 +176,16 @@ int run_bisect(const Arguments& arguments) {
   enter_start_folder(run);
   const std::vector<std::string> changed = changed_inputs(run);
   for (const std::string& what : changed) log_warn(what);
-  const std::vector<Finding> checkpoints = checkpoint_findings(run), records = record_findings(run);
-  for (const auto* findings : {&checkpoints, &records})
+  BisectReport report{.checkpoints = checkpoint_findings(run), .records = record_findings(run), .playback = {}};
+  for (const auto* findings : {&report.checkpoints, &report.records})
     for (const Finding& finding : *findings) log_warn("step ", finding.step, ": ", finding.what);
-  Playback playback = play_all(run, with_job, {.servers = options.servers, .regenerate = options.regenerate}, from, to);
-  playback.notes.insert(playback.notes.begin(), changed.begin(), changed.end());
-  const bool matches = !playback.first_other && !playback.broken && checkpoints.empty() && records.empty();
-  const std::string verdict = verdict_of(playback, checkpoints, records);
-  std::string text;
-  if (options.json) {
-    Json::Array notes(playback.notes.begin(), playback.notes.end());
-    Json json = Json::Object{
-        {"run", run.folder.string()},          {"matches", matches},          {"verdict", verdict},       {"replayed", playback.num_played},
-        {"checkpoints", json_of(checkpoints)}, {"records", json_of(records)}, {"notes", std::move(notes)}};
-    if (playback.first_other) json.set("first", comparison_json(*playback.first_other));
-    if (playback.broken) json.set("first", Json::Object{{"step", playback.broken->step}, {"blame", playback.broken->what}});
-    text = json.dump() + "\n";
-  } else {
-    text = paragraph(str(options.run, " (", run.algorithm, "): ", range.recorded.size(), " records, ", run.checkpoints.size(),
-                         " checkpoints, steps ", from, " to ", to)) +
-           "\n";
-    if (!checkpoints.empty()) text += "Checkpoints that changed\n" + text_of(checkpoints) + "\n";
-    if (!records.empty()) text += "Records that do not fit\n" + text_of(records) + "\n";
-    if (playback.first_other) text += str("Step ", playback.first_other->step, "\n", comparison_table(*playback.first_other, false), "\n");
-    for (const std::string& note : playback.notes) text += paragraph("note: " + note);
-    text += paragraph(verdict);
-  }
+  report.playback = play_all(run, with_job, {.servers = options.servers, .regenerate = options.regenerate}, from, to);
+  report.playback.notes.insert(report.playback.notes.begin(), changed.begin(), changed.end());
+  const std::string heading = paragraph(str(options.run, " (", run.algorithm, "): ", range.recorded.size(), " records, ",
+                                            run.checkpoints.size(), " checkpoints, steps ", from, " to ", to));
+  const std::string text = options.json ? json_text(report, run) : heading + plain_text(report);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return matches ? kExitOk : kExitDiffers;
+  return report.matches() ? kExitOk : kExitDiffers;
 }
 
 }  // namespace kedge::cli
