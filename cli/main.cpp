@@ -150,6 +150,20 @@ constexpr std::array kCommands = {
             "  kedge show runs/aligned --step 0 --other-step 16         and in two steps of one\n"
             "  kedge show runs/aligned --limit 0 --json | jq 'select(.kl > 0.1) | .response'",
             kedge::cli::run_show, kedge::cli::show_flags},
+    Command{"replay", "Look and check", "computes a step of an online run again from its records, and compares every number",
+            "kedge replay RUN [--step N | first | last] [--regenerate] [flags]\n\n"
+            "  kedge replay runs/aligned --step 12                      log-probabilities, rewards, advantages, loss, weights\n"
+            "  kedge replay runs/aligned --step 12 --regenerate         and the answers, drawn again by the policy\n"
+            "  kedge replay runs/aligned --step 12 --json | jq '.quantities[] | select(.differ > 0)'\n\n"
+            "Begins with the newest checkpoint before the step. Nothing is written. Exit code 0: all is equal, 1: something differs.",
+            kedge::cli::run_replay, kedge::cli::replay_flags},
+    Command{"bisect", "Look and check", "the first step of an online run that does not replay, and what is to blame",
+            "kedge bisect RUN [--from N] [--to N] [--regenerate] [flags]\n\n"
+            "  kedge bisect runs/aligned                                the files first, then every step from the beginning\n"
+            "  kedge bisect runs/aligned --from 40                      from the newest checkpoint before step 40\n\n"
+            "Finds a record of which a token changed, a checkpoint of which a bit changed, an update that led elsewhere. Nothing is\n"
+            "written. Exit code 0: all is equal, 1: something differs.",
+            kedge::cli::run_bisect, kedge::cli::bisect_flags},
     Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
             kedge::cli::run_config, kedge::cli::config_flags},
     Command{"doctor", "Look and check", "this machine: devices, libraries, limits; what is missing and how to install it",

@@ -36,16 +36,6 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
   }
 }
 
-// Answers that were recorded are used again only where the files they came from say the same.
-std::string files_print(const OnlineSetup& setup) {
-  std::string print;
-  for (const Path& file : data_files(setup.settings.model.data, "model.data")) print += file_hash(file);
-  for (const auto& sources : {setup.settings.reward.sources, setup.settings.reward.watch})
-    for (const auto& [name, source] : sources)
-      if (source.file) print += file_hash(*source.file);
-  return print;
-}
-
 void load_settings(const OnlineJob& job, const Arguments& arguments) {
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(job.section, given.file, given.overrides);
@@ -206,6 +196,15 @@ void OnlineSetup::plan_memory(int64_t beside) {
   memory = check_memory(memory_question);
   if (memory.reference == ReferenceKind::swapped) settings.rollouts.reference = ReferencePlace::swapped;
   if (given == "auto" && memory.fits) settings.model.engine.memory = std::to_string(memory.cache);
+}
+
+std::string files_print(const OnlineSetup& setup) {
+  std::string print;
+  for (const Path& file : data_files(setup.settings.model.data, "model.data")) print += file_hash(file);
+  for (const auto& sources : {setup.settings.reward.sources, setup.settings.reward.watch})
+    for (const auto& [name, source] : sources)
+      if (source.file) print += file_hash(*source.file);
+  return print;
 }
 
 namespace {

@@ -87,6 +87,9 @@ struct OnlineSetup {
   void plan_memory(int64_t beside);
 };
 
+// Answers that were recorded are used again only where the files they came from say the same.
+[[nodiscard]] std::string files_print(const OnlineSetup& setup);
+
 // Loads the configuration the arguments name and runs the job, or says what it would take. Returns the exit code.
 int run_online(WithJob with_job, const Arguments& arguments);
 [[nodiscard]] PlanReport plan_online_run(WithJob with_job, const PlanArguments& arguments);

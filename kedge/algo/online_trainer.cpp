@@ -127,7 +127,9 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
   }
   check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
-  if (parts_.group.rank() == 0 && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
+  if (parts_.group.rank() != 0) return;
+  if (parts_.tape == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
+  tape_ = records_ ? &*records_ : parts_.tape;
 }
 
 OnlineTrainer::~OnlineTrainer() = default;
@@ -221,7 +223,7 @@ RolloutWish OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t>
 // Equal where the same answers and rewards would come out again.
 std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const {
   Fingerprint print;
-  print.add(policy_.weights_print());
+  print.add(header_.weights_before);
   for (const int64_t number : {settings_.model.seed, round_, settings_.samples_per_prompt, lengths_.max_new, lengths_.max_prompt})
     print.add(number);
   for (const int64_t row : batch) print.add(row);
@@ -229,24 +231,16 @@ std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const 
   return print.hex();
 }
 
-// Do they answer the prompts that the file has now? It may have been changed since.
-bool OnlineTrainer::answers(const AnswerRows& rows, std::span<const int64_t> batch) const {
-  std::vector<TokenIds> prompts;
-  for (const int64_t row : batch) prompts.push_back(parts_.prompts->get(row).ids);
-  return std::all_of(rows.begin(), rows.end(), [&](const AnswerRow& row) {
-    if (row.slot < 0 || row.slot >= std::ssize(prompts)) return false;
-    const auto own = std::span(row.rollout->ids).first(static_cast<size_t>(row.rollout->prompt_length));
-    const TokenIds& prompt = prompts[static_cast<size_t>(row.slot)];
-    return std::equal(own.begin(), own.end(), prompt.begin(), prompt.end());
-  });
-}
-
 std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) {
   std::optional<AnswerRows> found;
-  if (records_) found = records_->read(round_, fingerprint_);
-  if (found && !answers(*found, batch)) found.reset();
-  // Who failed to judge an answer may be well again.
-  if (found && std::any_of(found->begin(), found->end(), [](const AnswerRow& row) { return row.reward.failed(); })) found.reset();
+  if (tape_ != nullptr) {
+    const auto draw = [&] {
+      RolloutWish wanted = wish(kTraining, batch, round_);
+      wanted.wants_rewards = wanted.wants_values = false;
+      return maker_.generate(wanted);
+    };
+    found = tape_->recall({.header = header_, .prompts = *parts_.prompts, .batch = batch, .draw = draw});
+  }
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
   parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;
@@ -254,13 +248,15 @@ std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) 
   AnswerRows own = found ? std::move(*found) : AnswerRows();
   AnswerRows rows = exchange_rollouts(parts_.group, own);
   exchange_rewards(parts_.group, first_rows(static_cast<int64_t>(own.size())), rows);
-  if (records_) log_info("step ", round_, ": the answers are those that were recorded before");
   return rows;
 }
 
 AnswerRows OnlineTrainer::generate() {
   const std::vector<int64_t> batch = sampler_.next();
-  fingerprint_ = fingerprint_of(batch);
+  if (tape_ != nullptr) {
+    header_ = {.step = round_, .weights_before = policy_.weights_hash()};
+    header_.fingerprint = fingerprint_of(batch);
+  }
   if (std::optional<AnswerRows> rows = recall(batch)) {
     has_rewards_ = true;
     return std::move(*rows);
@@ -343,6 +339,7 @@ std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches
       if (learning.tells_numbers) step.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
       const bool is_first = updates.empty();
       const Metrics numbers = is_first && observes ? policy_.observed_update(step, rows) : policy_.update(step, rows);
+      if (tape_ != nullptr) header_.updates.push_back(numbers);
       updates.push_back(numbers.with_prefix("train_optim/"));
       if (is_first && observes) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
     }
@@ -378,7 +375,10 @@ StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> upda
   report.metrics = all.with_prefix("train_rollouts/");
   report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
   report.samples = {first_sample_table("train_rollouts", rows)};
-  if (records_) records_->write(round_, fingerprint_, std::move(rows));
+  if (tape_ != nullptr) {
+    header_.weights_after = policy_.weights_hash();
+    tape_->keep(std::move(header_), std::move(rows));
+  }
   ++round_;
   return report;
 }

@@ -35,6 +35,7 @@ struct OnlineParts {
   std::shared_ptr<const PromptDataset> validation = nullptr;  // may be null
   Group group = Group::single();
   Path folder = {};              // of the run, for its records; empty: none are kept
+  StepTape* tape = nullptr;      // in place of those records; rank 0's
   ModelFolderOptions save = {};  // of the models in checkpoints
 };
 
@@ -69,6 +70,8 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] AnswerRows generate();
   // The same for a round that the policy is not trained on, before its first step. They are not recorded.
   [[nodiscard]] AnswerRows generate_warmup(int64_t warmup);
+  // Leaves such a round out; its prompts are taken all the same.
+  void pass_over_warmup_prompts() { static_cast<void>(sampler_.next()); }
   // The prompts of warm-up rounds come again: the first step has taken one batch.
   void hand_back_warmup_prompts();
   // The rewards of what generate() returned.
@@ -105,7 +108,6 @@ class OnlineTrainer : public Trainer {
  private:
   [[nodiscard]] RolloutWish wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const;
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch) const;
-  [[nodiscard]] bool answers(const AnswerRows& rows, std::span<const int64_t> batch) const;
   [[nodiscard]] std::optional<AnswerRows> recall(std::span<const int64_t> batch);
   void rehearse_generation();
   void rehearse_training();
@@ -124,12 +126,13 @@ class OnlineTrainer : public Trainer {
   RolloutMaker maker_;
   Sampler sampler_;
   HealthWatch health_;
-  std::optional<RolloutRecords> records_;  // rank 0's
+  std::optional<RolloutRecords> records_;  // of the run's folder; rank 0's
+  StepTape* tape_ = nullptr;               // where steps are kept; rank 0's
   bool trusts_engine_;                     // its log-probabilities are training's
   int64_t round_ = 0;                      // of rollouts: what their sampling depends on
   int64_t consumed_rollouts_ = 0;
-  std::string fingerprint_;   // of the answers at hand
-  bool has_rewards_ = false;  // they came from a record, with their rewards
+  RecordHeader header_;       // of the step at hand, where it is kept
+  bool has_rewards_ = false;  // its answers came from a record, with their rewards
 };
 
 // What a rank asks of its engine, with weights as `storage` has them. `network` must outlive it.

@@ -6,7 +6,7 @@
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
-#include "kedge/data/fingerprint.h"
+#include "kedge/train/weights_hash.h"
 
 namespace kedge {
 namespace {
@@ -231,15 +231,7 @@ void Policy::rehearse_update(const Pass& pass, const AnswerRows& rows) {
   optimizer_.zero_gradients();
 }
 
-std::string Policy::weights_print() const {
-  constexpr int64_t kLookedAt = 65536;
-  const Tensor weights = model_.trained().flat_master().detach();
-  const int64_t stride = std::max<int64_t>(1, weights.numel() / kLookedAt);
-  const Tensor some = weights.slice(0, 0, weights.numel(), stride).to(at::kCPU).to(at::kFloat).contiguous();
-  Fingerprint print;
-  print.add(std::string_view(static_cast<const char*>(some.const_data_ptr()), static_cast<size_t>(some.nbytes())));
-  return print.hex();
-}
+std::string Policy::weights_hash() const { return kedge::weights_hash(model_.trained().flat_master()); }
 
 void Policy::save(StateSnapshot& state) const {
   optimizer_.save(state);

@@ -91,8 +91,8 @@ class Policy {
   [[nodiscard]] int64_t num_updates() const { return num_updates_; }
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  // Tells weights apart: equal ones have equal prints. Looks at some of them, spread over all.
-  [[nodiscard]] std::string weights_print() const;
+  // Of the weights that train; every bit of them decides it.
+  [[nodiscard]] std::string weights_hash() const;
 
   void save(StateSnapshot& state) const;
   void load(const StateFiles& state);

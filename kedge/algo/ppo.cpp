@@ -124,7 +124,13 @@ StepReport PPOTrainer::train_step() {
   if (!std::exchange(is_tied_, true)) values()->critic().restore(round());
   std::vector<Metrics> told;
   const int64_t num_warmups = round() == 0 ? ppo_.loop.critic_warmup_steps : 0;
-  for (int64_t warmup = 0; warmup < num_warmups; ++warmup) told.push_back(warm_up(warmup));
+  for (int64_t warmup = 0; warmup < num_warmups; ++warmup) {
+    if (values()->critic().learns()) {
+      told.push_back(warm_up(warmup));
+    } else {
+      pass_over_warmup_prompts();
+    }
+  }
   AnswerRows rows = generate_rollouts();
   if (num_warmups > 0) hand_back_warmup_prompts();
   generate_ppo_data(rows);

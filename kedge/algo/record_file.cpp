@@ -73,6 +73,16 @@ Json parts_of(const RowReward& reward) {
   return parts;
 }
 
+Json lists_of(const std::vector<Metrics>& updates) {
+  Json::Array lists;
+  for (const Metrics& update : updates) {
+    Json::Object numbers;
+    for (const auto& [name, value] : update) numbers.emplace_back(name, value);
+    lists.emplace_back(std::move(numbers));
+  }
+  return lists;
+}
+
 void append_row(std::string& out, const AnswerRow& row) {
   const Rollout& rollout = *row.rollout;
   LineWriter line(out);
@@ -110,9 +120,21 @@ class LineReader {
       : where_(str(name, ":", line)), parts_(parts), json_(Json::parse(text, name, line)) {}
 
   [[nodiscard]] const Json& at(std::string_view key) const { return json_.at(key, where_); }
+  [[nodiscard]] const Json* find(std::string_view key) const { return json_.find(key); }
   [[nodiscard]] int64_t integer(std::string_view key) const { return at(key).as_integer(where_); }
   [[nodiscard]] const std::string& text(std::string_view key) const { return at(key).as_text(where_); }
   [[nodiscard]] double number(std::string_view key) const { return number_of(at(key)); }
+  [[nodiscard]] std::string text_or_none(std::string_view key) const { return find(key) == nullptr ? "" : text(key); }
+  // A list of numbers with names.
+  [[nodiscard]] std::vector<Metrics> lists_of_numbers(std::string_view key) const {
+    std::vector<Metrics> lists;
+    if (find(key) == nullptr) return lists;
+    for (const Json& json : at(key).as_array(where_)) {
+      Metrics& metrics = lists.emplace_back();
+      for (const auto& [name, value] : json.as_object(where_)) metrics.set(name, number_of(value));
+    }
+    return lists;
+  }
 
   [[nodiscard]] AnswerRow row() const {
     AnswerRow row{.rollout = rollout(), .slot = integer("slot"), .reward = reward()};
@@ -209,8 +231,13 @@ class Lines {
 
 RecordHeader read_header(Lines& lines, const std::string& name) {
   const std::string_view text = lines.next();
-  const LineReader line(text, name, lines.number());
-  return {.step = line.integer("step"), .fingerprint = line.text("fingerprint"), .num_rows = line.integer("rows")};
+  const LineReader line(text, name, lines.number(), RecordParts::all);
+  return {.step = line.integer("step"),
+          .fingerprint = line.text("fingerprint"),
+          .num_rows = line.integer("rows"),
+          .weights_before = line.text_or_none("weights_before"),
+          .weights_after = line.text_or_none("weights_after"),
+          .updates = line.lists_of_numbers("updates")};
 }
 
 // The step a file is named after.
@@ -228,13 +255,16 @@ std::optional<int64_t> step_of(std::string_view name) {
 
 }  // namespace
 
-std::string format_record(int64_t step, const std::string& fingerprint, const AnswerRows& rows) {
+std::string format_record(const RecordHeader& header, const AnswerRows& rows) {
   std::string text;
-  LineWriter header(text);
-  header.add("step", step);
-  header.add("fingerprint", fingerprint);
-  header.add("rows", static_cast<int64_t>(rows.size()));
-  header.close();
+  LineWriter line(text);
+  line.add("step", header.step);
+  line.add("fingerprint", header.fingerprint);
+  line.add("rows", static_cast<int64_t>(rows.size()));
+  if (!header.weights_before.empty()) line.add("weights_before", header.weights_before);
+  if (!header.weights_after.empty()) line.add("weights_after", header.weights_after);
+  if (!header.updates.empty()) line.add("updates", lists_of(header.updates));
+  line.close();
   for (const AnswerRow& row : rows) append_row(text, row);
   return text;
 }

@@ -8,6 +8,7 @@
 
 #include "kedge/algo/answer_row.h"
 #include "kedge/core/files.h"
+#include "kedge/metrics/metrics.h"
 
 namespace kedge {
 
@@ -15,9 +16,13 @@ struct RecordHeader {
   int64_t step = 0;
   std::string fingerprint = {};  // of what the answers depend on
   int64_t num_rows = 0;
+  // Hashes of the trained weights before the step and after its updates, and what each update told. Records of older programs lack them.
+  std::string weights_before = {}, weights_after = {};
+  std::vector<Metrics> updates = {};
 };
 
-[[nodiscard]] std::string format_record(int64_t step, const std::string& fingerprint, const AnswerRows& rows);
+// `header.num_rows` is not looked at: the rows are counted.
+[[nodiscard]] std::string format_record(const RecordHeader& header, const AnswerRows& rows);
 
 // The first line. UsageError for one that is damaged; `name` is the file's, for the error.
 [[nodiscard]] RecordHeader parse_record_header(std::string_view text, const std::string& name);

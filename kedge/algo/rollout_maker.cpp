@@ -38,7 +38,7 @@ AnswerRows RolloutMaker::generate_own(const RolloutWish& wish) {
       is_queue_empty = slots.empty();
     }
     if (!engine_.step(events) && is_queue_empty) break;
-    ask_about(std::span(rows).subspan(num_asked), wish.wants_values);
+    ask_about(std::span(rows).subspan(num_asked), wish);
     num_asked = rows.size();
   }
   ensure(open_.empty(), "prompts that were not answered");
@@ -93,11 +93,12 @@ AnswerRow RolloutMaker::finish(const RolloutWish& wish, Completion completion) {
   return row;
 }
 
-void RolloutMaker::ask_about(std::span<const AnswerRow> rows, bool wants_values) {
+void RolloutMaker::ask_about(std::span<const AnswerRow> rows, const RolloutWish& wish) {
   if (rows.empty()) return;
   Asked asked;
   for (const AnswerRow& row : rows) asked.rollouts.push_back(row.rollout);
-  if (wants_values && judges_.values != nullptr) judges_.values->ask(asked.rollouts);  // first: rewards may come with them
+  if (wish.wants_values && judges_.values != nullptr) judges_.values->ask(asked.rollouts);  // first: rewards may come with them
+  if (!wish.wants_rewards) return;
   asked.rewards = judges_.rewards.submit(asked.rollouts);
   asked_.push_back(std::move(asked));
 }

@@ -31,7 +31,8 @@ struct RolloutWish {
   SamplingConfig sampling;
   const ResponseText& responses;  // what ends an answer
   TokenId vocab_size = 0;         // ids from here on are not drawn
-  bool wants_values = false;      // of the answers' tokens, where there is a critic
+  bool wants_rewards = true;
+  bool wants_values = false;  // of the answers' tokens, where there is a critic
   // Sampling is a function of these, of the prompt and of the number of the sample, and of nothing else.
   uint64_t seed = 0, purpose = 0, round = 0;
 };
@@ -64,7 +65,7 @@ class RolloutMaker {
   [[nodiscard]] AnswerRows generate_own(const RolloutWish& wish);
   void submit(const RolloutWish& wish, int64_t slot);
   [[nodiscard]] AnswerRow finish(const RolloutWish& wish, Completion completion);
-  void ask_about(std::span<const AnswerRow> rows, bool wants_values);
+  void ask_about(std::span<const AnswerRow> rows, const RolloutWish& wish);
 
   // A prompt that is being answered, by the engine's number of it.
   struct Open {

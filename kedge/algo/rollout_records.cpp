@@ -1,12 +1,12 @@
 #include "kedge/algo/rollout_records.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <future>
 #include <string_view>
 #include <utility>
 
-#include "kedge/algo/record_file.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 
@@ -19,6 +19,18 @@ std::optional<AnswerRows> read_rows(const Path& path, int64_t step, const std::s
   const RecordHeader header = parse_record_header(text, name);
   if (header.step != step || header.fingerprint != fingerprint) return std::nullopt;
   return parse_record_rows(text, name, RecordParts::answers);
+}
+
+// Do they answer the prompts that the file has now? It may have been changed since.
+bool answers(const AnswerRows& rows, const StepQuestion& question) {
+  std::vector<TokenIds> prompts;
+  for (const int64_t row : question.batch) prompts.push_back(question.prompts.get(row).ids);
+  return std::all_of(rows.begin(), rows.end(), [&](const AnswerRow& row) {
+    if (row.slot < 0 || row.slot >= std::ssize(prompts)) return false;
+    const auto own = std::span(row.rollout->ids).first(static_cast<size_t>(row.rollout->prompt_length));
+    const TokenIds& prompt = prompts[static_cast<size_t>(row.slot)];
+    return std::equal(own.begin(), own.end(), prompt.begin(), prompt.end());
+  });
 }
 
 // What a run left that was killed while it wrote.
@@ -52,20 +64,29 @@ RolloutRecords::RolloutRecords(Path folder, const RolloutsConfig& config) : fold
 
 Path RolloutRecords::path_of(int64_t step) const { return record_path(folder_, step); }
 
-void RolloutRecords::write(int64_t step, std::string fingerprint, AnswerRows rows) {
-  if (every_ == 0 || step % every_ != 0) return;
-  worker_.post([this, step, fingerprint = std::move(fingerprint), rows = std::move(rows)] {
+void RolloutRecords::keep(RecordHeader header, AnswerRows rows) {
+  if (every_ == 0 || header.step % every_ != 0) return;
+  worker_.post([this, header = std::move(header), rows = std::move(rows)] {
     try {
-      write_file(step, fingerprint, rows);
+      write_file(header, rows);
     } catch (const std::runtime_error& error) {  // the world's
-      if (!std::exchange(told_, true)) log_warn("the answers of step ", step, " are not kept: ", error.what(), " (the run goes on)");
+      if (!std::exchange(told_, true)) log_warn("the answers of step ", header.step, " are not kept: ", error.what(), " (the run goes on)");
     }
   });
 }
 
-void RolloutRecords::write_file(int64_t step, const std::string& fingerprint, const AnswerRows& rows) {
+void RolloutRecords::write_file(const RecordHeader& header, const AnswerRows& rows) {
   make_folder(folder_);
-  write_atomic(path_of(step), format_record(step, fingerprint, rows));
+  write_atomic(path_of(header.step), format_record(header, rows));
+}
+
+std::optional<AnswerRows> RolloutRecords::recall(const StepQuestion& question) {
+  std::optional<AnswerRows> found = read(question.header.step, question.header.fingerprint);
+  if (found && !answers(*found, question)) found.reset();
+  // Who failed to judge an answer may be well again.
+  if (found && std::any_of(found->begin(), found->end(), [](const AnswerRow& row) { return row.reward.failed(); })) found.reset();
+  if (found) log_info("step ", question.header.step, ": the answers are those that were recorded before");
+  return found;
 }
 
 std::optional<AnswerRows> RolloutRecords::read(int64_t step, const std::string& fingerprint) {

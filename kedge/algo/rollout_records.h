@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kedge/algo/answer_row.h"
+#include "kedge/algo/step_tape.h"
 #include "kedge/core/config_schema.h"
 #include "kedge/core/files.h"
 #include "kedge/core/serial_worker.h"
@@ -23,14 +24,17 @@ struct RolloutsConfig {
 [[nodiscard]] int64_t recorded_every(const RolloutsConfig& config);
 
 // FOLDER/step-N.jsonl: a line about the step, then one for each row. Used from one thread; writes on another.
-class RolloutRecords {
+class RolloutRecords final : public StepTape {
  public:
   // UsageError for keys that cannot be. The folder is made with its first file; what a killed run left half written in it goes.
   RolloutRecords(Path folder, const RolloutsConfig& config);
 
-  // Returns at once. The file is whole or not there; a disk that takes no more is told once and does not end the run. `fingerprint` says
-  // what the answers depend on.
-  void write(int64_t step, std::string fingerprint, AnswerRows rows);
+  // Returns at once. The file is whole or not there; a disk that takes no more is told once and does not end the run.
+  void keep(RecordHeader header, AnswerRows rows) override;
+
+  // What was kept for the step, where a run that goes on would get the same answers again: with this fingerprint, to the prompts that the
+  // file has now, and all of them judged. Says so.
+  [[nodiscard]] std::optional<AnswerRows> recall(const StepQuestion& question) override;
 
   // What was written for the step with this fingerprint: of each row its rollout (without the prompt's row of the data file), slot and
   // reward. None where there is no such file; also where it is damaged, with a warning.
@@ -42,7 +46,7 @@ class RolloutRecords {
   [[nodiscard]] Path path_of(int64_t step) const;
 
  private:
-  void write_file(int64_t step, const std::string& fingerprint, const AnswerRows& rows);
+  void write_file(const RecordHeader& header, const AnswerRows& rows);
 
   Path folder_;
   int64_t every_;             // 0: none

@@ -20,6 +20,9 @@ class ValueSource {
  public:
   virtual ~ValueSource() = default;
 
+  // One that does not, and only says what it is known to have said, needs no rounds to warm up.
+  [[nodiscard]] virtual bool learns() const { return true; }
+
   // Never waits. The values are those of a critic that every train() before this call has changed.
   [[nodiscard]] virtual std::future<RolloutValues> values(Rollouts rollouts) = 0;
 

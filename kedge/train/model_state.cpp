@@ -59,6 +59,8 @@ void load_model_state(Model& model, const StateFiles& state) {
   model.trained().publish();
 }
 
+std::string saved_weights_hash(const Path& folder) { return StateFiles(folder).hash(kWeights); }
+
 std::string start_print(const Model& model) {
   const NoGrad no_grad;
   Fingerprint print;

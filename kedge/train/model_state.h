@@ -25,6 +25,8 @@ void write_model_folder(const Model& model, const Path& folder, const ModelFolde
 [[nodiscard]] FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options);
 // Into a model that trains, or one that only computes, in whatever numbers.
 void load_model_state(Model& model, const StateFiles& state);
+// The hash of the weights in the state's folder, as weights_hash() has it. Reads them alone.
+[[nodiscard]] std::string saved_weights_hash(const Path& folder);
 
 // Tells models apart before they are trained: equal ones have equal prints, on every device and in every number type they may compute with.
 // Looks at the configuration and at some weights of every tensor.

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kedge/core/autograd.h"
+#include "kedge/core/bit_hash.h"
 #include "kedge/core/error.h"
 #include "kedge/model/tensor_bytes.h"
 
@@ -48,12 +49,19 @@ void StateFiles::read_part(const std::string& name, const Part& part, const Tens
   read_from(name, shape, part.begin, to);
 }
 
+const TensorEntry& StateFiles::entry_of(const std::string& name) const {
+  const auto& entries = tensors_.entries();
+  const auto entry = std::find_if(entries.begin(), entries.end(), [&](const TensorEntry& one) { return one.name == name; });
+  check(entry != entries.end(), tensors_.path().string(), ": no ", name);
+  return *entry;
+}
+
+std::string StateFiles::hash(const std::string& name) const { return bit_hash(tensors_.bytes(entry_of(name))); }
+
 void StateFiles::read_from(const std::string& name, at::IntArrayRef shape, int64_t begin, const Tensor& to) const {
   const NoGrad no_grad;
   const std::string file = tensors_.path().string();
-  const auto& entries = tensors_.entries();
-  const auto entry = std::find_if(entries.begin(), entries.end(), [&](const TensorEntry& one) { return one.name == name; });
-  check(entry != entries.end(), file, ": no ", name);
+  const TensorEntry* const entry = &entry_of(name);
   check(at::IntArrayRef(entry->shape) == shape, file, ": ", name, " has the shape ", at::IntArrayRef(entry->shape), ", wanted ", shape);
   const WeightType type = weight_type(*entry, file), wanted = weight_type_of(to.scalar_type(), name);
   check(type == wanted, file, ": ", name, " is ", name_of(type), ", wanted ", name_of(wanted));

@@ -45,8 +45,11 @@ class StateFiles {
   };
   void read_part(const std::string& name, const Part& part, const Tensor& to) const;
   [[nodiscard]] const Json& at(std::string_view key) const { return numbers_.at(key, where_); }
+  // bit_hash() of a tensor's bytes as they lie in the file.
+  [[nodiscard]] std::string hash(const std::string& name) const;
 
  private:
+  [[nodiscard]] const TensorEntry& entry_of(const std::string& name) const;
   // Reads `to` from `begin` elements on of the tensor, which must have that shape.
   void read_from(const std::string& name, at::IntArrayRef shape, int64_t begin, const Tensor& to) const;
 

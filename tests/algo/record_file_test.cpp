@@ -47,7 +47,7 @@ AnswerRow failed_row() {
 }
 
 TEST(RecordFile, GivesBackEveryNumberToLookAt) {
-  const std::string text = format_record(12, "abc", {judged_row(), failed_row()});
+  const std::string text = format_record({.step = 12, .fingerprint = "abc"}, {judged_row(), failed_row()});
   const RecordHeader header = parse_record_header(text, "f");
   EXPECT_EQ(header.step, 12);
   EXPECT_EQ(header.fingerprint, "abc");
@@ -72,11 +72,38 @@ TEST(RecordFile, GivesBackEveryNumberToLookAt) {
   EXPECT_FALSE(rows[1].entropy);
   EXPECT_THAT(rows[1].values, IsEmpty());
   EXPECT_FALSE(rows[1].trains);
-  EXPECT_EQ(format_record(12, "abc", rows), text);
+  EXPECT_EQ(format_record({.step = 12, .fingerprint = "abc"}, rows), text);
+}
+
+TEST(RecordFile, TheFirstLineTellsOfWeightsAndUpdates) {
+  const RecordHeader header{.step = 4,
+                            .fingerprint = "abc",
+                            .weights_before = "00ff",
+                            .weights_after = "ff00",
+                            .updates = {{{"loss", 0.1 + 0.2}, {"lr", 1e-3}}, {{"loss", std::nan("")}}}};
+  const std::string text = format_record(header, {});
+  EXPECT_EQ(text,
+            "{\"step\":4,\"fingerprint\":\"abc\",\"rows\":0,\"weights_before\":\"00ff\",\"weights_after\":\"ff00\","
+            "\"updates\":[{\"loss\":0.30000000000000004,\"lr\":0.001},{\"loss\":null}]}\n");
+  const RecordHeader read = parse_record_header(text, "f");
+  EXPECT_EQ(read.weights_before, "00ff");
+  EXPECT_EQ(read.weights_after, "ff00");
+  ASSERT_EQ(read.updates.size(), 2U);
+  EXPECT_EQ(read.updates[0].find("loss"), 0.1 + 0.2);
+  EXPECT_EQ(read.updates[0].find("lr"), 1e-3);
+  EXPECT_TRUE(std::isnan(read.updates[1].find("loss").value()));
+  EXPECT_EQ(format_record(read, {}), text);
+}
+
+TEST(RecordFile, OlderOnesWithoutWeightsAndUpdatesAreRead) {
+  const RecordHeader header = parse_record_header("{\"step\":4,\"fingerprint\":\"abc\",\"rows\":0}\n", "f");
+  EXPECT_EQ(header.weights_before, "");
+  EXPECT_EQ(header.weights_after, "");
+  EXPECT_THAT(header.updates, IsEmpty());
 }
 
 TEST(RecordFile, AnswersHaveNothingThatIsComputedAgain) {
-  const AnswerRows rows = parse_record_rows(format_record(0, "f", {judged_row()}), "f", RecordParts::answers);
+  const AnswerRows rows = parse_record_rows(format_record({.step = 0, .fingerprint = "f"}, {judged_row()}), "f", RecordParts::answers);
   EXPECT_THAT(rows.at(0).rollout->logprobs, ElementsAre(-0.5F, -1));
   EXPECT_EQ(rows.at(0).reward.value, 0.75);
   EXPECT_THAT(rows.at(0).logprobs, IsEmpty());
@@ -90,7 +117,7 @@ TEST(RecordFile, NumbersThatJsonLacksAreNanToLookAtAndAnErrorElsewhere) {
   row.reward.value = std::numeric_limits<double>::infinity();
   row.logprobs[0] = -std::numeric_limits<float>::infinity();
   row.advantage = std::numeric_limits<double>::quiet_NaN();
-  const std::string text = format_record(0, "f", {row});
+  const std::string text = format_record({.step = 0, .fingerprint = "f"}, {row});
   const AnswerRows rows = parse_record_rows(text, "f", RecordParts::all);
   EXPECT_TRUE(std::isnan(rows.at(0).reward.value));
   EXPECT_TRUE(std::isnan(rows.at(0).logprobs[0]));
@@ -99,7 +126,7 @@ TEST(RecordFile, NumbersThatJsonLacksAreNanToLookAtAndAnErrorElsewhere) {
 }
 
 TEST(RecordFile, ErrorsNameFileAndLine) {
-  const std::string whole = format_record(0, "f", {judged_row(), judged_row()});
+  const std::string whole = format_record({.step = 0, .fingerprint = "f"}, {judged_row(), judged_row()});
   const auto error_with = [&](std::string_view old, std::string_view with) {
     std::string text = whole;
     text.replace(text.rfind(old), old.size(), with);
@@ -114,6 +141,8 @@ TEST(RecordFile, ErrorsNameFileAndLine) {
   EXPECT_EQ(error_with("\"rows\":2", "\"rows\":1"), "runs/a.jsonl:3: has more than its 1 rows");
   EXPECT_EQ(error_with("\"rows\":2", "\"rows\":3"), "runs/a.jsonl:4: the file ends before this line does");
   EXPECT_EQ(error_with("\"step\":0,", ""), "runs/a.jsonl:1: no \"step\" field");
+  EXPECT_EQ(error_with("\"rows\":2", "\"rows\":2,\"updates\":[{\"loss\":\"low\"}]"), "runs/a.jsonl:1: wants a number, found \"low\"");
+  EXPECT_EQ(error_with("\"rows\":2", "\"rows\":2,\"weights_after\":7"), "runs/a.jsonl:1: wants a string, found 7");
 }
 
 TEST(RecordFile, FindsTheStepsOfAFolder) {

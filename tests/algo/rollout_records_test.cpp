@@ -10,6 +10,7 @@
 
 #include "kedge/core/config.h"
 #include "kedge/core/random.h"
+#include "kedge/data/byte_tokenizer.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/file_size_limit.h"
@@ -56,7 +57,7 @@ AnswerRows two_rows() {
 
 TEST(RolloutRecords, GiveBackWhatAResumedRunNeeds) {
   const testing::TempFolder folder;
-  RolloutRecords(folder / "rollouts", {}).write(12, "abc", two_rows());
+  RolloutRecords(folder / "rollouts", {}).keep({.step = 12, .fingerprint = "abc"}, two_rows());
   RolloutRecords records(folder / "rollouts", {});
   const auto rows = records.read(12, "abc");
   ASSERT_TRUE(rows);
@@ -83,10 +84,33 @@ TEST(RolloutRecords, GiveBackWhatAResumedRunNeeds) {
   EXPECT_EQ(second.reward.parts.size(), 1U);
 }
 
+// A run that goes on: what it may use of a record whose answer has the prompt "ab".
+TEST(RolloutRecords, AreRecalledWhereTheSameWouldComeAgain) {
+  const testing::TempFolder folder;
+  const auto tokenizer = make_byte_tokenizer();
+  const PromptDataset prompts(Rows::of_file(folder.file("prompts.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"cd\"}\n")),
+                              encoder_of(*tokenizer), {}, 16);
+  RolloutRecords records(folder / "rollouts", {});
+  AnswerRow row{.rollout = testing::shared({.ids = {'a', 'b', 'x'}, .prompt_length = 2, .logprobs = {-1}}), .slot = 1};
+  const auto keep = [&] { records.keep({.step = 3, .fingerprint = "f"}, {row}); };
+  const auto is_recalled = [&](const std::string& fingerprint, std::vector<int64_t> batch) {
+    const RecordHeader header{.step = 3, .fingerprint = fingerprint};
+    return records.recall({.header = header, .prompts = prompts, .batch = batch, .draw = {}}).has_value();
+  };
+  keep();
+  EXPECT_TRUE(is_recalled("f", {1, 0}));
+  EXPECT_FALSE(is_recalled("g", {1, 0}));
+  EXPECT_FALSE(is_recalled("f", {0, 1})) << "the slot has another prompt now";
+  EXPECT_FALSE(is_recalled("f", {0})) << "there is no such slot";
+  row.reward.error = "no reply";
+  keep();
+  EXPECT_FALSE(is_recalled("f", {1, 0})) << "who failed may be well again";
+}
+
 TEST(RolloutRecords, AreLinesOfJson) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.write(0, "f", two_rows());
+  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   EXPECT_EQ(
       read_text(folder / "step-0.jsonl"),
@@ -108,7 +132,7 @@ TEST(RolloutRecords, HaveWhatACriticSaidWhereThereIsOne) {
   rows[0].returns = {2, -0.25F};
   rows[0].advantages = {1.5F, -1.25F};
   RolloutRecords records(folder.path(), {});
-  records.write(0, "f", rows);
+  records.keep({.step = 0, .fingerprint = "f"}, rows);
   records.flush();
   EXPECT_THAT(read_text(folder / "step-0.jsonl"),
               HasSubstr("\"trains\":true,\"values\":[0.5,1.0],\"returns\":[2.0,-0.25],\"advantages\":[1.5,-1.25]}"));
@@ -130,7 +154,7 @@ TEST(RolloutRecords, KeepEveryBitOfAFloat) {
   }
   Rollout rollout{.ids = TokenIds(values.size(), 1), .logprobs = values};
   RolloutRecords records(folder.path(), {});
-  records.write(0, "f", {{.rollout = testing::shared(std::move(rollout))}});
+  records.keep({.step = 0, .fingerprint = "f"}, {{.rollout = testing::shared(std::move(rollout))}});
   const auto rows = records.read(0, "f");
   ASSERT_TRUE(rows);
   EXPECT_EQ(bits_of(rows->at(0).rollout->logprobs), bits_of(values));
@@ -139,7 +163,7 @@ TEST(RolloutRecords, KeepEveryBitOfAFloat) {
 TEST(RolloutRecords, AreOnlyGivenForTheirOwnStepAndFingerprint) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.write(3, "abc", two_rows());
+  records.keep({.step = 3, .fingerprint = "abc"}, two_rows());
   EXPECT_TRUE(records.read(3, "abc"));
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(records.read(3, "abd"));
@@ -147,7 +171,7 @@ TEST(RolloutRecords, AreOnlyGivenForTheirOwnStepAndFingerprint) {
   std::filesystem::rename(records.path_of(3), records.path_of(4));
   EXPECT_FALSE(records.read(4, "abc"));
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
-  records.write(4, "new", {});  // takes the place of the old one
+  records.keep({.step = 4, .fingerprint = "new"}, {});  // takes the place of the old one
   ASSERT_TRUE(records.read(4, "new"));
   EXPECT_TRUE(records.read(4, "new")->empty());
 }
@@ -155,7 +179,7 @@ TEST(RolloutRecords, AreOnlyGivenForTheirOwnStepAndFingerprint) {
 TEST(RolloutRecords, ADamagedFileIsNamedAndNotUsed) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.write(0, "f", two_rows());
+  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   const std::string whole = read_text(folder / "step-0.jsonl");
   const auto said_of = [&](std::string_view content) {
@@ -181,7 +205,7 @@ TEST(RolloutRecords, ADamagedFileIsNamedAndNotUsed) {
 TEST(RolloutRecords, AFileThatWasCutAnywhereIsNotUsed) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.write(0, "f", two_rows());
+  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   const std::string whole = read_text(folder / "step-0.jsonl");
   ::testing::internal::CaptureStderr();
@@ -198,7 +222,7 @@ TEST(RolloutRecords, NumbersThatJsonLacksMakeAFileThatIsOnlyToLookAt) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
   Rollout rollout{.ids = {1}, .logprobs = {-std::numeric_limits<float>::infinity()}};
-  records.write(0, "f", {{.rollout = testing::shared(std::move(rollout))}});
+  records.keep({.step = 0, .fingerprint = "f"}, {{.rollout = testing::shared(std::move(rollout))}});
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(records.read(0, "f"));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("wants a number, found null"));
@@ -207,14 +231,14 @@ TEST(RolloutRecords, NumbersThatJsonLacksMakeAFileThatIsOnlyToLookAt) {
 TEST(RolloutRecords, AFullDiskIsToldOnceAndTheRunGoesOn) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.write(0, "f", two_rows());
+  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   const std::string before = read_text(folder / "step-0.jsonl");
   ::testing::internal::CaptureStderr();
   {
     const testing::FileSizeLimit limit(before.size() - 1);
-    records.write(0, "g", two_rows());
-    records.write(1, "g", two_rows());
+    records.keep({.step = 0, .fingerprint = "g"}, two_rows());
+    records.keep({.step = 1, .fingerprint = "g"}, two_rows());
     records.flush();
   }
   const std::string said = ::testing::internal::GetCapturedStderr();
@@ -222,7 +246,7 @@ TEST(RolloutRecords, AFullDiskIsToldOnceAndTheRunGoesOn) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_EQ(read_text(folder / "step-0.jsonl"), before);
   EXPECT_FALSE(is_file(folder / "step-1.jsonl"));
-  records.write(2, "g", two_rows());
+  records.keep({.step = 2, .fingerprint = "g"}, two_rows());
   EXPECT_TRUE(records.read(2, "g"));
   const std::filesystem::directory_iterator files(folder.path());
   EXPECT_EQ(std::distance(begin(files), end(files)), 2);  // no remains of the failed ones
@@ -233,7 +257,7 @@ TEST(RolloutRecords, AFolderThatCannotBeMadeDoesNotEndTheRun) {
   folder.file("rollouts", "a file");
   RolloutRecords records(folder / "rollouts", {});
   ::testing::internal::CaptureStderr();
-  records.write(0, "f", two_rows());
+  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the answers of step 0 are not kept: "));
 }
@@ -242,7 +266,7 @@ TEST(RolloutRecords, KeepAllSomeOrNone) {
   const auto kept = [](const std::string& keep) {
     const testing::TempFolder folder;
     RolloutRecords records(folder / "rollouts", {.keep = keep});
-    for (int64_t step = 0; step < 7; ++step) records.write(step, "f", {});
+    for (int64_t step = 0; step < 7; ++step) records.keep({.step = step, .fingerprint = "f"}, {});
     records.flush();
     std::vector<int64_t> steps;
     for (int64_t step = 0; step < 7; ++step)

@@ -56,6 +56,7 @@ PY
 for algorithm in reinforce rs; do
   expect 0 'done: step 20 of 20' on 1 ${algorithm}_one $algorithm
   expect 0 'done: step 20 of 20' on 2 ${algorithm}_two $algorithm
+  expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect ${algorithm}_two
   close ${algorithm}_one ${algorithm}_two
   # Prompts from a queue: whoever answers them, the answers are the same.
   expect 0 'done: step 20 of 20' on 2 ${algorithm}_queue $algorithm trainer.$algorithm.batch_iterator.use_flask=true trainer.$algorithm.batch_iterator.port=0 \
@@ -73,6 +74,7 @@ expect 0 'done: step 8' on 2 begun reinforce trainer.reinforce.max_steps=8
 cp -r begun on_one
 expect 0 'ranks: 2 -> 1 \(batches are the same on any number of ranks\)' on 1 on_one reinforce
 close reinforce_one on_one
+expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect on_one
 expect 0 'done: step 20 of 20' on 2 begun reinforce
 same_online reinforce_two begun
 # One rank is killed, and takes the other with it

@@ -31,7 +31,7 @@ leaves() { # folder, metric..., in its metrics.jsonl
   has "$folder/samples.jsonl" '"table": "train_rollouts", "prompt": "b+ c", "response": ' '"table": "val_rollouts"'
   has "$folder/summary.json" '"reason": "complete"' '"step": 20' '"consumed_samples": 80' '"consumed_rollouts": 320'
   [ "$(ls "$folder/rollouts" | wc -l)" = 20 ] || fail "not 20 steps in $folder/rollouts: $(ls "$folder/rollouts")"
-  has "$folder/rollouts/step-0.jsonl" '^\{"step":0,"fingerprint":"[0-9a-f]+","rows":16\}$' '"ids":\[1,.*"finished":true.*"reward":[0-9].*"parts":\{"letters":'
+  has "$folder/rollouts/step-0.jsonl" '^\{"step":0,"fingerprint":"[0-9a-f]+","rows":16,"weights_before":"[0-9a-f]{16}","weights_after":"[0-9a-f]{16}","updates":\[\{"loss":.*\}\]\}$' '"ids":\[1,.*"finished":true.*"reward":[0-9].*"parts":\{"letters":'
   expect 0 '"response"' "$kedge" generate --model "$folder/model" --text 'bb c' --max-new-tokens 3 --threads 1
 }
 expect 0 'done: step 20 of 20, model in whole/model' "${reinforce[@]}" exp_manager.explicit_log_dir=whole

@@ -11,8 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const kedge::AnswerRows rows = kedge::parse_record_rows(text, "f", kedge::RecordParts::all);
-    const std::string written = kedge::format_record(1, "f", rows);
-    if (kedge::format_record(1, "f", kedge::parse_record_rows(written, "f", kedge::RecordParts::all)) != written) std::abort();
+    const std::string written = kedge::format_record(kedge::parse_record_header(text, "f"), rows);
+    const kedge::AnswerRows again = kedge::parse_record_rows(written, "f", kedge::RecordParts::all);
+    if (kedge::format_record(kedge::parse_record_header(written, "f"), again) != written) std::abort();
     const kedge::AnswerRows answers = kedge::parse_record_rows(text, "f", kedge::RecordParts::answers);
     if (answers.size() != rows.size()) std::abort();
     for (size_t i = 0; i < rows.size(); ++i)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kedge/train/weights_hash.h"
+
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_models.h"
 
@@ -31,6 +33,7 @@ TEST(ModelState, TheWeightsComeBackWithEveryBit) {
     write(temp / "model");
     load_model_state(*twin, StateFiles(temp / "state"));
     EXPECT_TRUE(same_bits(twin->parameters().flat_master(), wanted));
+    EXPECT_EQ(saved_weights_hash(temp / "state"), weights_hash(wanted));
     EXPECT_TRUE(same_bits(twin->parameters().flat(), wanted.to(at::kBFloat16)));
     const auto loaded = load_model(temp / "model", {.storage = {.dtype = at::kBFloat16}});
     EXPECT_TRUE(same_bits(loaded->parameters().flat(), twin->parameters().flat()));

@@ -4,6 +4,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/train/optimizer.h"
+#include "kedge/train/weights_hash.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_folder.h"
@@ -35,6 +36,7 @@ TEST(StateFiles, TensorsAndNumbersComeBackWithEveryBit) {
   EXPECT_TRUE(same_bits(found_weights, weights));
   EXPECT_EQ(files.at("updates").as_integer("updates"), int64_t{1} << 60U);
   EXPECT_EQ(files.at("rate").as_number("rate"), 0.1);
+  EXPECT_EQ(files.hash("weights"), weights_hash(weights.contiguous().view({-1})));
 }
 
 TEST(StateFiles, ASnapshotDoesNotSeeWhatHappensLater) {
