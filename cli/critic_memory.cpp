@@ -54,10 +54,12 @@ CriticMemory plan_critic_memory(const CriticServerConfig& config, const CriticRo
   if (ppo.combine_rm_and_critic_server)
     demand.reference = {kind, ppo.reward_model == RewardModelPlace::automatic && room.is_cuda && !has_adapters};
   CriticMemory memory;
-  memory.verdict = check_memory(
-      {demand,
-       room.free,
-       {.size = "model.micro_batch_size", .size_now = config.model.micro_batch_size, .reference = "trainer.ppo.reward_model"}});
+  memory.verdict = check_memory({demand,
+                                 room.free,
+                                 {.size = "model.micro_batch_size",
+                                  .size_now = config.model.micro_batch_size,
+                                  .look_follows = config.model.forward_micro_batch_size == config.model.micro_batch_size,
+                                  .reference = "trainer.ppo.reward_model"}});
   memory.reward_model = memory.verdict.reference.value_or(kind);
   if (memory.verdict.reference) {
     const int64_t element = room.dtype == at::kFloat ? 4 : 2;

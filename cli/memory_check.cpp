@@ -112,7 +112,8 @@ std::vector<Remedy> remedies_for(const MemoryDemand& demand, const MemoryKeys& k
   const int64_t least = std::max<int64_t>(1, keys.size_least);
   for (int64_t size = keys.size_now / 2; size >= least; size /= 2)
     remedies.push_back({str(keys.size, "=", size),
-                        [size, all = keys.size_now](MemoryDemand& other) {
+                        [size, all = keys.size_now, look_follows = keys.look_follows](MemoryDemand& other) {
+                          if (look_follows) other.look = other.look / all * size;
                           other.update.tokens = std::max(other.update.longest, other.update.tokens * size / all);
                           other.update.rows = std::max<int64_t>(1, other.update.rows * size / all);
                         },
@@ -141,8 +142,10 @@ std::vector<Remedy> remedies_for(const MemoryDemand& demand, const MemoryKeys& k
 
 }  // namespace
 
-const PhaseBytes& MemoryVerdict::worst() const {
-  return *std::max_element(phases.begin(), phases.end(), [](const PhaseBytes& a, const PhaseBytes& b) { return a.device < b.device; });
+PhaseBytes MemoryVerdict::worst() const {
+  const auto found =
+      std::max_element(phases.begin(), phases.end(), [](const PhaseBytes& a, const PhaseBytes& b) { return a.device < b.device; });
+  return found == phases.end() ? PhaseBytes{} : *found;
 }
 
 MemoryVerdict check_memory(const MemoryQuestion& question) {
@@ -153,10 +156,15 @@ MemoryVerdict check_memory(const MemoryQuestion& question) {
   // One change, if one will do; else as many as it takes, from the cheapest on.
   MemoryDemand together = demand;
   std::string settings;
+  bool has_size = false;  // the largest that fits is what is wanted
   for (const Remedy& remedy : all) {
+    const bool is_size = remedy.setting.starts_with(keys.size + "=");
     MemoryDemand alone = demand;
     remedy.apply(alone);
-    if (best_way(alone, room).fits) verdict.remedies.push_back(remedy.setting);
+    if (!(is_size && has_size) && best_way(alone, room).fits) {
+      verdict.remedies.push_back(remedy.setting);
+      has_size = has_size || is_size;
+    }
     if (remedy.has_stronger) continue;
     remedy.apply(together);
     settings += (settings.empty() ? "" : " ") + remedy.setting;
@@ -170,8 +178,9 @@ void require_fit(const MemoryVerdict& verdict, const std::string& what) {
   std::string remedies;
   for (const std::string& remedy : verdict.remedies) remedies += "\n  " + remedy;
   const bool is_host = verdict.needed <= verdict.free;
+  const std::string phase = verdict.worst().name;
   throw UsageError(str(what, " needs ", format_bytes(is_host ? verdict.host_needed : verdict.needed), " of ", is_host ? "host " : "",
-                       "memory", is_host ? "" : str(" (", verdict.worst().name, ")"), ", and ",
+                       "memory", is_host || phase.empty() ? "" : " (" + phase + ")", ", and ",
                        format_bytes(is_host ? verdict.host_free : verdict.free), " are free",
                        remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies));
 }

@@ -49,6 +49,7 @@ struct MemoryRoom {
 struct MemoryKeys {
   std::string size = "micro_batch_size";  // of the largest micro-batch
   int64_t size_now = 1, size_least = 1;   // in its unit
+  bool look_follows = false;              // it is that of passes without a backward, too
   std::string reference = {};             // where the reference is kept
 };
 
@@ -76,7 +77,7 @@ struct MemoryVerdict {
   bool blocks = false;                // only where a checkpoint is written from the very tensors, while training waits
   std::vector<std::string> remedies;  // settings that would fit, where it does not
 
-  [[nodiscard]] const PhaseBytes& worst() const;
+  [[nodiscard]] PhaseBytes worst() const;  // the one that takes most of the device
 };
 [[nodiscard]] MemoryVerdict check_memory(const MemoryQuestion& question);
 

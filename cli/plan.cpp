@@ -111,10 +111,10 @@ std::string plan_heading(std::string_view name, const Path& folder, at::ScalarTy
 std::string memory_text(const MemoryVerdict& verdict, const NamedBytes& others) {
   const bool has_host = verdict.host_needed > 0;
   std::string out = str("\nMemory by phase, at its worst moment", has_host ? "   on the GPU   in host memory" : "", "\n");
-  const PhaseBytes& worst = verdict.worst();
+  const std::string worst = verdict.worst().name;
   for (const PhaseBytes& phase : verdict.phases)
     out += str("  ", padded(phase.name, has_host ? 36 : 20), right(format_bytes(phase.device), 10),
-               has_host ? right(format_bytes(phase.host), 17) : "", &phase == &worst ? "  most" : "", "\n");
+               has_host ? right(format_bytes(phase.host), 17) : "", phase.name == worst ? "  most" : "", "\n");
   out += str("\nWhat an update is made of\n", verdict.plan.table());
   NamedBytes beside = others;
   if (verdict.cache > 0) beside.insert(beside.begin(), {"keys and values", verdict.cache});

@@ -41,6 +41,10 @@ int64_t free_cuda_bytes() {
   return static_cast<int64_t>(free_bytes) + stats.reserved_bytes[kAll].current - stats.allocated_bytes[kAll].current;
 }
 
+void give_back_cuda_memory() {
+  if (has_tensors()) c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
 int64_t peak_cuda_bytes() {
   if (!has_tensors()) return 0;
   return c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device()).allocated_bytes[kAll].peak;

@@ -14,6 +14,9 @@ void synchronize_cuda();
 // Memory that tensors could still take on the current device.
 [[nodiscard]] int64_t free_cuda_bytes();
 
+// Gives memory that no tensor holds back to the device, so that others can take it, whatever it was taken for.
+void give_back_cuda_memory();
+
 // The most memory that tensors held at once since the last reset, on the current device.
 [[nodiscard]] int64_t peak_cuda_bytes();
 void reset_peak_cuda_bytes();

@@ -13,6 +13,7 @@ namespace {
 std::string describe_cuda_device(int) { fail(); }
 void synchronize_cuda() { fail(); }
 int64_t free_cuda_bytes() { fail(); }
+void give_back_cuda_memory() { fail(); }
 int64_t peak_cuda_bytes() { fail(); }
 void reset_peak_cuda_bytes() { fail(); }
 

@@ -96,6 +96,8 @@ void Engine::release() {
   ensure(idle(), "an engine gives its memory back while requests are open");
   stats_ = stats();
   parts_.reset();
+  // Recorded steps had memory of their own, which training could not use.
+  if (model_.device().is_cuda()) give_back_cuda_memory();
 }
 
 int64_t Engine::submit(GenerateRequest request) {

@@ -38,7 +38,8 @@ class Loop {
 
   LoopResult run() {
     report();
-    if (options_.rehearses && result_.step < options_.steps.max_steps) parts_.trainer.rehearse();
+    const bool has_steps = result_.step < options_.steps.max_steps;
+    if (options_.rehearses && has_steps && !parts_.signals.received()) parts_.trainer.rehearse();
     while (result_.step < options_.steps.max_steps && result_.reason.empty()) {
       take_step();
       finish_step();

@@ -104,6 +104,16 @@ expect 0 '4 prompts x 4 answers of up to 16 tokens, 2 updates; prompts of up to 
 expect 0 '"updates_per_step": 2,' "$kedge" plan reinforce whole/config.yaml --json
 expect 0 'fits: .* needed, .* free' "$kedge" plan "${rs[@]:1}"
 expect 0 '"algorithm": "rs"' "$kedge" plan rs rs_whole/config.yaml --json
+expect 0 '^  update +[0-9.]+ MiB  most$' "$kedge" plan "${reinforce[@]:1}" --no-time
+expect 0 '^  a step about .* s: generate' "$kedge" plan "${reinforce[@]:1}"
+expect 0 'checkpoints of .* free in' "$kedge" plan "${reinforce[@]:1}" --no-time
+# A run that is a fifth too large for what is free is refused before weights are read (the folder has none), with settings that would do.
+cp -r lm weightless && rm weightless/*.safetensors
+free=$("$kedge" plan "${reinforce[@]:1}" --no-time --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["free_bytes"])')
+too_large=("${reinforce[@]:1}" pretrained_checkpoint.restore_from_path=weightless model.engine.memory=$((free * 12 / 10)))
+expect 2 'the run needs .* of memory \(.*\), and .* are free. What would fit:' "$kedge" "${too_large[@]}" exp_manager.explicit_log_dir=too_large
+expect 2 '^  would fit: model.engine.memory=auto$' "$kedge" plan "${too_large[@]}" --no-time
+[ -e too_large ] && fail 'a run that does not fit leaves a folder'
 for name in reinforce rs; do
   expect 0 "^ *trainer\\.$name\\.val_check_interval +integer +10 " "$kedge" config $name
   "$kedge" config $name --yaml >$name.yaml || fail "no configuration of $name"

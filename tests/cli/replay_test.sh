@@ -114,7 +114,7 @@ for run in slow best inner outer; do
     expect 1 "a checkpoint does not: that of step 3$" "$kedge" bisect changed
     expect 1 "step 3: checkpoints/.*step=3" "$kedge" bisect changed
     said=$("$kedge" bisect changed --json 2>/dev/null)
-    grep -q "step=3-[^\"]*/$file: a bit of it has changed" <<<"$said" || fail "$run: $file is not named: $said"
+    grep -q "step=3-[^\"]*/$file: its bytes are not those that were saved" <<<"$said" || fail "$run: $file is not named: $said"
     expect 0 'not begun with the checkpoint of step 3' "$kedge" replay changed --step 4
   done
 done

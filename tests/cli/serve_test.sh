@@ -127,7 +127,7 @@ expect 2 'not what the critic in .*critic3 began with' "${critic[@]}" pretrained
   exp_manager.explicit_log_dir=critic3 trainer.ppo.combine_rm_and_critic_server=false model.seed=7
 
 # What cannot fit is refused at once.
-expect 2 'the critic needs .* of memory, and .* are free. What would fit:' "${critic[@]}" pretrained_checkpoint.restore_from_path=judge \
+expect 2 'the critic needs .* of memory \(update\), and .* are free. What would fit:' "${critic[@]}" pretrained_checkpoint.restore_from_path=judge \
   exp_manager.explicit_log_dir=critic4 model.micro_batch_size=67108864 model.global_batch_size=67108864
 [ -e critic4 ] && fail "a critic that does not fit left a folder"
 expect 2 'trainer.precision: 16 is not supported' "${critic[@]}" pretrained_checkpoint.restore_from_path=judge trainer.precision=16

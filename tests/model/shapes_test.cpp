@@ -62,7 +62,7 @@ TEST(Shapes, AnyShapeCanBeOfAnyFamily) {
 
 TEST(Shapes, AnUnknownNameAndSizesThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(error_of([] { return find_shape("tinny", "--shape"); }),
-            "--shape: no shape \"tinny\"; nearest: tiny; there are tiny, nano, 135m, 0.6b, 1b, 8b");
+            "--shape: no shape \"tinny\"; nearest: tiny; there are tiny, nano, 135m, 0.6b, 1b, 4b, 8b");
   EXPECT_THAT(error_of([] { return find_shape("", "--shape"); }), HasSubstr("no shape \"\""));
   ModelShape shape = find_shape("tiny", "--shape");
   shape.num_heads = 7;
