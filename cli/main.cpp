@@ -64,9 +64,10 @@ constexpr std::array kCommands = {
         "runs. A critic\n"
         "started again with the same folder goes on where it was, also after kill -9: no training call is lost or repeated.",
         kedge::cli::run_serve, kedge::cli::serve_flags},
-    Command{"plan", "Training", "what a training run will take: memory by phase, steps, tokens; runs nothing",
-            "kedge plan [sft | rm | ppo | reinforce | rs] [CONFIG.yaml] [key=value ...] [--json]\n\n"
-            "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl",
+    Command{"plan", "Training", "what a run will take: memory by phase, disk, steps, time; reads no weights and runs nothing",
+            "kedge plan [sft | rm | ppo | reinforce | rs | serve reward | serve critic] [CONFIG.yaml] [key=value ...] [flags]\n\n"
+            "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl\n"
+            "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=JUDGE'    both on one GPU",
             kedge::cli::run_plan, kedge::cli::plan_flags},
     Command{"tokenize", "Text and data", "text to token ids and back, one JSON line each way",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"

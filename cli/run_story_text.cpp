@@ -197,8 +197,8 @@ void add_commands(FactPage& page, const RunStory& story, const std::string& name
   if (is_online(story)) {
     command("kedge show " + run, "read its answers");
     command("kedge eval " + run, "compare its checkpoints");
-    command("kedge replay " + run + str(" --step ", hint), "look into a step");
-    command("kedge bisect " + run, "find where it turned");
+    command("kedge replay " + run + str(" --step ", hint), "compute a step again");
+    command("kedge bisect " + run, "prove every step");
   }
   const bool has_better = std::any_of(story.checkpoints.begin(), story.checkpoints.end(),
                                       [](const StoryCheckpoint& one) { return one.is_best && !one.is_last; });

@@ -254,7 +254,7 @@ std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) 
 AnswerRows OnlineTrainer::generate() {
   const std::vector<int64_t> batch = sampler_.next();
   if (tape_ != nullptr) {
-    header_ = {.step = round_, .weights_before = policy_.weights_hash()};
+    header_ = {.step = round_, .weights_before = weights_hash_.empty() ? policy_.weights_hash() : weights_hash_};
     header_.fingerprint = fingerprint_of(batch);
   }
   if (std::optional<AnswerRows> rows = recall(batch)) {
@@ -376,7 +376,7 @@ StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> upda
   report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
   report.samples = {first_sample_table("train_rollouts", rows)};
   if (tape_ != nullptr) {
-    header_.weights_after = policy_.weights_hash();
+    header_.weights_after = weights_hash_ = policy_.weights_hash();
     tape_->keep(std::move(header_), std::move(rows));
   }
   ++round_;
@@ -437,6 +437,7 @@ FolderWriter OnlineTrainer::save(StateSnapshot& state) const {
 void OnlineTrainer::load(const StateFiles& state) {
   load_model_state(parts_.model, state);
   policy_.load(state);
+  weights_hash_.clear();
   sampler_.restore(state.at("sampler"));
   health_.restore(state.at("health"));
   round_ = state.at("trainer.round").as_integer("trainer.round");

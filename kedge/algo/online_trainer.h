@@ -132,6 +132,7 @@ class OnlineTrainer : public Trainer {
   int64_t round_ = 0;                      // of rollouts: what their sampling depends on
   int64_t consumed_rollouts_ = 0;
   RecordHeader header_;       // of the step at hand, where it is kept
+  std::string weights_hash_;  // after the step before; empty: not known
   bool has_rewards_ = false;  // its answers came from a record, with their rewards
 };
 

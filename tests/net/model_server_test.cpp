@@ -90,12 +90,17 @@ TEST(ModelServer, AFullQueueAsksToComeAgain) {
   Counter counter;
   std::promise<void> open;
   const auto opened = open.get_future().share();
-  ModelServer server({.queue_limit = 1}, {counter.model([&] { opened.wait(); })});
+  std::atomic<bool> runs = false;
+  ModelServer server({.queue_limit = 1}, {counter.model([&] {
+                       runs = true;
+                       opened.wait();
+                     })});
   const std::string body = R"({"inputs":[{"name":"by","shape":[1],"datatype":"INT64","data":[1]}]})";
   const auto send = [&] {
     return std::async(std::launch::async, [&] { return call(server, "POST", "/v2/models/count/infer", body).status; });
   };
   auto first = send();
+  while (!runs) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // or one of the others might be before it
   std::vector<std::future<int>> rest;
   HttpResponse full;
   while (full.status != 503) {  // one runs, one waits, the next is one too many
