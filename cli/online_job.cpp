@@ -118,6 +118,7 @@ int64_t OnlineSetup::longest_prompt() const {
 
 // Reward models in this process, each with the largest pass it may make: they look at answers while others are generated.
 int64_t OnlineSetup::judges_bytes() const {
+  const int64_t answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt;
   int64_t bytes = 0;
   for (const auto& sources : {settings.reward.sources, settings.reward.watch})
     for (const auto& [name, source] : sources) {
@@ -128,7 +129,7 @@ int64_t OnlineSetup::judges_bytes() const {
       input.dtype = storage.dtype;
       input.is_cuda = mesh.device.is_cuda();
       input.longest = lengths.context;
-      input.tokens = std::max(kJudgedTokens, lengths.context);
+      input.tokens = std::max(lengths.context, std::min(kJudgedTokens, answers * usual_length));
       input.rows = input.tokens / lengths.context;
       input.threads = at::get_num_threads();
       const LookMemory look = plan_look(input);
