@@ -4,12 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "kedge/algo/ppo.h"
-#include "kedge/algo/reinforce.h"
-#include "kedge/algo/rm.h"
-#include "kedge/algo/rs.h"
-#include "kedge/algo/serve_config.h"
-#include "kedge/algo/sft.h"
+#include "kedge/algo/config_sections.h"
 #include "kedge/core/error.h"
 #include "kedge/core/nearest.h"
 #include "kedge/metrics/metrics_config.h"

@@ -3,6 +3,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/nearest.h"
 #include "kedge/data/data_report.h"
+#include "kedge/data/harbour_files.h"
 #include "kedge/data/hh.h"
 #include "kedge/data/model_chat.h"
 #include "kedge/data/packing.h"
@@ -100,24 +101,34 @@ int run_pack(const Arguments& arguments) {
   return kExitOk;
 }
 
+int run_demo(const Arguments& arguments) {
+  HarbourFilesConfig config;
+  parse_arguments(describe(config), arguments, {"out"});
+  print(to_text(write_harbour_files(config)));
+  return kExitOk;
+}
+
 }  // namespace
 
 std::string data_flags() {
   CheckOptions check_options;
   HhConfig hh;
   PackOptions pack;
+  HarbourFilesConfig demo;
   return str("kedge data check\n", flags_help(describe(check_options), kCheckPositionals), "\nkedge data prepare hh\n",
-             flags_help(describe(hh), {"input"}), "\nkedge data pack\n", flags_help(describe(pack), kPackPositionals));
+             flags_help(describe(hh), {"input"}), "\nkedge data pack\n", flags_help(describe(pack), kPackPositionals),
+             "\nkedge data demo\n", flags_help(describe(demo), {"out"}));
 }
 
 int run_data(const Arguments& arguments) {
-  check(!arguments.empty(), "kedge data: wants check, prepare or pack");
+  check(!arguments.empty(), "kedge data: wants check, prepare, pack or demo");
   const Arguments rest(arguments.begin() + 1, arguments.end());
   if (arguments[0] == "check") return run_check(rest);
   if (arguments[0] == "prepare") return run_prepare(rest);
   if (arguments[0] == "pack") return run_pack(rest);
-  throw UsageError(str("kedge data: wants check, prepare or pack, found \"", arguments[0], "\"",
-                       nearest_hint(arguments[0], {"check", "prepare", "pack"})));
+  if (arguments[0] == "demo") return run_demo(rest);
+  throw UsageError(str("kedge data: wants check, prepare, pack or demo, found \"", arguments[0], "\"",
+                       nearest_hint(arguments[0], {"check", "prepare", "pack", "demo"})));
 }
 
 }  // namespace kedge::cli

@@ -1,10 +1,12 @@
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <new>
 
 #include <c10/util/Exception.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/stop.h"
 #include "kedge/dist/mesh.h"
@@ -74,11 +76,13 @@ constexpr std::array kCommands = {
             "  echo '{\"text\": \"hello\"}' | kedge tokenize --model DIR        {\"ids\": [...]}\n"
             "  echo '{\"ids\": [1, 2]}'     | kedge tokenize --model DIR        {\"text\": ...}",
             kedge::cli::run_tokenize, kedge::cli::tokenize_flags},
-    Command{"data", "Text and data", "look at a data file as the model will see it; prepare raw data",
-            "kedge data check FILE [SECOND] --model DIR [--as prompts|sft|chat|preference|kto|regression] [flags]\n"
-            "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE\n"
-            "       kedge data pack ROWS.jsonl PACKS.jsonl --model DIR --pack-size 4096 [flags]",
-            kedge::cli::run_data, kedge::cli::data_flags},
+    Command{
+        "data", "Text and data", "look at a data file as the model will see it; prepare raw data",
+        "kedge data check FILE [SECOND] --model DIR [--as prompts|sft|chat|preference|kto|regression] [flags]\n"
+        "       kedge data prepare hh RAW.jsonl[.gz] --comparisons FILE --prompts FILE\n"
+        "       kedge data pack ROWS.jsonl PACKS.jsonl --model DIR --pack-size 4096 [flags]\n"
+        "       kedge data demo OUT [flags]                              what scripts/quickstart trains on: conversations, pairs, prompts",
+        kedge::cli::run_data, kedge::cli::data_flags},
     Command{"init", "Models", "a new model folder with random weights",
             "kedge init OUT --shape NAME [--tokenizer DIR] [flags]\n\n"
             "  kedge init small --shape nano --tokenizer DIR              30 million parameters for DIR's tokenizer\n"
@@ -178,6 +182,8 @@ int main(int argc, char** argv) {
   kedge::make_mkl_strict();
   kedge::keep_freed_memory();
   try {
+    if (const char* level = std::getenv("KEDGE_LOG"); level != nullptr && *level != '\0')
+      kedge::set_screen_level(kedge::parse_log_level(level));
     return kedge::cli::run_commands(kCommands, kedge::cli::Arguments(argv + 1, argv + argc));
   } catch (const kedge::Interrupted& interrupted) {
     kedge::end_job(interrupted.what(), kedge::exit_code_of(interrupted.signal()));

@@ -1,5 +1,4 @@
-#include "kedge/algo/ppo.h"
-
+#include "kedge/algo/config_sections.h"
 #include "kedge/algo/local_critic.h"
 #include "kedge/algo/remote_critic.h"
 #include "kedge/core/error.h"

@@ -1,4 +1,4 @@
-#include "kedge/algo/reinforce.h"
+#include "kedge/algo/config_sections.h"
 
 #include "cli/commands.h"
 #include "cli/online_job.h"

@@ -1,5 +1,4 @@
-#include "kedge/algo/rm.h"
-
+#include "kedge/algo/config_sections.h"
 #include "kedge/core/error.h"
 #include "kedge/model/model_files.h"
 

@@ -8,8 +8,8 @@
 #include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "kedge/algo/config_sections.h"
 #include "kedge/algo/reward_service.h"
-#include "kedge/algo/serve_config.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"

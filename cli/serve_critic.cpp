@@ -1,8 +1,8 @@
 #include <ATen/Parallel.h>
 #include <torch/headeronly/version.h>
 
+#include "kedge/algo/config_sections.h"
 #include "kedge/algo/critic_service.h"
-#include "kedge/algo/serve_config.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"

@@ -1,5 +1,4 @@
-#include "kedge/algo/sft.h"
-
+#include "kedge/algo/config_sections.h"
 #include "kedge/algo/sft_samples.h"
 #include "kedge/core/error.h"
 #include "kedge/data/data_prefix.h"

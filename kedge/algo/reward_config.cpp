@@ -24,6 +24,7 @@ const KindKeys& keys_of(RewardKind kind) {
       {RewardKind::lexicon, 1, {"file"}},
       {RewardKind::number, 0, {"field", "place", "tolerance", "correct", "wrong"}},
       {RewardKind::exact, 0, {"field", "ignore_case", "collapse_spaces", "correct", "wrong"}},
+      {RewardKind::contains, 0, {"field", "ignore_case", "collapse_spaces", "correct", "wrong"}},
       {RewardKind::overlap, 0, {"field", "ignore_case", "collapse_spaces"}},
       {RewardKind::length, 0, {"unit", "target", "limit", "window"}},
       {RewardKind::command, 1, {"command", "workers", "batch", "timeout", "start_timeout"}},
@@ -123,6 +124,8 @@ std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std:
     }
     case RewardKind::exact:
       return exact_rule(right_text_of(config), marks_of(config));
+    case RewardKind::contains:
+      return contains_rule(right_text_of(config), marks_of(config));
     case RewardKind::overlap:
       return overlap_rule(right_text_of(config));
     case RewardKind::length:

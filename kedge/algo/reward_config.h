@@ -12,13 +12,14 @@
 
 namespace kedge {
 
-enum class RewardKind { regex, format, lexicon, number, exact, overlap, length, command, server, http, model, critic };
+enum class RewardKind { regex, format, lexicon, number, exact, contains, overlap, length, command, server, http, model, critic };
 constexpr auto enum_names(RewardKind) {
-  return std::array<EnumName<RewardKind>, 12>{{{"regex", RewardKind::regex},
+  return std::array<EnumName<RewardKind>, 13>{{{"regex", RewardKind::regex},
                                                {"format", RewardKind::format},
                                                {"lexicon", RewardKind::lexicon},
                                                {"number", RewardKind::number},
                                                {"exact", RewardKind::exact},
+                                               {"contains", RewardKind::contains},
                                                {"overlap", RewardKind::overlap},
                                                {"length", RewardKind::length},
                                                {"command", RewardKind::command},
@@ -69,13 +70,13 @@ struct RewardSourceConfig {
     key("pattern", pattern, "regex, format: the expression, as Perl and Python write it");
     key("use", use, "regex: is it found in the answer (match), or how often (count)");
     key("file", file, "lexicon: lines of a word, a tab and its value");
-    key("field", field, "number, exact, overlap: the field of the row that has the right answer; null: answer");
+    key("field", field, "number, exact, contains, overlap: the field of the row that has the right answer; null: answer");
     key("place", place, "number: where the answer has it: behind ####, in \\boxed{}, the last number; null: any");
     key("tolerance", tolerance, "number: how far off is right, times the number where that is above 1; null: 1e-6", at_least(0));
-    key("ignore_case", ignore_case, "exact, overlap: upper and lower case are alike");
-    key("collapse_spaces", collapse_spaces, "exact, overlap: any white space is like one blank");
-    key("correct", correct, "number, exact, format: for a right answer; null: 1");
-    key("wrong", wrong, "number, exact, format: for a wrong answer; null: 0");
+    key("ignore_case", ignore_case, "exact, contains, overlap: upper and lower case are alike");
+    key("collapse_spaces", collapse_spaces, "exact, contains, overlap: any white space is like one blank");
+    key("correct", correct, "number, exact, contains, format: for a right answer; null: 1");
+    key("wrong", wrong, "number, exact, contains, format: for a wrong answer; null: 0");
     key("unit", unit, "length: what is counted; null: tokens");
     key("target", target, "length: -|length - target| / target", at_least(1));
     key("limit", limit, "length: 0 up to here, then -(length - limit) / window", at_least(1));

@@ -163,6 +163,16 @@ RewardRule exact_rule(RightText right, const Marks& marks) {
   });
 }
 
+RewardRule contains_rule(RightText right, const Marks& marks) {
+  return rule_of([right = std::move(right), marks](const Rollout& rollout) {
+    const std::string found = comparable(text_of(rollout), right);
+    const std::vector<std::string> wanted = right_texts(rollout, right);
+    const bool has = std::any_of(wanted.begin(), wanted.end(),
+                                 [&](const std::string& text) { return found.find(comparable(text, right)) != std::string::npos; });
+    return has ? marks.correct : marks.wrong;
+  });
+}
+
 RewardRule overlap_rule(RightText right) {
   return rule_of([right = std::move(right)](const Rollout& rollout) {
     const std::u32string found = characters_of(comparable(text_of(rollout), right));

@@ -53,6 +53,9 @@ struct RightText {
 // Is the answer what the row says?
 [[nodiscard]] RewardRule exact_rule(RightText right, const Marks& marks = {});
 
+// Does the answer have the row's text in it, as it stands or as `right` says?
+[[nodiscard]] RewardRule contains_rule(RightText right, const Marks& marks = {});
+
 // How much of the answer is right: the share of places at which it has the same character as the row's text. Of the longer one, so that
 // what is missing and what is too much is wrong too; of several texts the one that the answer is nearest to.
 [[nodiscard]] RewardRule overlap_rule(RightText right);

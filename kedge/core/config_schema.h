@@ -237,18 +237,9 @@ struct ConfigType<std::map<std::string, T>> {
 class SectionBuilder {
  public:
   template <typename T, typename... Rules>
-  void operator()(std::string name, T& member, std::string help, const Rules&... rules) {
-    Field field;
-    field.name = std::move(name);
-    field.help = std::move(help);
-    field.type = ConfigType<T>::name();
+  void operator()(std::string_view name, T& member, std::string_view help, const Rules&... rules) {
+    Field& field = add(name, member, help);
     (FieldRule(rules)(field.rules), ...);
-    field.get = [&member] { return ConfigType<T>::node(member); };
-    field.set = [&member](const ConfigNode& node, const std::string& path, BindReport& report) {
-      ConfigType<T>::bind(member, node, path, report);
-    };
-    add_section(field, member);
-    section_.fields.push_back(std::move(field));
   }
 
   // Paths are relative to this section, dotted where they reach deeper.
@@ -261,6 +252,21 @@ class SectionBuilder {
   Section take() { return std::move(section_); }
 
  private:
+  // Once for every type, whatever the rules: this is most of what a compiler has to do for a configuration.
+  template <typename T>
+  [[gnu::cold, gnu::noinline]] Field& add(std::string_view name, T& member, std::string_view help) {
+    Field& field = section_.fields.emplace_back();
+    field.name = name;
+    field.help = help;
+    field.type = ConfigType<T>::name();
+    field.get = [&member] { return ConfigType<T>::node(member); };
+    field.set = [&member](const ConfigNode& node, const std::string& path, BindReport& report) {
+      ConfigType<T>::bind(member, node, path, report);
+    };
+    add_section(field, member);
+    return field;
+  }
+
   template <typename T>
   static void add_section(Field& field, T& member) {
     if constexpr (HasFields<T>) field.section = [&member] { return describe(member); };
@@ -279,7 +285,7 @@ class SectionBuilder {
   Section section_;
 };
 
-// `object` must outlive the section.
+// `object` must outlive the section. Of a large configuration it is compiled once: algo/config_sections.cpp.
 template <HasFields T>
 Section describe(T& object) {
   SectionBuilder builder;

@@ -14,6 +14,7 @@ namespace {
 struct State {
   std::mutex mutex;
   LogSetup setup;
+  LogLevel screen_level = LogLevel::debug;
   std::string status;  // the line that stands below the log now
   int file = -1;
 };
@@ -62,6 +63,11 @@ void set_up_log(const LogSetup& setup) {
   state().setup = setup;
 }
 
+void set_screen_level(LogLevel level) {
+  const std::lock_guard lock(state().mutex);
+  state().screen_level = level;
+}
+
 LogLevel parse_log_level(std::string_view name) {
   for (const LevelLook& look : kLooks)
     if (look.name == name) return look.level;
@@ -95,6 +101,7 @@ void log_line(LogLevel level, std::string_view text) {
   if (level < setup.level) return;
   if (level < LogLevel::warn && setup.rank != 0) return;
   if (state().file >= 0) write_all(format_log_line(level, text, now_as("%F %T"), setup) + "\n", state().file);
+  if (level < state().screen_level) return;
   const std::string line = format_log_line(level, text, now_as("%T"), setup);
   if (!log_to_terminal()) {
     write_all(str(line, "\n"));

@@ -17,6 +17,8 @@ struct LogSetup {
 };
 
 void set_up_log(const LogSetup& setup);
+// Lines below this level stay off standard error; a log file gets them all the same.
+void set_screen_level(LogLevel level);
 [[nodiscard]] LogLevel parse_log_level(std::string_view name);
 
 // Is standard error a terminal that understands colour and cursor movement?

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMaxJsonBytes = size_t{64} << 20U;
 
-std::string quoted(std::string_view text) { return Json(text).dump(); }
+std::string in_quotes(std::string_view text) { return Json(text).dump(); }
 
 // The JSON of a body as it grows, and the tensors whose bytes are to follow it.
 class BodyWriter {
@@ -19,7 +19,7 @@ class BodyWriter {
   // The next member of the object that stands open; its value follows.
   void key(std::string_view name) {
     out += out.empty() ? '{' : ',';
-    out += quoted(name) + ":";
+    out += in_quotes(name) + ":";
   }
   // Everything of one tensor behind its name, type and shape.
   void data(const WireTensor& tensor, bool binary) {
@@ -215,17 +215,17 @@ InferReply read_reply(const Parts& parts) {
 
 KserveBody write_request(const InferRequest& request, bool inputs_binary) {
   BodyWriter body;
-  if (request.id) body.key("id"), body.out += quoted(*request.id);
+  if (request.id) body.key("id"), body.out += in_quotes(*request.id);
   body.key("inputs");
   write_list(body.out, request.inputs, [&](const WireTensor& input, size_t) {
     body.out +=
-        str(R"({"name":)", quoted(input.name), R"(,"shape":)", shape_json(input.shape), R"(,"datatype":")", name_of(input.type), '"');
+        str(R"({"name":)", in_quotes(input.name), R"(,"shape":)", shape_json(input.shape), R"(,"datatype":")", name_of(input.type), '"');
     body.data(input, inputs_binary);
   });
   if (request.outputs) {
     body.key("outputs");
     write_list(body.out, *request.outputs, [&](const OutputWish& wish, size_t) {
-      body.out += str(R"({"name":)", quoted(wish.name), wish.binary ? R"(,"parameters":{"binary_data":true}})" : "}");
+      body.out += str(R"({"name":)", in_quotes(wish.name), wish.binary ? R"(,"parameters":{"binary_data":true}})" : "}");
     });
   }
   if (has_members(request.parameters)) body.key("parameters"), body.out += request.parameters.dump_compact();
@@ -244,14 +244,14 @@ InferRequest parse_request(std::string_view body, std::optional<int64_t> header_
 KserveBody write_reply(const InferReply& reply, const std::vector<bool>& binary) {
   ensure(binary.size() == reply.outputs.size(), reply.outputs.size(), " outputs, ", binary.size(), " of them said to be binary or not");
   BodyWriter body;
-  if (reply.id) body.key("id"), body.out += quoted(*reply.id);
-  body.key("model_name"), body.out += quoted(reply.model_name);
-  body.key("model_version"), body.out += quoted(reply.model_version);
+  if (reply.id) body.key("id"), body.out += in_quotes(*reply.id);
+  body.key("model_name"), body.out += in_quotes(reply.model_name);
+  body.key("model_version"), body.out += in_quotes(reply.model_version);
   if (has_members(reply.parameters)) body.key("parameters"), body.out += reply.parameters.dump_compact();
   body.key("outputs");
   write_list(body.out, reply.outputs, [&](const WireTensor& output, size_t i) {
     body.out +=
-        str(R"({"name":)", quoted(output.name), R"(,"datatype":")", name_of(output.type), R"(","shape":)", shape_json(output.shape));
+        str(R"({"name":)", in_quotes(output.name), R"(,"datatype":")", name_of(output.type), R"(","shape":)", shape_json(output.shape));
     body.data(output, binary[i]);
   });
   return body.take();

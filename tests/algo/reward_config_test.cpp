@@ -107,6 +107,8 @@ TEST(RewardConfig, EveryKindOfRuleIsMade) {
   EXPECT_EQ(value_of("{kind: exact}", "4 A"), 1);
   EXPECT_EQ(value_of("{kind: exact, ignore_case: true, collapse_spaces: true, wrong: -1}", "4\na"), 1);
   EXPECT_EQ(value_of("{kind: exact, wrong: -1}", "4\na"), -1);
+  EXPECT_EQ(value_of("{kind: contains}", "is 4 A."), 1);
+  EXPECT_EQ(value_of("{kind: contains, ignore_case: true, correct: 3}", "is 4 a."), 3);
   EXPECT_EQ(value_of("{kind: overlap}", "4 B"), 2.0 / 3);
   EXPECT_EQ(value_of("{kind: overlap, ignore_case: true, collapse_spaces: true}", "4\n\na"), 1);
   EXPECT_EQ(value_of("{kind: length}", "good"), 2);

@@ -99,6 +99,19 @@ TEST(RewardRules, AnExactAnswerIsTheRowsText) {
   EXPECT_EQ(value_of(loose, rollout("newyork", R"({"answer": "New York"})")), -5);
 }
 
+TEST(RewardRules, AnAnswerMayContainTheRowsText) {
+  const RewardRule plain = contains_rule({});
+  EXPECT_EQ(value_of(plain, rollout("It is beside the lighthouse.", R"({"answer": " beside the lighthouse"})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("Beside the lighthouse.", R"({"answer": "beside the lighthouse"})")), 0);
+  EXPECT_EQ(value_of(plain, rollout("It is on the pier.", R"({"answer": ["in the lane", "on the pier"]})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("Take 42 steps", R"({"answer": 42})")), 1);
+  EXPECT_EQ(value_of(plain, rollout("", R"({"answer": "x"})")), 0);
+  const RewardRule loose = contains_rule({.field = "label", .ignore_case = true, .collapse_spaces = true}, {2, -1});
+  EXPECT_EQ(value_of(loose, rollout("Beside\n the lighthouse.", R"({"label": "beside the lighthouse"})")), 2);
+  EXPECT_EQ(value_of(loose, rollout("Behind it.", R"({"label": "beside the lighthouse"})")), -1);
+  EXPECT_EQ(contains_rule({})(rollout("1", R"({"text": "Q"})")).error, "prompt 7: its row has no field \"answer\"; it has text");
+}
+
 TEST(RewardRules, AnOverlapIsTheShareOfCharactersInTheirPlace) {
   const RewardRule plain = overlap_rule({});
   EXPECT_EQ(value_of(plain, rollout("221100", R"({"answer": "221100"})")), 1);

@@ -56,6 +56,19 @@ TEST(Log, LinesAreAddedToAFileWithTheirDate) {
             (folder / "no/such/folder.txt").string() + ": cannot be opened for the log");
 }
 
+TEST(Log, AQuietScreenKeepsTheFileWhole) {
+  const testing::TempFolder folder;
+  const std::string path = (folder / "log.txt").string();
+  set_log_file(path);
+  set_screen_level(LogLevel::warn);
+  const std::string screen = lines_written({});
+  set_screen_level(LogLevel::debug);
+  set_log_file("");
+  EXPECT_EQ(screen.find("i2"), std::string::npos);
+  EXPECT_NE(screen.find("warning w3\n"), std::string::npos);
+  EXPECT_NE(read_text(path).find("i2\n"), std::string::npos);
+}
+
 TEST(Log, ParsesLevelNames) {
   EXPECT_EQ(parse_log_level("error"), LogLevel::error);
   EXPECT_EQ(testing::error_of([] { return parse_log_level("loud"); }), "log level: wants debug, info, warn or error, found \"loud\"");

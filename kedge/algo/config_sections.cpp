@@ -1,0 +1,13 @@
+#include "kedge/algo/config_sections.h"
+
+namespace kedge {
+
+template Section describe<SftConfig>(SftConfig& object);
+template Section describe<RmConfig>(RmConfig& object);
+template Section describe<PpoConfig>(PpoConfig& object);
+template Section describe<ReinforceConfig>(ReinforceConfig& object);
+template Section describe<RsConfig>(RsConfig& object);
+template Section describe<RewardServerConfig>(RewardServerConfig& object);
+template Section describe<CriticServerConfig>(CriticServerConfig& object);
+
+}  // namespace kedge

@@ -1,0 +1,45 @@
+#pragma once
+// The harbour town's conversations as the files that training reads, with a tokenizer learnt from them.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kedge/core/config_schema.h"
+#include "kedge/core/files.h"
+
+namespace kedge {
+
+struct HarbourFilesConfig {
+  std::string out;
+  int64_t conversations = 6000, pairs = 2000, prompts = 512, validation = 64;
+  int64_t vocab_size = 1024;
+  uint64_t seed = 1;
+
+  void fields(auto&& field) {
+    field("out", out, "the folder to write", required());
+    field("conversations", conversations, "rows of sft.jsonl: a visitor and a guide, gruff more often than kind", at_least(1));
+    field("pairs", pairs, "rows of pairs.jsonl: of two answers the kinder, or the right one, is chosen", at_least(1));
+    field("prompts", prompts, "rows of prompts.jsonl: questions, each with what a right answer must mention", at_least(1), at_most(700));
+    field("validation", validation, "questions that stand in no training file; rows of prompts_val.jsonl", at_least(1), at_most(100));
+    field("vocab_size", vocab_size, "tokens of the tokenizer", at_least(300));
+    field("seed", seed, "of all that is drawn");
+  }
+};
+
+struct HarbourFiles {
+  struct File {
+    Path path;
+    int64_t num_rows = 0;
+    std::string about;
+  };
+  std::vector<File> files;
+  Path tokenizer;
+  int64_t vocab_size = 0;
+};
+
+// sft.jsonl, pairs.jsonl, prompts.jsonl, each with a ..._val.jsonl, and tokenizer/ with a chat template. The same config gives the same
+// bytes.
+[[nodiscard]] HarbourFiles write_harbour_files(const HarbourFilesConfig& config);
+[[nodiscard]] std::string to_text(const HarbourFiles& files);
+
+}  // namespace kedge
