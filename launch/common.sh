@@ -2,7 +2,7 @@
 # Sourced by the scripts of local/ and slurm/: servers are started, waited for, started again when they die, and stopped when the actor ends.
 # A script calls, in this order:
 #   read_arguments "reward critic" "$@"        the servers it has; what stands before --reward and --critic is the actor's
-#   need VARIABLE...                           exit 2 where one is not set
+#   need VARIABLE... and need_prompts          exit 2 where one is not set
 #   prepare_run                                the program, the run's folder and its token
 #   start_server NAME HOST PORT COMMAND...     for each server
 #   run_actor COMMAND...                       waits for the servers, then until the actor ends; sets $status
@@ -57,19 +57,26 @@ need() {
   [ -z "$missing" ] || refuse "not set:$missing; --help says what they are"
 }
 
-# Sets $KEDGE, $KEDGE_RUN as a whole path, $token_file and $prompts.
+# Sets $prompts, the key of KEDGE_PROMPTS and KEDGE_VAL_PROMPTS; none where the actor's arguments have it.
+need_prompts() {
+  prompts=()
+  [[ " ${actor_arguments[*]}" != *' model.data.data_prefix='* ]] || return 0
+  need KEDGE_PROMPTS
+  local validation=${KEDGE_VAL_PROMPTS:-$KEDGE_PROMPTS}
+  # shellcheck disable=SC2034  # read by the scripts
+  prompts=("model.data.data_prefix={train: ['$KEDGE_PROMPTS'], validation: ['$validation'], test: ['$validation']}")
+}
+
+# Sets $KEDGE, $KEDGE_RUN as a whole path, and $token_file.
 prepare_run() {
   if [ -z "${KEDGE:-}" ] && [ -x "$home/build/release/bin/kedge" ]; then KEDGE=$home/build/release/bin/kedge; fi
   KEDGE=${KEDGE:-kedge}
-  command -v "$KEDGE" >/dev/null || refuse "KEDGE: no program $KEDGE; scripts/build makes one, KEDGE=FILE names one that is elsewhere"
+  [ -n "${KEDGE_CONTAINER:-}" ] || command -v "$KEDGE" >/dev/null || refuse "KEDGE: no program $KEDGE; scripts/build makes one, KEDGE=FILE names one that is elsewhere"
   mkdir -p "$KEDGE_RUN/logs" || refuse "KEDGE_RUN: the folder $KEDGE_RUN cannot be made"
   KEDGE_RUN=$(realpath "$KEDGE_RUN")
   # Both sides read it. It stays with the run, so that whatever is started again has the same.
   token_file=$KEDGE_RUN/token
   if [ -n "$known" ] && [ ! -s "$token_file" ]; then (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$token_file"); fi
-  local validation=${KEDGE_VAL_PROMPTS:-${KEDGE_PROMPTS:-}}
-  # shellcheck disable=SC2034  # read by the scripts
-  prompts="model.data.data_prefix={train: ['${KEDGE_PROMPTS:-}'], validation: ['$validation'], test: ['$validation']}"
   trap 'told USR1' USR1
   trap 'told TERM' TERM
   trap 'told INT' INT

@@ -13,14 +13,15 @@
 # shellcheck source=launch/common.sh
 . "$(dirname "$0")/../common.sh"
 read_arguments critic "$@"
-need KEDGE_RUN KEDGE_POLICY KEDGE_REWARD_MODEL KEDGE_PROMPTS
+need KEDGE_RUN KEDGE_POLICY KEDGE_REWARD_MODEL
+need_prompts
 prepare_run
 port=$(free_port 127.0.0.1 0)
 start_server critic 127.0.0.1 "$port" \
   "$KEDGE" serve critic "${critic_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_REWARD_MODEL" \
     exp_manager.explicit_log_dir="$KEDGE_RUN/critic" \
     trainer.ppo.combine_rm_and_critic_server=true trainer.ppo.port="$port" trainer.ppo.token_file="$token_file"
-run_actor "$KEDGE" ppo "${actor_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_POLICY" "$prompts" \
+run_actor "$KEDGE" ppo "${actor_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_POLICY" "${prompts[@]}" \
     exp_manager.explicit_log_dir="$KEDGE_RUN/actor" \
     remote_critic_rm.combine_rm_and_critic_server=true \
     remote_critic_rm.critic.ip=127.0.0.1 remote_critic_rm.critic.port="$port" remote_critic_rm.token_file="$token_file"

@@ -15,7 +15,8 @@
 # shellcheck source=launch/common.sh
 . "$(dirname "$0")/../common.sh"
 read_arguments "critic reward" "$@"
-need KEDGE_RUN KEDGE_POLICY KEDGE_REWARD_MODEL KEDGE_PROMPTS
+need KEDGE_RUN KEDGE_POLICY KEDGE_REWARD_MODEL
+need_prompts
 prepare_run
 critic_port=$(free_port 127.0.0.1 0)
 reward_port=$(free_port 127.0.0.1 1)
@@ -25,7 +26,7 @@ start_server critic 127.0.0.1 "$critic_port" \
     trainer.ppo.combine_rm_and_critic_server=false trainer.ppo.port="$critic_port" trainer.ppo.token_file="$token_file"
 start_server reward 127.0.0.1 "$reward_port" \
   "$KEDGE" serve reward "${reward_arguments[@]}" rm_model_file="$KEDGE_REWARD_MODEL" inference.port="$reward_port" inference.token_file="$token_file"
-run_actor "$KEDGE" ppo "${actor_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_POLICY" "$prompts" \
+run_actor "$KEDGE" ppo "${actor_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_POLICY" "${prompts[@]}" \
     exp_manager.explicit_log_dir="$KEDGE_RUN/actor" \
     remote_critic_rm.combine_rm_and_critic_server=false \
     remote_critic_rm.critic.ip=127.0.0.1 remote_critic_rm.critic.port="$critic_port" remote_critic_rm.token_file="$token_file" \

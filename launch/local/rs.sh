@@ -13,12 +13,13 @@
 # shellcheck source=launch/common.sh
 . "$(dirname "$0")/../common.sh"
 read_arguments reward "$@"
-need KEDGE_RUN KEDGE_POLICY KEDGE_REWARD_MODEL KEDGE_PROMPTS
+need KEDGE_RUN KEDGE_POLICY KEDGE_REWARD_MODEL
+need_prompts
 prepare_run
 port=$(free_port 127.0.0.1 0)
 start_server reward 127.0.0.1 "$port" \
   "$KEDGE" serve reward "${reward_arguments[@]}" rm_model_file="$KEDGE_REWARD_MODEL" inference.port="$port" inference.token_file="$token_file"
-run_actor "$KEDGE" rs "${actor_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_POLICY" "$prompts" \
+run_actor "$KEDGE" rs "${actor_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_POLICY" "${prompts[@]}" \
     exp_manager.explicit_log_dir="$KEDGE_RUN/actor" \
     reward.sources.remote_rm.kind=server reward.sources.remote_rm.url="http://127.0.0.1:$port" reward.sources.remote_rm.token_file="$token_file"
 exit "$status"

@@ -33,21 +33,21 @@ node_address() {
   node=$(scontrol show hostnames "$(of_component JOB_NODELIST "$1")" | head -n 1)
   scontrol -o show node "$node" | sed -n 's/.* NodeAddr=\([^ ]*\).*/\1/p'
 }
-# step_in COMPONENT: sets $step, the words that start one process there.
+# step_in COMPONENT [NODES TASKS_A_NODE]: sets $step, the words that start a program there: one process, or so many.
 step_in() {
-  local cpus
+  local nodes=${2:-1} tasks=${3:-1} cpus
   cpus=$(of_component CPUS_PER_TASK "$1")
-  step=(srun --nodes=1 --ntasks=1 --overlap ${1:+--het-group="$1"} ${cpus:+--cpus-per-task="$cpus" --export="ALL,OMP_NUM_THREADS=$cpus"} "${container[@]}")
+  step=(srun ${1:+--het-group="$1"} --nodes="$nodes" --ntasks=$((nodes * tasks)) --ntasks-per-node="$tasks" --overlap
+    ${cpus:+--cpus-per-task="$cpus" --export="ALL,OMP_NUM_THREADS=$cpus"} "${container[@]}")
 }
-# ranks_in COMPONENT: sets $step, the words that start the actor's ranks there, and $ranks, the keys that say how many.
+# ranks_in COMPONENT: sets $step, the words that start the actor on all tasks of a component, and $ranks, the keys that say how many.
 ranks_in() {
   local nodes tasks
   nodes=$(of_component JOB_NUM_NODES "$1")
   tasks=$(of_component TASKS_PER_NODE "$1")  # 8(x2)
   tasks=${tasks%%[(,]*}
-  step_in "$1"
-  step+=(--nodes="$nodes" --ntasks=$((nodes * tasks)) --ntasks-per-node="$tasks" --mpi="$KEDGE_MPI" --kill-on-bad-exit=1
-    --output="$KEDGE_RUN/logs/actor-${SLURM_JOB_ID}_%t.log" --open-mode=append)
+  step_in "$1" "$nodes" "$tasks"
+  step+=(--mpi="$KEDGE_MPI" --kill-on-bad-exit=1 --output="$KEDGE_RUN/logs/actor-${SLURM_JOB_ID}_%t.log" --open-mode=append)
   # shellcheck disable=SC2034  # read by the scripts
   ranks=(trainer.num_nodes="$nodes" trainer.devices="$tasks")
 }

@@ -18,8 +18,6 @@ check_ended() {
   local file
   for file in $(left_behind "$1"); do fail "of the run $1 there is left: $(tr '\0' ' ' <"$file")"; done
 }
-# wait_for_steps RUN STEPS: until the actor has done so many, or the script is over.
-wait_for_steps() { wait_for_step "$1/actor" "$run" "$2"; }
 # same_launched RUN OTHER: as same_online, but for the servers' addresses, which are part of what a record is known by.
 same_launched() {
   local file

@@ -20,6 +20,8 @@ begin() {
   KEDGE_RUN=$name setsid env --default-signal=INT "$local_scripts/$script" "$@" >"$name.log" 2>&1 &
   run=$!
 }
+# wait_for_steps RUN STEPS: until the actor has done so many, or the script is over.
+wait_for_steps() { wait_for_step "$1/actor" "$run" "$2"; }
 ends_with() { # RUN CODE
   wait $run
   local code=$?
@@ -30,7 +32,8 @@ ends_with() { # RUN CODE
 # What is asked for and what is missing
 expect 0 'KEDGE_REWARD_MODEL   the model that rewards' "$local_scripts/rs.sh" --help
 expect 2 'not set: KEDGE_RUN; --help' "$local_scripts/rs.sh"
-expect 2 'not set: KEDGE_RUN KEDGE_POLICY KEDGE_PROMPTS; --help' env -u KEDGE_POLICY -u KEDGE_PROMPTS "$local_scripts/ppo_separate.sh"
+expect 2 'not set: KEDGE_RUN KEDGE_POLICY; --help' env -u KEDGE_POLICY "$local_scripts/ppo_separate.sh"
+expect 2 'not set: KEDGE_PROMPTS; --help' env -u KEDGE_PROMPTS KEDGE_RUN=none "$local_scripts/ppo.sh"
 expect 2 '--critic: this script starts no such server; it has: reward' env KEDGE_RUN=none "$local_scripts/reinforce.sh" --critic
 expect 2 'KEDGE: no program nowhere/kedge' env KEDGE_RUN=none KEDGE=nowhere/kedge "$local_scripts/reinforce.sh"
 
@@ -39,11 +42,11 @@ begin reinforce reinforce.sh "${long[@]}"
 ends_with reinforce 0
 [ "$(stat -c %a reinforce/token)" = 600 ] || fail "the token has mode $(stat -c %a reinforce/token)"
 grep -qF "$(cat reinforce/token)" reinforce.log && fail 'the token is in the log'
-begin rs rs.sh "${for_rs[@]}" "${for_reward[@]}"
+begin rs rs.sh "$here/../../configs/tiny/rs.yaml" '~reward.sources' trainer.rs.max_steps=2 model.data.add_bos=false "${common[@]}" "${for_reward[@]}"
 ends_with rs 0
 begin ppo ppo.sh "${for_ppo[@]}" "${for_critic[@]}"
 ends_with ppo 0
-begin separate ppo_separate.sh "${for_ppo[@]}" "${for_critic[@]}" "${for_reward[@]}"
+KEDGE_PROMPTS='' begin separate ppo_separate.sh "${online[-1]}" "${for_ppo[@]}" "${for_critic[@]}" "${for_reward[@]}"
 ends_with separate 0
 for name in reinforce rs ppo separate; do [ -f $name/actor/model/model.safetensors ] || fail "$name leaves no model"; done
 cmp ppo/actor/model/model.safetensors separate/actor/model/model.safetensors || fail 'a reward server beside the critic teaches something else'

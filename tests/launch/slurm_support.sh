@@ -2,13 +2,14 @@
 # Sourced by slurm_test.sh: a Slurm of our own, with its own munge, three nodes that are all this machine, free ports, and all files in $cluster.
 cluster=$folder/slurm
 daemons=()
+declare -A job_of=()
 
 skip() {
   echo "skipped: $1"
   exit 77
 }
 start_daemon() { # NAME COMMAND...
-  "${@:2}" >"$cluster/$1.out" 2>&1 &
+  setpriv --pdeathsig TERM "${@:2}" >"$cluster/$1.out" 2>&1 &
   daemons+=($!)
 }
 start_cluster() {
@@ -17,7 +18,7 @@ start_cluster() {
     PATH=$PATH:/usr/sbin command -v $program >/dev/null || skip "no $program: Debian packages slurm-wlm and munge, which scripts/setup --tests installs"
   done
   PATH=$PATH:/usr/sbin
-  mkdir -p "$cluster/state" "$cluster/run"
+  mkdir -p "$cluster/run" "$cluster/state/"{n0,n1,n2}
   chmod 711 "$folder" "$cluster" "$cluster/run"  # munge wants its socket in reach of all
   (umask 077 && head -c 1024 /dev/urandom >"$cluster/munge.key")
   start_daemon munged munged --foreground --force --socket="$cluster/run/munge" --key-file="$cluster/munge.key" --pid-file="$cluster/run/munged.pid" \
@@ -49,6 +50,7 @@ AuthType=auth/munge
 AuthInfo=socket=$cluster/run/munge
 StateSaveLocation=$cluster/state
 SlurmdSpoolDir=$cluster/state/%n
+TmpFS=$cluster/state/%n
 SlurmctldPidFile=$cluster/run/slurmctld.pid
 SlurmdPidFile=$cluster/run/%n.pid
 SlurmctldLogFile=$cluster/slurmctld.log
@@ -59,12 +61,13 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=1,batch_sched_delay=0,bf_interval=1,bf_resolution=1,bf_hetjob_immediate
 SwitchType=switch/none
+SlurmdParameters=config_overrides
 MpiDefault=none
 ReturnToService=2
 KillWait=10
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-NodeName=n[0-2] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((ports + 1))-$((ports + 3))] CPUs=2 State=UNKNOWN
+NodeName=n[0-2] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((ports + 1))-$((ports + 3))] CPUs=8 State=UNKNOWN
 PartitionName=main Nodes=n[0-2] Default=YES State=UP MaxTime=INFINITE
 CONF
   export SLURM_CONF=$cluster/slurm.conf
@@ -93,12 +96,10 @@ stop_cluster() {
   wait "${daemons[@]}" 2>/dev/null
 }
 
-# job JOB FIELD: of what scontrol shows; the first component's.
-job() { scontrol --oneliner show job "$1" 2>/dev/null | head -n 1 | sed -nE "s/.* $2=([^ ]*).*/\\1/p"; }
-# submit RUN SCRIPT ARGUMENT...: sets $id. What the job says is in RUN.log.
-submit() {
-  id=$(KEDGE_RUN=$1 sbatch --parsable --output="$1.log" "${sbatch_options[@]}" "$scripts/$2" "${@:3}") || fail "sbatch $2"
-}
+# field_of RUN FIELD: of what scontrol shows of its job, the first component's.
+field_of() { scontrol --oneliner show job "${job_of[$1]}" 2>/dev/null | head -n 1 | sed -nE "s/.* $2=([^ ]*).*/\\1/p"; }
+# submit RUN SCRIPT ARGUMENT...: what the job says is in RUN.log.
+submit() { job_of[$1]=$(KEDGE_RUN=$1 sbatch --parsable --output="$1.log" "${sbatch_options[@]}" "$scripts/$2" "${@:3}") || fail "sbatch $2"; }
 wait_for_log() { # RUN PATTERN
   for _ in $(seq 600); do
     grep -qE "$2" "$1.log" 2>/dev/null && return
@@ -106,27 +107,34 @@ wait_for_log() { # RUN PATTERN
   done
   fail "the job of $1 does not say /$2/: $(tail -n 30 "$1.log")"
 }
+wait_for_steps() { # RUN STEPS
+  for _ in $(seq 600); do
+    [ "$(steps_done "$1/actor")" -ge "$2" ] && return
+    sleep 0.05
+  done
+  fail "the job of $1 does not come to step $2: $(tail -n 30 "$1.log" "$1"/logs/*)"
+}
 # job_ends RUN STATE CODE: it does, within some time, in this way, and leaves no process.
 job_ends() {
   local state=''
-  for _ in $(seq 600); do
-    state=$(job "$id" JobState)
+  for _ in $(seq 900); do
+    state=$(field_of "$1" JobState)
     case $state in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) break ;; esac
     sleep 0.1
   done
   [ "$state" = "$2" ] || fail "the job of $1 is $state, wanted $2: $(tail -n 30 "$1.log")"
-  [ "$(job "$id" ExitCode)" = "$3:0" ] || fail "the job of $1 has the exit code $(job "$id" ExitCode), wanted $3: $(tail -n 30 "$1.log")"
+  [ "$(field_of "$1" ExitCode)" = "$3:0" ] || fail "the job of $1 has the exit code $(field_of "$1" ExitCode), wanted $3: $(tail -n 30 "$1.log")"
   check_ended "$1"
 }
-# Slurm lets a job that is queued again wait for two minutes; this one need not. But its nodes refuse one that starts in the second in which it ended.
+# start_now RUN: Slurm lets a job that is queued again wait for two minutes; this one need not. But nodes refuse one in the second in which it ended.
 start_now() {
   local state part
   for _ in $(seq 300); do
-    state=$(job "$id" JobState)
+    state=$(field_of "$1" JobState)
     [ "$state" = PENDING ] && break
     sleep 0.1
   done
-  [ "$state" = PENDING ] || fail "the job is $state, and not queued again"
+  [ "$state" = PENDING ] || fail "the job of $1 is $state, and not queued again"
   sleep 2
-  for part in $(scontrol --oneliner show job "$id" | sed -nE 's/^JobId=([0-9]+) .*/\1/p'); do scontrol update job="$part" StartTime=now; done
+  for part in $(scontrol --oneliner show job "${job_of[$1]}" | sed -nE 's/^JobId=([0-9]+) .*/\1/p'); do scontrol update job="$part" StartTime=now; done
 }
