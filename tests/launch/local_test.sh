@@ -11,19 +11,18 @@ local_scripts=$(realpath "$here/../../launch/local")
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$folder"' EXIT
 export OMP_NUM_THREADS=1
 long=("${for_reinforce[@]}" trainer.reinforce.max_epochs=5 "${for_reward[@]}")
+for_ppo+=(trainer.ppo.max_epochs=6)
 
-# begin RUN SCRIPT ARGUMENT...: in the background, what it says in RUN.log; sets $run.
+declare -A process_of=()
+# begin RUN SCRIPT ARGUMENT...: in the background, what it says in RUN.log. (A shell starts what is there with SIGINT ignored.)
 begin() {
-  local name=$1 script=$2
-  shift 2
-  # (A shell starts what is in the background with SIGINT ignored.)
-  KEDGE_RUN=$name setsid env --default-signal=INT "$local_scripts/$script" "$@" >"$name.log" 2>&1 &
-  run=$!
+  KEDGE_RUN=$1 setsid env --default-signal=INT "$local_scripts/$2" "${@:3}" >"$1.log" 2>&1 &
+  process_of[$1]=$!
 }
 # wait_for_steps RUN STEPS: until the actor has done so many, or the script is over.
-wait_for_steps() { wait_for_step "$1/actor" "$run" "$2"; }
+wait_for_steps() { wait_for_step "$1/actor" "${process_of[$1]}" "$2"; }
 ends_with() { # RUN CODE
-  wait $run
+  wait "${process_of[$1]}"
   local code=$?
   [ $code = "$2" ] || fail "the run $1 ends with $code, wanted $2: $(tail -n 30 "$1.log")"
   check_ended "$1"
@@ -39,37 +38,20 @@ expect 2 'KEDGE: no program nowhere/kedge' env KEDGE_RUN=none KEDGE=nowhere/kedg
 
 # All four end well, leave a model and no process; the token is for the owner alone
 begin reinforce reinforce.sh "${long[@]}"
-ends_with reinforce 0
+begin rs rs.sh "$here/../../configs/tiny/rs.yaml" '~reward.sources' trainer.rs.max_steps=2 model.data.add_bos=false "${common[@]}" "${for_reward[@]}"
+begin ppo ppo.sh "${for_ppo[@]}" "${for_critic[@]}"
+KEDGE_PROMPTS='' begin separate ppo_separate.sh "${online[-1]}" "${for_ppo[@]}" "${for_critic[@]}" "${for_reward[@]}"
+for name in reinforce rs ppo separate; do
+  ends_with $name 0
+  [ -f $name/actor/model/model.safetensors ] || fail "$name leaves no model"
+done
+cmp ppo/actor/model/model.safetensors separate/actor/model/model.safetensors || fail 'a reward server beside the critic teaches something else'
 [ "$(stat -c %a reinforce/token)" = 600 ] || fail "the token has mode $(stat -c %a reinforce/token)"
 grep -qF "$(cat reinforce/token)" reinforce.log && fail 'the token is in the log'
-begin rs rs.sh "$here/../../configs/tiny/rs.yaml" '~reward.sources' trainer.rs.max_steps=2 model.data.add_bos=false "${common[@]}" "${for_reward[@]}"
-ends_with rs 0
-begin ppo ppo.sh "${for_ppo[@]}" "${for_critic[@]}"
-ends_with ppo 0
-KEDGE_PROMPTS='' begin separate ppo_separate.sh "${online[-1]}" "${for_ppo[@]}" "${for_critic[@]}" "${for_reward[@]}"
-ends_with separate 0
-for name in reinforce rs ppo separate; do [ -f $name/actor/model/model.safetensors ] || fail "$name leaves no model"; done
-cmp ppo/actor/model/model.safetensors separate/actor/model/model.safetensors || fail 'a reward server beside the critic teaches something else'
 
-# A critic that is killed is started again, and the run ends as the one that was left alone
-begin widowed ppo.sh "${for_ppo[@]}" "${for_critic[@]}"
-wait_for_steps widowed 5
-kill -9 "$(pid_of widowed critic)"
-ends_with widowed 0
-grep -q 'the critic server died with 137; in 1 s it is started again, 1 of 5 times' widowed.log || fail "it does not say that the critic died: $(cat widowed.log)"
-same_launched ppo widowed
-same_critics ppo/critic widowed/critic
-# One that dies again and again is given up, and the actor with it
-KEDGE_RESTARTS=0 begin lonely reinforce.sh "${long[@]}"
-wait_for_steps lonely 3
-kill -9 "$(pid_of lonely reward)"
-ends_with lonely 137
-grep -q 'the reward server died with 137, for the 1. time, and is not started again (KEDGE_RESTARTS=0)' lonely.log || fail "it does not say why it ends: $(cat lonely.log)"
-# One that cannot start ends the run at once, with what it said
-KEDGE_REWARD_MODEL=nowhere begin unserved reinforce.sh "${for_reinforce[@]}" "${for_reward[@]}"
-ends_with unserved 2
-grep -q 'the reward server ended with 2 before it was ready; the end of .*/unserved/logs/reward.log:' unserved.log || fail "it does not name the log: $(cat unserved.log)"
-grep -q 'rm_model_file: .*nowhere' unserved.log || fail "the server's own words are missing: $(cat unserved.log)"
+# A server that cannot start ends the run at once, with what it said; an actor that fails gives its exit code
+KEDGE_REWARD_MODEL=nowhere begin unserved reinforce.sh "${long[@]}"
+begin wrong rs.sh model.rs.no_such_key=1 "${for_reward[@]}"
 # A port on which somebody else answers is passed over
 port=$(sed -nE 's/.*ready at 127.0.0.1:([0-9]+)$/\1/p' rs.log)
 python3 -m http.server --bind 127.0.0.1 "$port" >stranger.log 2>&1 &
@@ -77,20 +59,39 @@ stranger=$!
 until (: <>/dev/tcp/127.0.0.1/"$port") 2>/dev/null; do sleep 0.1; done
 rm -r rs
 begin rs rs.sh "${for_rs[@]}" "${for_reward[@]}"
+# A critic that is killed is started again, and the run ends as the one that was left alone
+begin widowed ppo.sh "${for_ppo[@]}" "${for_critic[@]}"
+wait_for_steps widowed 5
+kill -9 "$(pid_of widowed critic)"
+# A server that dies again and again is given up, and the actor with it
+KEDGE_RESTARTS=0 begin lonely reinforce.sh "${long[@]}"
+wait_for_steps lonely 3
+kill -9 "$(pid_of lonely reward)"
+ends_with unserved 2
+grep -q 'the reward server ended with 2 before it was ready; the end of .*/unserved/logs/reward.log:' unserved.log || fail "it does not name the log: $(cat unserved.log)"
+grep -q 'rm_model_file: .*nowhere' unserved.log || fail "the server's own words are missing: $(cat unserved.log)"
+ends_with wrong 2
+grep -q 'no_such_key' wrong.log || fail "it does not say what is wrong: $(cat wrong.log)"
 ends_with rs 0
 grep -q "ready at 127.0.0.1:$((port + 2))$" rs.log || fail "it does not take the next free port: $(cat rs.log)"
 kill $stranger
+ends_with widowed 0
+grep -q 'the critic server died with 137; in 1 s it is started again, 1 of 5 times' widowed.log || fail "it does not say that the critic died: $(cat widowed.log)"
+same_launched ppo widowed
+same_critics ppo/critic widowed/critic
+ends_with lonely 137
+grep -q 'the reward server died with 137, for the 1. time, and is not started again (KEDGE_RESTARTS=0)' lonely.log || fail "it does not say why it ends: $(cat lonely.log)"
 
-# An actor that fails gives its exit code
-begin wrong rs.sh model.rs.no_such_key=1 "${for_reward[@]}"
-ends_with wrong 2
-grep -q 'no_such_key' wrong.log || fail "it does not say what is wrong: $(cat wrong.log)"
-
-# Signals go to the actor, once: it saves, and the same command goes on from there
+# Signals go to the actor, once: it saves, and the same command goes on from there. Nothing outlives a launcher that is killed
+begin orphaned reinforce.sh "${long[@]}"
 for signal in TERM:143 INT:130 USR1:138; do
   begin stopped reinforce.sh "${long[@]}"
   wait_for_steps stopped $(($(steps_done stopped/actor) + 3))
-  kill -s "${signal%:*}" $run
+  kill -s "${signal%:*}" "${process_of[stopped]}"
+  if [ $signal = TERM:143 ]; then
+    wait_for_steps orphaned 3
+    kill -9 "${process_of[orphaned]}"
+  fi
   ends_with stopped "${signal#*:}"
   grep -q "SIG${signal%:*} came: the run ends after step" stopped.log || fail "SIG${signal%:*} does not end it after a step: $(cat stopped.log)"
 done
@@ -98,14 +99,7 @@ begin stopped reinforce.sh "${long[@]}"
 ends_with stopped 0
 grep -q 'resumed from' stopped.log || fail "it does not go on: $(cat stopped.log)"
 same_launched reinforce stopped
-# Nothing outlives a launcher that is killed
-begin orphaned reinforce.sh "${long[@]}"
-wait_for_steps orphaned 3
-kill -9 $run
-wait $run 2>/dev/null
-for _ in $(seq 100); do
-  [ -n "$(left_behind orphaned)" ] || break
-  sleep 0.1
-done
+[ -f orphaned/actor/model/model.safetensors ] && fail 'the orphaned run was over before its launcher was killed'
 check_ended orphaned
+grep -q 'SIGTERM came' orphaned.log || fail "it was not asked to end: $(cat orphaned.log)"
 exit $((failures > 0))

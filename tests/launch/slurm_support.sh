@@ -77,7 +77,8 @@ CONF
   done
   start_daemon slurmctld slurmctld -D
   for node in n0 n1 n2; do start_daemon $node slurmd -D -N $node; done
-  for _ in $(seq 150); do
+  local end=$((SECONDS + 30))
+  while [ $SECONDS -lt $end ] && kill -0 "${daemons[1]}" 2>/dev/null; do
     [ "$(timeout 5 sinfo --noheader --states=idle --format=%D 2>/dev/null)" = 3 ] && return
     sleep 0.2
   done
@@ -87,10 +88,8 @@ CONF
 stop_cluster() {
   if [ -n "${SLURM_CONF:-}" ]; then
     timeout 10 scancel --user="$(id -un)" 2>/dev/null
-    for _ in $(seq 100); do
-      [ -z "$(timeout 5 squeue --noheader 2>/dev/null)" ] && break
-      sleep 0.1
-    done
+    local end=$((SECONDS + 10))
+    while [ $SECONDS -lt $end ] && [ -n "$(timeout 5 squeue --noheader 2>/dev/null)" ]; do sleep 0.1; done
   fi
   for ((i = ${#daemons[@]} - 1; i >= 0; i--)); do kill "${daemons[i]}" 2>/dev/null; done
   wait "${daemons[@]}" 2>/dev/null

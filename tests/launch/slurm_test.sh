@@ -6,8 +6,8 @@ here=$(realpath "$(dirname "$0")")
 cli=$here/../cli
 . "$cli/commands_support.sh"
 . "$here/slurm_support.sh"
-start_cluster
 trap 'stop_cluster; kill $(jobs -p) 2>/dev/null; rm -rf "$folder"' EXIT
+start_cluster
 . "$cli/train_support.sh"
 . "$here/launch_support.sh"
 trap 'stop_cluster; kill $(jobs -p) 2>/dev/null; rm -rf "$folder"' EXIT
