@@ -1,0 +1,79 @@
+# shellcheck shell=bash
+# Sourced by the sbatch scripts: where the components of a job are, how a program is started in one, and how the job is queued again.
+# Components are numbered as Slurm numbers a heterogeneous job's groups; '' is all of a job that has one component.
+# shellcheck source=launch/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
+
+: "${KEDGE_MPI:=pmix}"            # srun --mpi; srun --mpi=list says what there is
+: "${KEDGE_MAX_REQUEUES:=100}"    # an end to a job that never gets anywhere
+before_server=() before_actor=()
+# srun passes SIGUSR1 on to its tasks, and takes SIGTERM and SIGINT as an order to end them at once.
+stop_signal=USR1 actor_signal=USR1
+container=()
+if [ -n "${KEDGE_CONTAINER:-}" ]; then
+  container=(--container-image="$KEDGE_CONTAINER" --no-container-mount-home)
+  [ -z "${KEDGE_MOUNTS:-}" ] || container+=(--container-mounts="$KEDGE_MOUNTS")
+fi
+
+prepare_job() {
+  [ -n "${SLURM_JOB_ID:-}" ] || refuse "this is no Slurm job: sbatch $0"
+  prepare_run
+  log_suffix=-${SLURM_JOB_ID}_0
+  actor_log=$KEDGE_RUN/logs/actor$log_suffix.log
+  [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || say "job $SLURM_JOB_ID was queued again, for the $SLURM_RESTART_COUNT. time: all components go on from what they saved"
+}
+
+of_component() { # VARIABLE COMPONENT: what Slurm says of it
+  local name="SLURM_$1${2:+_HET_GROUP_$2}"
+  echo "${!name:-}"
+}
+# node_address COMPONENT: of its first node, as Slurm itself reaches it.
+node_address() {
+  local node
+  node=$(scontrol show hostnames "$(of_component JOB_NODELIST "$1")" | head -n 1)
+  scontrol -o show node "$node" | sed -n 's/.* NodeAddr=\([^ ]*\).*/\1/p'
+}
+# step_in COMPONENT [NODES TASKS_A_NODE]: sets $step, the words that start a program there: one process, or so many.
+step_in() {
+  local nodes=${2:-1} tasks=${3:-1} cpus
+  cpus=$(of_component CPUS_PER_TASK "$1")
+  step=(srun ${1:+--het-group="$1"} --nodes="$nodes" --ntasks=$((nodes * tasks)) --ntasks-per-node="$tasks" --overlap
+    ${cpus:+--cpus-per-task="$cpus" --export="ALL,OMP_NUM_THREADS=$cpus"} "${container[@]}")
+}
+# ranks_in COMPONENT: sets $step, the words that start the actor on all tasks of a component, and $ranks, the keys that say how many.
+ranks_in() {
+  local nodes tasks
+  nodes=$(of_component JOB_NUM_NODES "$1")
+  tasks=$(of_component TASKS_PER_NODE "$1")  # 8(x2)
+  tasks=${tasks%%[(,]*}
+  step_in "$1" "$nodes" "$tasks"
+  step+=(--mpi="$KEDGE_MPI" --kill-on-bad-exit=1 --output="$KEDGE_RUN/logs/actor-${SLURM_JOB_ID}_%t.log" --open-mode=append)
+  # shellcheck disable=SC2034  # read by the scripts
+  ranks=(trainer.num_nodes="$nodes" trainer.devices="$tasks")
+}
+
+# Slurm sends SIGTERM to every process of a job, and a second one would end the actor without a save: it is not passed on.
+told() { # SIGNAL
+  signalled=$1
+  if [ "$1" = TERM ]; then
+    say 'SIGTERM came, to all of the job: the actor finishes its step and saves, if Slurm leaves it the time'
+    mends=''
+  else
+    say "SIG$1 came${actor:+; the actor finishes its step and saves}"
+    ! is_alive "$actor" || ask_actor USR1
+  fi
+}
+
+# After run_actor: where SIGUSR1 ended the run before it was done (#SBATCH --signal, some minutes before the time limit), the job is queued again.
+requeue_if_told() {
+  [ "$signalled" = USR1 ] && [ "$status" = 138 ] || return 0
+  stop_all
+  trap '' TERM  # which is what Slurm then sends, to scontrol too
+  if [ "${SLURM_RESTART_COUNT:-0}" -ge "$KEDGE_MAX_REQUEUES" ]; then
+    say "not queued again: that was done $SLURM_RESTART_COUNT times (KEDGE_MAX_REQUEUES)"
+  elif scontrol requeue "$SLURM_JOB_ID"; then
+    say "job $SLURM_JOB_ID is queued again"
+  else
+    say "job $SLURM_JOB_ID cannot be queued again; the same sbatch command goes on from what was saved"
+  fi
+}
