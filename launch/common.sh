@@ -24,7 +24,12 @@ if [ -n "${KEDGE_ACTOR_GPUS:-}" ]; then before_actor+=(env CUDA_VISIBLE_DEVICES=
 # mpirun passes SIGUSR1 on to its ranks, and makes an end at once of any other.
 if [ -n "${KEDGE_RANKS:-}" ]; then before_actor+=(mpirun -n "$KEDGE_RANKS" --bind-to none) actor_signal=USR1; fi
 
-say() { printf '%(%H:%M:%S)T launch: %s\n' -1 "$*" >&2; }
+# With KEDGE_LOG=warn the screen is the actor's alone, and what is said here stands in the run's logs.
+say() {
+  local to=/dev/stderr
+  if [[ ${KEDGE_LOG:-} == warn && -d ${KEDGE_RUN:-}/logs ]]; then to=$KEDGE_RUN/logs/launch.log; fi
+  printf '%(%H:%M:%S)T launch: %s\n' -1 "$*" >>"$to"
+}
 usage() { awk 'NR > 1 { if (!/^#( |$)/) exit; sub(/^# ?/, ""); print }' "$0"; }
 refuse() {
   say "$*"
