@@ -133,7 +133,7 @@ wait_ready() { # NAME: false, and $status is set, where it will not be
   local code
   until is_ready "$1"; do
     if ! is_alive "${server_pid[$1]}"; then
-      wait "${server_pid[$1]}"
+      wait "${server_pid[$1]}" 2>/dev/null
       code=$?
       give_up "$1" $code "ended with $code before it was ready"
     elif [ $((SECONDS - server_begun[$1])) -ge "$KEDGE_READY_LIMIT" ]; then
@@ -153,7 +153,7 @@ mend_server() { # NAME
   if is_alive "${server_pid[$1]}"; then
     return
   elif [ -n "${server_pid[$1]}" ]; then
-    wait "${server_pid[$1]}"
+    wait "${server_pid[$1]}" 2>/dev/null
     code=$?
     server_pid[$1]=''
     [ $((SECONDS - server_begun[$1])) -lt 600 ] || server_deaths[$1]=0
@@ -187,7 +187,7 @@ run_actor() { # COMMAND...
     for name in "${servers[@]}"; do [ -z "$mends" ] || mend_server "$name"; done
     sleep 0.2
   done
-  wait "$actor"
+  wait "$actor" 2>/dev/null
   code=$?
   actor=''
   say "the actor ended with $code"

@@ -59,7 +59,7 @@ class HarbourWriter {
 
  private:
   [[nodiscard]] HarbourTown town_of(Purpose purpose, uint64_t visitor) const {
-    return {config_.seed, Random::stream_of({purpose, visitor})};
+    return {static_cast<uint64_t>(config_.seed), Random::stream_of({purpose, visitor})};
   }
 
   // A question that is not kept for validation.

@@ -13,7 +13,7 @@ struct HarbourFilesConfig {
   std::string out;
   int64_t conversations = 6000, pairs = 2000, prompts = 512, validation = 64;
   int64_t vocab_size = 1024;
-  uint64_t seed = 1;
+  int64_t seed = 1;
 
   void fields(auto&& field) {
     field("out", out, "the folder to write", required());
@@ -22,7 +22,7 @@ struct HarbourFilesConfig {
     field("prompts", prompts, "rows of prompts.jsonl: questions, each with what a right answer must mention", at_least(1), at_most(700));
     field("validation", validation, "questions that stand in no training file; rows of prompts_val.jsonl", at_least(1), at_most(100));
     field("vocab_size", vocab_size, "tokens of the tokenizer", at_least(300));
-    field("seed", seed, "of all that is drawn");
+    field("seed", seed, "of all that is drawn", at_least(0));
   }
 };
 
