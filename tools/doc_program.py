@@ -1,8 +1,10 @@
 """What the program itself says there is: commands and their flags (kedge --help), configuration keys (kedge config NAME --json), and the
 numbers that runs wrote (metrics.jsonl). tools/check_docs holds the pages against it."""
 import json
+import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 FREE = re.compile(r"any\b|map of ")  # types of keys below which everything is said by the user
@@ -50,7 +52,7 @@ class Schema:
         if any(opens(path, key) for key in self.keys):
             return True
         for key in self.free:
-            if len(path) > len(key) and opens(key_as_pattern(path, key), key):
+            if len(path) > len(key) and opens(path[:len(key)], key):
                 below = path[len(key) + 1:]
                 if ".".join(key) not in SOURCES or source is None or not below or source.has(below):
                     return True
@@ -72,21 +74,18 @@ class Schema:
         return False
 
 
-def key_as_pattern(path, key):
-    return path[:len(key)]
-
-
 class Program:
     def __init__(self, kedge, metrics_files=()):
         self.kedge = kedge
         overview = self.says("--help")
         self.commands = re.findall(r"^  ([a-z]+) +\S", overview.split("\nExamples\n")[0], re.M)
-        self.help = {name: self.says("help", name) for name in self.commands}
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            self.help = dict(zip(self.commands, pool.map(lambda name: self.says("help", name), self.commands)))
         self.flags = {name: set(re.findall(r"--[a-z][a-z0-9-]*", text)) | {"--help"} for name, text in self.help.items()}
         names = re.findall(r"^  ([a-z_]+) +\S", self.help["config"].split("Configurations")[-1], re.M)
-        self.schemas = {}
-        for name in names:
-            self.schemas[name] = Schema([json.loads(line) for line in self.says("config", name, "--json").splitlines()])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            lines = pool.map(lambda name: self.says("config", name, "--json").splitlines(), names)
+        self.schemas = {name: Schema([json.loads(line) for line in its]) for name, its in zip(names, lines)}
         self.source = self.schemas.pop("reward_source", None)
         self.metrics = set(SOMETIMES)
         for path in metrics_files:

@@ -63,7 +63,7 @@ class Workplace:
     def __init__(self, prepared, kedge):
         self.folder = Path(tempfile.mkdtemp(prefix="kedge-page-"))
         subprocess.run(["cp", "-a", f"{prepared}/.", str(self.folder)], check=True)
-        self.ports, self.servers, self.cwd = {}, [], self.folder
+        self.ports, self.servers, self.logs, self.cwd = {}, [], [], self.folder
         for usual in ("5555", "5556"):
             self.port_for(usual)
         (self.folder / ".bin").mkdir()
@@ -87,7 +87,8 @@ class Workplace:
         if change:
             self.cwd = self.cwd / change.group(1)
             return None
-        log = tempfile.TemporaryFile()
+        log = open(self.folder / f".log{len(self.logs)}", "w+b")
+        self.logs.append(log)
         if command.in_background:
             text = re.sub(r"&\s*(#.*)?$", "", text)
         process = subprocess.Popen(["bash", "-c", "exec 2>&1\n" + text], cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
@@ -123,6 +124,8 @@ class Workplace:
     def close(self):
         for process in self.servers:
             self.end(process)
+        for log in self.logs:
+            log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
