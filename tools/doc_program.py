@@ -11,6 +11,9 @@ FREE = re.compile(r"any\b|map of ")  # types of keys below which everything is s
 SOURCES = ("reward.sources", "reward.watch")  # maps of sections: NAME, then a key of the configuration reward_source
 # Which configuration the overrides of a command belong to; of others, any.
 CONFIG_OF = {"sft": "sft", "rm": "rm", "ppo": "ppo", "reinforce": "reinforce", "rs": "rs", "serve reward": "serve_reward", "serve critic": "serve_critic"}
+# Names of NeMo-Aligner's programs, which the program takes for its own commands.
+ALIASES = {"train_gpt_sft": "sft", "train_reward_model": "rm", "train_gpt_ppo_actor": "ppo", "train_gpt_reinforce_actor": "reinforce",
+           "train_gpt_rs_actor": "rs", "serve_reward_model": "serve reward", "serve_ppo_critic": "serve critic"}
 # Numbers that only some runs have, and when.
 SOMETIMES = {
     "train/skipped_updates": "where gradients were not finite",
@@ -18,6 +21,10 @@ SOMETIMES = {
     "train_rollouts/failed_rewards": "where an answer got no reward",
     "val_rollouts/failed_rewards": "where an answer got no reward",
 }
+
+
+def without_alias(words):
+    return [*ALIASES[words[0]].split(), *words[1:]] if words and words[0] in ALIASES else words
 
 
 def is_placeholder(component):

@@ -11,8 +11,8 @@ PREPARED = ".prepared"  # marks a run that was made here: a page's own run of th
 MODELS = ["DIR", "MODEL_FOLDER", "BASE", "base"]  # all the same small language model
 RUNS = ["RUN", "OTHER", "runs/stories", "runs/reinforce", "runs/commas", "runs/first", "runs/second"]  # all the same finished run
 LINKED = ["configs", "examples", "scripts", "bench", "launch"]  # of this repository
-ENDS = "model.{}.sampling_params.end_strings=[]"
 SMALL = ["trainer.accelerator=cpu", "trainer.precision=32", "trainer.threads=1"]
+LOCAL_CRITIC = ["local_critic.model.encoder_seq_length=192", "local_critic.model.global_batch_size=4", "local_critic.model.micro_batch_size=4"]
 CHAT_TEMPLATE = ("{% for message in messages %}{{ message['role'] + ': ' + message['content'] + '\n' }}{% endfor %}"
                  "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}")
 
@@ -122,8 +122,7 @@ def prepare(kedge, folder):
     make.train("reinforce", "runs/aligned", *rule, "exp_manager.checkpoint_callback_params.save_top_k=-1", "trainer.reinforce.unfinished=keep",
                "trainer.reinforce.max_epochs=10", steps=50, interval=10)
     make.train("rs", "runs/rs", *rule)
-    make.train("ppo", "runs/ppo", *rule, "local_critic.restore_from_path=JUDGE", "local_critic.model.encoder_seq_length=192",
-               "local_critic.model.global_batch_size=4", "local_critic.model.micro_batch_size=4", "remote_critic_rm.combine_rm_and_critic_server=false")
+    make.train("ppo", "runs/ppo", *rule, "local_critic.restore_from_path=JUDGE", *LOCAL_CRITIC, "remote_critic_rm.combine_rm_and_critic_server=false")
     shutil.copytree(folder / "runs/ppo/critic", folder / "runs/critic")
     (folder / "runs/critic" / PREPARED).touch()
     for name in RUNS:
