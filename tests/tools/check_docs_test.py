@@ -32,6 +32,7 @@ CLEAN = {
     "README.md": "# x\n[a page](docs/a.md#two-words), `kedge/core/a.h`\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\nkedge config NAME   keys\n```\n",
     "docs/a.md": "# A\n## Two words\nPlain.\n",
     "kedge/core/a.h": "int known_name();\n",
+    "tests/cli/a_test.sh": "kedge ppo --fork X; kedge config ppo --yaml --json; kedge serve reward --no-tied\n",
     "scripts/build": "#!/bin/sh\n# --quick\n",
 }
 
@@ -105,6 +106,10 @@ class CheckDocs(unittest.TestCase):
         self.finds("```\n$ kedge ppo max_steps=3\n```\n", "no key `max_steps` of kedge config ppo")
         self.finds("```text\nkedge ppo CONFIG --frok    trains\n```\n", "kedge ppo has no flag --frok")
         self.passes("`kedge ppo CONFIG --fork X`, `mpirun -n 4 kedge ppo ...`, `--no-tied`, `--quick`, `--bind-to none`, `kedge COMMAND --help`\n")
+
+    def test_flags_are_run(self):
+        self.finds("`kedge serve reward --tied`\n", "docs/a.md:3: no test, script or command of a page runs --tied")
+        self.passes("`kedge serve reward --tied`\n```\n$ kedge serve reward --tied\n```\n")
 
     def test_commands_in_blocks_are_marked(self):
         self.finds("```\nkedge ppo x.yaml\n```\n", 'docs/a.md:4: a command wants "$ " before it: kedge ppo x.yaml')
