@@ -126,8 +126,9 @@ class Program:
         return flag in flags or (flag.startswith("--no-") and "--" + flag[5:] in flags)
 
     def has_metric(self, name):
-        """timers/generate; timers/ and val_rollouts/... for a group; rewards/NAME for any source's."""
+        """timers/generate; timers/ and val_rollouts/... for a group; rewards/NAME and watch/NAME, by whatever name a source has."""
         if name.endswith(("/", "...")):
             return any(metric.startswith(name.rstrip(".")) for metric in self.metrics)
-        pattern = [re.escape(part) if not is_placeholder(part) else "[^/]+" for part in name.split("/")]
+        parts = name.split("/")
+        pattern = ["[^/]+" if is_placeholder(part) or before in ("rewards", "watch") else re.escape(part) for before, part in zip(["", *parts], parts)]
         return any(re.fullmatch("/".join(pattern), metric) for metric in self.metrics)

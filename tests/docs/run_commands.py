@@ -87,6 +87,9 @@ class Workplace:
         if change:
             self.cwd = self.cwd / change.group(1)
             return None
+        if text.startswith("export "):
+            self.environment.update(word.split("=", 1) for word in doc_pages.words_of(text)[1:])
+            return None
         log = open(self.folder / f".log{len(self.logs)}", "w+b")
         self.logs.append(log)
         if command.in_background:

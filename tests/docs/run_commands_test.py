@@ -45,7 +45,7 @@ class RunCommands(unittest.TestCase):
         self.assertIn("wanted exit code 0, found 1", self.faults_of("$ kedge show RUN")[0])
 
     def test_what_a_page_makes_it_may_use_and_no_other_page_sees(self):
-        self.assertEqual(self.faults_of("$ mkdir new", "$ cd new", "$ cp ../here.txt more.txt", "$ cat more.txt"), [])
+        self.assertEqual(self.faults_of("$ mkdir new", "$ cd new", "$ export NAME=more.txt", "$ cp ../here.txt more.txt", "$ cat $NAME"), [])
         self.assertEqual(len(self.faults_of("$ cat new/more.txt")), 1)
 
     def test_a_server_is_waited_for_and_ended(self):

@@ -131,7 +131,7 @@ class CheckDocs(unittest.TestCase):
         self.finds("```\n$ jq '.\"timers/generates\"' x\n```\n", "docs/a.md:4: no number `timers/generates`")
         self.finds("`train/los`\n", "no number `train/los`")
         self.finds("| name | is |\n|---|---|\n| `reward` | x |\n", "no number `reward`")
-        self.passes("`train_rollouts/rewards`, `train_rollouts/...`, `timers/`, `train_rollouts/rewards/NAME`, `train/loss`, `train_rollouts/failed_rewards`\n\n"
+        self.passes("`train_rollouts/rewards`, `train_rollouts/...`, `timers/`, `train_rollouts/rewards/NAME`, `train_rollouts/rewards/mine`, `train/loss`, `train_rollouts/failed_rewards`\n\n"
                     "| name | is |\n|---|---|\n| `rewards` | x |\n")
 
 
