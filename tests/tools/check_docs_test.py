@@ -120,6 +120,10 @@ class CheckDocs(unittest.TestCase):
         code, out = run({"README.md": "# x\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\n```\n"})
         self.assertEqual((code, out), (1, "README.md: the list of commands does not name kedge config\n"))
 
+    def test_the_index_links_every_page(self):
+        self.assertEqual(run({"docs/index.md": "# x\n"}), (1, "docs/index.md: no link to a.md\n"))
+        self.assertEqual(run({"docs/index.md": "# x\n[a](a.md#two-words)\n"})[0], 0)
+
     def test_keys_of_yaml_blocks(self):
         self.finds("```yaml\ntrainer:\n  ppo:\n    max_step: 3\n```\n", "docs/a.md:6: no key `trainer.ppo.max_step`")
         self.finds("```yaml\nreward:\n  sources:\n    x: {kind: a, wait: [1, 2]}   # y\n```\n", "docs/a.md:6: no key `reward.sources.x.wait`")
