@@ -41,7 +41,8 @@ constexpr std::array kConfigs = {
     NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
     NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
     NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
-    NamedConfig{"reward_source", "one of reward.sources or reward.watch, by whichever name it is given", default_section<RewardSourceConfig>},
+    NamedConfig{"reward_source", "one of reward.sources or reward.watch, by whichever name it is given",
+                default_section<RewardSourceConfig>},
     NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
 };
 
@@ -89,7 +90,8 @@ void add_other_names(std::string& text, const Section& section, const std::strin
 std::string lines_of(const Section& section) {
   std::string text;
   for (const KeyRow& row : key_rows(section))
-    text += Json(Json::Object{{"key", row.key}, {"type", row.type}, {"default", row.default_value}, {"meaning", row.meaning}}).dump() + "\n";
+    text +=
+        Json(Json::Object{{"key", row.key}, {"type", row.type}, {"default", row.default_value}, {"meaning", row.meaning}}).dump() + "\n";
   add_other_names(text, section, "");
   return text;
 }
@@ -120,9 +122,9 @@ int run_config(const Arguments& arguments) {
   }
   const Section section = found->section();
   check(!(options.yaml && options.json), "kedge config: --yaml and --json are two forms of the same; give one of them");
-  const std::string text = options.yaml ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section))
-      : options.json                    ? lines_of(section)
-                                        : table_of(key_rows(section));
+  const std::string text = options.yaml   ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section))
+                           : options.json ? lines_of(section)
+                                          : table_of(key_rows(section));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kExitOk;
 }
