@@ -31,7 +31,8 @@ METRICS = [{"step": 0, "train_rollouts/rewards": 1, "train_rollouts/rewards/digi
 CLEAN = {
     "README.md": "# x\n[a page](docs/a.md#two-words), `kedge/core/a.h`\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\nkedge config NAME   keys\n```\n",
     "docs/a.md": "# A\n## Two words\nPlain.\n",
-    "kedge/core/a.h": "int known_name();\n",
+    "docs/numbers.md": "# Numbers\n`rewards`, `failed_rewards`, `train/loss`, `timers/generate`, `skipped_updates`\n",
+    "kedge/core/a.h": "int known_name();  // failed_rewards, skipped_updates\n",
     "tests/cli/a_test.sh": "kedge ppo --fork X; kedge config ppo --yaml --json; kedge serve reward --no-tied\n",
     "scripts/build": "#!/bin/sh\n# --quick\n",
 }
@@ -121,14 +122,18 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual((code, out), (1, "README.md: the list of commands does not name kedge config\n"))
 
     def test_the_index_links_every_page(self):
-        self.assertEqual(run({"docs/index.md": "# x\n"}), (1, "docs/index.md: no link to a.md\n"))
-        self.assertEqual(run({"docs/index.md": "# x\n[a](a.md#two-words)\n"})[0], 0)
+        self.assertEqual(run({"docs/index.md": "# x\n[b](numbers.md)\n"}), (1, "docs/index.md: no link to a.md\n"))
+        self.assertEqual(run({"docs/index.md": "# x\n[a](a.md#two-words), [b](numbers.md)\n"})[0], 0)
 
     def test_keys_of_yaml_blocks(self):
         self.finds("```yaml\ntrainer:\n  ppo:\n    max_step: 3\n```\n", "docs/a.md:6: no key `trainer.ppo.max_step`")
         self.finds("```yaml\nreward:\n  sources:\n    x: {kind: a, wait: [1, 2]}   # y\n```\n", "docs/a.md:6: no key `reward.sources.x.wait`")
         self.finds("```yaml\ntrainer: {ppo: 3\n```\n", "a bracket is open")
         self.passes("```yaml\n# x\ntrainer:\n  ppo: {max_steps: 3}\nreward:\n  sources:\n    x: {kind: 'a: {b', weight: 1}\nmodel.data.data_prefix: [{z: 1}]\n```\n")
+
+    def test_every_number_is_named(self):
+        code, out = run({"docs/numbers.md": "# Numbers\n`rewards`, `failed_rewards`, `train/loss`, `skipped_updates`\n"})
+        self.assertEqual((code, out), (1, "no page names the number timers/generate\n"))
 
     def test_numbers_are_those_of_runs(self):
         self.finds("`train_rollouts/reward`\n", "no number `train_rollouts/reward` in any run's metrics; nearest: train_rollouts/rewards")
