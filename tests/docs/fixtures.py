@@ -8,7 +8,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PREPARED = ".prepared"  # marks a run that was made here: a page's own run of that name takes its place
-MODELS = ["DIR", "MODEL_FOLDER", "BASE", "base"]  # all the same small language model
+MODELS = ["DIR", "MODEL_FOLDER", "MODEL", "BASE", "base", "runs/chat/aligned"]  # all the same small language model
 RUNS = ["RUN", "OTHER", "runs/stories", "runs/reinforce", "runs/commas", "runs/first", "runs/second"]  # all the same finished run
 LINKED = ["configs", "examples", "scripts", "bench", "launch"]  # of this repository
 SMALL = ["trainer.accelerator=cpu", "trainer.precision=32", "trainer.threads=1"]
@@ -99,6 +99,11 @@ class Maker:
         (self.folder / run / PREPARED).touch()
 
 
+def link(folder, name, target):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).symlink_to(os.path.relpath(folder / target, (folder / name).parent))
+
+
 def prepare(kedge, folder):
     """Fills `folder`; returns the metrics.jsonl of a run of every kind."""
     make, folder = Maker(kedge, folder), Path(folder)
@@ -111,7 +116,7 @@ def prepare(kedge, folder):
     make.run("init", "tuned", "--shape", "tiny", "--tokenizer", "letters", "--threads", "1", "--seed", "2")
     make.run("init", "JUDGE", "--shape", "tiny", "--tokenizer", "letters", "--threads", "1", "--num-labels", "1", "--seed", "3")
     for name in MODELS[1:]:
-        (folder / name).symlink_to("DIR")
+        link(folder, name, "DIR")
     prefix = "model.data.data_prefix={{train: [{0}.jsonl], validation: [val_{0}.jsonl], test: [val_{0}.jsonl]}}"
     rows = ["model.restore_from_path=DIR", "model.data.train_ds.file_path=train.jsonl", "model.data.validation_ds.file_path=val.jsonl"]
     make.train("sft", "runs/sft", *rows)
@@ -126,5 +131,5 @@ def prepare(kedge, folder):
     shutil.copytree(folder / "runs/ppo/critic", folder / "runs/critic")
     (folder / "runs/critic" / PREPARED).touch()
     for name in RUNS:
-        (folder / name).symlink_to(os.path.relpath(folder / "runs/aligned", (folder / name).parent))
+        link(folder, name, "runs/aligned")
     return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "aligned", "rs", "ppo", "ppo/critic")]
