@@ -5,7 +5,9 @@
 #include <cstdio>
 
 #include "kedge/algo/config_sections.h"
+#include "kedge/algo/reward_config.h"
 #include "kedge/core/error.h"
+#include "kedge/core/json.h"
 #include "kedge/core/nearest.h"
 #include "kedge/metrics/metrics_config.h"
 
@@ -34,16 +36,19 @@ constexpr std::array kConfigs = {
     NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
     NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
     NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
+    NamedConfig{"reward_source", "one of reward.sources or reward.watch, by whichever name it is given",
+                default_section<RewardSourceConfig>},
     NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
 };
 
 struct ConfigOptions {
   std::string name;
-  bool yaml = false;
+  bool yaml = false, json = false;
 
   void fields(auto&& field) {
     field("name", name, "which configuration");
     field("yaml", yaml, "print a commented YAML file to start from");
+    field("json", json, "one JSON object a line: every key, and other names that are taken, with or without an effect");
   }
 };
 
@@ -62,6 +67,27 @@ std::string table_of(const std::vector<KeyRow>& rows) {
   };
   std::string text = line({"KEY", "TYPE", "DEFAULT", "MEANING"});
   for (const KeyRow& row : rows) text += line(row);
+  return text;
+}
+
+void add_other_names(std::string& text, const Section& section, const std::string& path) {
+  const auto add = [&](const std::string& name, std::string_view what, const std::string& about) {
+    text += Json(Json::Object{{"key", join_path(path, name)}, {std::string(what), about}}).dump() + "\n";
+  };
+  for (const auto& [from, to] : section.aliases) add(from, "same_as", join_path(path, to));
+  for (const Section::Note& note : section.ignored) add(note.name, "no_effect", note.why);
+  for (const Section::Note& note : section.refused) add(note.name, "refused", note.why);
+  for (const Field& field : section.fields)
+    if (field.section) add_other_names(text, field.section(), join_path(path, field.name));
+}
+
+// The keys, then the names that are not keys: what each stands for, or why it has no effect or is refused.
+std::string lines_of(const Section& section) {
+  std::string text;
+  for (const KeyRow& row : key_rows(section))
+    text +=
+        Json(Json::Object{{"key", row.key}, {"type", row.type}, {"default", row.default_value}, {"meaning", row.meaning}}).dump() + "\n";
+  add_other_names(text, section, "");
   return text;
 }
 
@@ -90,8 +116,10 @@ int run_config(const Arguments& arguments) {
         str("no configuration \"", options.name, "\"", nearest_hint(options.name, names), "; there are:\n", names_of_configs()));
   }
   const Section section = found->section();
-  const std::string text =
-      options.yaml ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section)) : table_of(key_rows(section));
+  check(!(options.yaml && options.json), "kedge config: --yaml and --json are two forms of the same; give one of them");
+  const std::string text = options.yaml   ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section))
+                           : options.json ? lines_of(section)
+                                          : table_of(key_rows(section));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kExitOk;
 }

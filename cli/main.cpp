@@ -169,8 +169,8 @@ constexpr std::array kCommands = {
             "Finds a record of which a token changed, a checkpoint of which a bit changed, an update that led elsewhere. Nothing is\n"
             "written. Exit code 0: all is equal, 1: something differs.",
             kedge::cli::run_bisect, kedge::cli::bisect_flags},
-    Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning", "kedge config NAME [--yaml]",
-            kedge::cli::run_config, kedge::cli::config_flags},
+    Command{"config", "Look and check", "every key of a configuration with type, default, bounds and meaning",
+            "kedge config NAME [--yaml | --json]", kedge::cli::run_config, kedge::cli::config_flags},
     Command{"doctor", "Look and check", "this machine: devices, libraries, limits; what is missing and how to install it",
             "kedge doctor [--json]", kedge::cli::run_doctor, kedge::cli::doctor_flags},
 };

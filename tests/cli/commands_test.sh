@@ -31,6 +31,11 @@ expect 2 'unknown flag --jsn; nearest: --json' doctor --jsn
 expect 0 '^KEY +TYPE +DEFAULT +MEANING$' config metrics
 expect 0 '^create_tensorboard_logger +bool +true ' config metrics
 expect 0 '^console_numbers: 4$' config metrics --yaml
+expect 0 '^[{]"key": "console_numbers", "type": "integer", "default": "4", "meaning": ' config metrics --json
+expect 0 '^[{]"key": "remote_rm.host", "same_as": "remote_rm.reward_model.ip"}$' config reinforce --json
+expect 0 '^[{]"key": "model.reinforce.trt_llm", "no_effect": ' config reinforce --json
+expect 0 '^pattern +text or null ' config reward_source
+expect 2 'give one of them' config metrics --json --yaml
 expect 2 'no configuration "metrix"; nearest: metrics' config metrix
 expect 2 'which one' config
 # Results go to standard output, complaints to standard error.
