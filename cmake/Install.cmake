@@ -9,7 +9,11 @@ set(package lib/cmake/kedge)
 set(torch_home lib/kedge/torch)
 
 install(TARGETS kedge_program RUNTIME DESTINATION bin)
-set_target_properties(kedge_program PROPERTIES INSTALL_RPATH "$ORIGIN/../${torch_home}/lib")
+set(rpath "$ORIGIN/../${torch_home}/lib")
+if(KEDGE_CUDA)  # the CUDA runtime: in a wheel it lies beside torch, else it is the toolkit's
+  list(APPEND rpath "$ORIGIN/../${torch_home}/../nvidia/cu13/lib" "${CUDAToolkit_LIBRARY_DIR}")
+endif()
+set_target_properties(kedge_program PROPERTIES INSTALL_RPATH "${rpath}")
 set_target_properties(kedge_plain PROPERTIES EXPORT_NAME plain)
 install(TARGETS kedge kedge_plain EXPORT kedge ARCHIVE DESTINATION lib INCLUDES DESTINATION include)
 install(DIRECTORY kedge/ DESTINATION include/kedge FILES_MATCHING PATTERN "*.h")

@@ -11,6 +11,8 @@ fail() {
   failures=$((failures + 1))
 }
 built_torch=$(realpath "$(sed -n 's/^KEDGE_TORCH:PATH=//p' "$build/CMakeCache.txt")")
+# A CUDA build's tree has a link to the LibTorch that it was built with.
+cuda=$(sed -n 's/^KEDGE_CUDA:BOOL=//p' "$build/CMakeCache.txt")
 SECONDS=0
 cmake --install "$build" --prefix "$folder/made" --strip >install.log 2>&1 || { tail install.log; fail 'cmake --install'; exit 1; }
 echo "installed in $SECONDS s: $(du -sh made | cut -f 1), of which LibTorch $(du -sh made/lib/kedge/torch | cut -f 1) (its headers $(du -sh made/lib/kedge/torch/include | cut -f 1))"
@@ -24,8 +26,17 @@ for file in bin/kedge lib/libkedge.a lib/libkedge_plain.a include/kedge/algo/rei
   [ -s "$tree/$file" ] || fail "no $file"
 done
 [ -x "$tree/share/kedge/examples/gsm8k/run.sh" ] || fail 'a script that cannot be run'
-ls "$tree"/share/kedge/licenses/torch/* >/dev/null || fail "no licence beside torch's libraries"
-[ -z "$(find "$tree" -type l)" ] || fail "links: $(find "$tree" -type l | head -n 3)"
+links=$(find "$tree" -type l)
+if [ "$cuda" = ON ]; then
+  [ "$links" = "$tree/lib/kedge/torch" ] && [ "$(realpath "$links")" = "$built_torch" ] || fail "not the one link to $built_torch: $links"
+  hide=("$build")
+  allowed="$(dirname "$built_torch")|/usr/local/cuda[^/]*"
+else
+  [ -z "$links" ] || fail "links: $links"
+  ls "$tree"/share/kedge/licenses/torch/* >/dev/null || fail "no licence beside torch's libraries"
+  hide=("$build" "$(dirname "$built_torch")")
+  allowed="$tree/lib/kedge/torch/lib"
+fi
 found=$(grep -rIlF -e "$build" -e "$source/" -e "$built_torch" -e "$folder/made" "$tree/lib/cmake" "$tree/share" "$tree/include")
 [ -z "$found" ] || fail "files that name a folder of this machine: $found"
 grep -qE -- '-W(all|extra|error)' "$tree"/lib/cmake/kedge/*.cmake && fail 'warnings of our own are asked of others'
@@ -33,7 +44,7 @@ grep -qE -- '-W(all|extra|error)' "$tree"/lib/cmake/kedge/*.cmake && fail 'warni
 # Every library is the tree's or the system's.
 ldd "$kedge" >ldd.txt || fail 'ldd'
 grep 'not found' ldd.txt && fail 'libraries are not found'
-strangers=$(awk '$2 == "=>" { print $3 }' ldd.txt | xargs realpath | grep -vE "^($tree/lib/kedge/torch/lib|/usr/lib|/lib)/")
+strangers=$(awk '$2 == "=>" { print $3 }' ldd.txt | xargs realpath | grep -vE "^($allowed|/usr/lib|/lib)/")
 [ -z "$strangers" ] || fail "libraries from elsewhere: $strangers"
 grep -qF "=> $tree/bin/../lib/kedge/torch/lib/libtorch_cpu.so" ldd.txt || fail "not the tree's own libtorch: $(cat ldd.txt)"
 packages=$("$source/scripts/packages_of" "$kedge") || fail 'packages_of'
@@ -41,12 +52,15 @@ for package in libc6 libyaml-cpp zlib1g; do
   grep -q "^$package" <<<"$packages" || fail "$package is no package that the program needs: $packages"
 done
 
-# hidden COMMAND...: with the build folder and the LibTorch it was built with covered by empty folders, where that is allowed.
-if unshare -m true 2>/dev/null; then
-  hidden() { unshare -m bash -c 'for folder in "$1" "$2"; do mount -t tmpfs none "$folder" || exit 99; done; shift 2; exec "$@"' - "$(dirname "$built_torch")" "$build" "$@"; }
-  hidden test -e "$built_torch/lib" && fail 'the LibTorch of the build can still be seen'
+# hidden COMMAND...: with the folders of the build covered by empty ones, where that is allowed.
+if unshare -m mount -t tmpfs none "$folder" 2>/dev/null; then
+  printf 'for folder in %s; do mount -t tmpfs none "$folder" || exit 99; done\nexec "$@"\n' "$(printf '%q ' "${hide[@]}")" >hide.sh
+  hidden() { unshare -m bash "$folder/hide.sh" "$@"; }
+  for one in "${hide[@]}"; do
+    [ -z "$(hidden ls -A "$one")" ] || fail "$one can still be seen"
+  done
 else
-  echo 'not checked here: that nothing outside the tree is used (unshare -m is not allowed); ldd above says so'
+  echo 'not checked here: that nothing outside the tree is used (mounts of one's own are not allowed); ldd above says so'
   hidden() { "$@"; }
 fi
 expect 0 '^kedge [0-9]' hidden "$kedge" --version
