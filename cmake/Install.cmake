@@ -32,16 +32,22 @@ foreach(folder configs docs examples launch)
   endif()
 endforeach()
 
+install(CODE "set(PROGRAM \"$<TARGET_FILE:kedge_program>\")\nset(FOLDER \"${CMAKE_BINARY_DIR}/generated/completion\")")
+if(EXISTS "${CMAKE_SOURCE_DIR}/cli/completion.h")
+  install(SCRIPT cmake/InstallCompletion.cmake)
+endif()
+
 if(KEDGE_CUDA)
   install(CODE "
     set(link \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${torch_home}\")
     message(STATUS \"Installing: \${link} -> ${KEDGE_TORCH}\")
     get_filename_component(parent \"\${link}\" DIRECTORY)
+    file(REMOVE_RECURSE \"\${link}\")  # what a CPU build left there, or an older link
     file(MAKE_DIRECTORY \"\${parent}\")
     file(CREATE_LINK \"${KEDGE_TORCH}\" \"\${link}\" SYMBOLIC)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${torch_home}\")")
 else()
-  install(CODE "set(PROGRAM \"$<TARGET_FILE:kedge_program>\")\nset(TORCH \"${KEDGE_TORCH}\")\nset(TORCH_HOME \"${torch_home}\")")
+  install(CODE "set(TORCH \"${KEDGE_TORCH}\")\nset(TORCH_HOME \"${torch_home}\")")
   install(SCRIPT cmake/InstallTorch.cmake)
   install(DIRECTORY "${KEDGE_TORCH}/include" DESTINATION ${torch_home} MESSAGE_NEVER)
   # Their licences go where they go.

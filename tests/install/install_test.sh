@@ -14,8 +14,10 @@ built_torch=$(realpath "$(sed -n 's/^KEDGE_TORCH:PATH=//p' "$build/CMakeCache.tx
 # A CUDA build's tree has a link to the LibTorch that it was built with.
 cuda=$(sed -n 's/^KEDGE_CUDA:BOOL=//p' "$build/CMakeCache.txt")
 SECONDS=0
+mkdir -p made/lib/kedge other_torch && ln -s "$folder/other_torch" made/lib/kedge/torch  # as an earlier install of a CUDA build leaves it
 cmake --install "$build" --prefix "$folder/made" --strip >install.log 2>&1 || { tail install.log; fail 'cmake --install'; exit 1; }
 echo "installed in $SECONDS s: $(du -sh made | cut -f 1), of which LibTorch $(du -sh made/lib/kedge/torch | cut -f 1) (its headers $(du -sh made/lib/kedge/torch/include | cut -f 1))"
+[ -z "$(ls -A other_torch)" ] || fail "it was written into somebody else's LibTorch"
 mkdir elsewhere && mv made elsewhere/kedge
 tree=$folder/elsewhere/kedge
 kedge=$tree/bin/kedge
@@ -40,6 +42,12 @@ fi
 found=$(grep -rIlF -e "$build" -e "$source/" -e "$built_torch" -e "$folder/made" "$tree/lib/cmake" "$tree/share" "$tree/include")
 [ -z "$found" ] || fail "files that name a folder of this machine: $found"
 grep -qE -- '-W(all|extra|error)' "$tree"/lib/cmake/kedge/*.cmake && fail 'warnings of our own are asked of others'
+
+if [ -e "$source/cli/completion.h" ]; then
+  for file in bash-completion/completions/kedge zsh/site-functions/_kedge fish/vendor_completions.d/kedge.fish; do
+    [ -s "$tree/share/$file" ] || fail "no share/$file"
+  done
+fi
 
 # Every library is the tree's or the system's.
 ldd "$kedge" >ldd.txt || fail 'ldd'
