@@ -68,7 +68,7 @@ if unshare -m mount -t tmpfs none "$folder" 2>/dev/null; then
     [ -z "$(hidden ls -A "$one")" ] || fail "$one can still be seen"
   done
 else
-  echo 'not checked here: that nothing outside the tree is used (mounts of one's own are not allowed); ldd above says so'
+  echo 'not checked here: that nothing outside the tree is used (this user may not mount folders); ldd above says so'
   hidden() { "$@"; }
 fi
 expect 0 '^kedge [0-9]' hidden "$kedge" --version
