@@ -71,8 +71,8 @@ TEST(RewardRules, ANumberIsComparedWithTheRows) {
   EXPECT_EQ(value_of(other, rollout(R"(\boxed{1011})", R"({"solution": 1000})")), -1);
 }
 
-// The rule of examples/gsm8k on every problem of the collection: its own solution is right, in the words of the collection or boxed; a number
-// beside it, and an answer without one, are wrong.
+// The rule of examples/gsm8k on every problem of the collection: its own solution is right, in the words of the collection or boxed; a
+// number beside it, and an answer without one, are wrong.
 TEST(RewardRules, TheSolutionsOfRealProblemsAreRightAndWrongOnesAreNot) {
   KEDGE_NEEDS_ASSET("prompts/gsm8k/train.jsonl");
   const RewardRule rule = number_rule({});
