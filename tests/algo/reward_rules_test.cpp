@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "kedge/core/files.h"
 #include "kedge/data/regex.h"
 
+#include "tests/support/assets.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/rollouts.h"
 #include "tests/support/temp_folder.h"
@@ -65,6 +69,30 @@ TEST(RewardRules, ANumberIsComparedWithTheRows) {
   EXPECT_EQ(value_of(other, rollout("3.1416", R"({"solution": 3.1416})")), -1);
   EXPECT_EQ(value_of(other, rollout(R"(\boxed{1009})", R"({"solution": 1000})")), 2);  // one in a hundred
   EXPECT_EQ(value_of(other, rollout(R"(\boxed{1011})", R"({"solution": 1000})")), -1);
+}
+
+// The rule of examples/gsm8k on every problem of the collection: its own solution is right, in the words of the collection or boxed; a
+// number beside it, and an answer without one, are wrong.
+TEST(RewardRules, TheSolutionsOfRealProblemsAreRightAndWrongOnesAreNot) {
+  KEDGE_NEEDS_ASSET("prompts/gsm8k/train.jsonl");
+  const RewardRule rule = number_rule({});
+  int64_t count = 0;
+  for (const char* file : {"prompts/gsm8k/train.jsonl", "prompts/gsm8k/test.jsonl"}) {
+    std::istringstream lines(read_text(testing::asset(file)));
+    for (std::string line; std::getline(lines, line); ++count) {
+      const std::string solution = Json::parse(line).at("answer", line).as_text(line);
+      const size_t hashes = solution.rfind("#### ");
+      ASSERT_NE(hashes, std::string::npos) << line;
+      const std::string number = solution.substr(hashes + 5), steps = solution.substr(0, hashes);
+      EXPECT_EQ(value_of(rule, rollout(solution, line)), 1) << line;
+      EXPECT_EQ(value_of(rule, rollout(steps + "\\boxed{" + number + "}", line)), 1) << line;
+      EXPECT_EQ(value_of(rule, rollout(steps + "So the answer is " + number + ".", line)), 1) << line;
+      EXPECT_EQ(value_of(rule, rollout(steps + "#### " + number + "1", line)), 0) << line;
+      EXPECT_EQ(value_of(rule, rollout(steps + "#### 9" + number, line)), 0) << line;
+      EXPECT_EQ(value_of(rule, rollout("No number at all", line)), 0) << line;
+    }
+  }
+  EXPECT_EQ(count, 7473 + 1319);
 }
 
 TEST(RewardRules, ARowWithoutItsFieldFailsAndIsNotZero) {

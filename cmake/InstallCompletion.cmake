@@ -1,0 +1,12 @@
+# Run by `cmake --install`: what PROGRAM prints for each shell, in the folders where shells look. FOLDER is for the pieces.
+foreach(shell_file "bash;bash-completion/completions;kedge" "zsh;zsh/site-functions;_kedge" "fish;fish/vendor_completions.d;kedge.fish")
+  list(GET shell_file 0 shell)
+  list(GET shell_file 1 home)
+  list(GET shell_file 2 name)
+  file(MAKE_DIRECTORY "${FOLDER}")
+  execute_process(COMMAND "${PROGRAM}" completion ${shell} OUTPUT_FILE "${FOLDER}/${name}" RESULT_VARIABLE failed ERROR_VARIABLE why)
+  if(failed)
+    message(FATAL_ERROR "${PROGRAM} completion ${shell}: ${why}")
+  endif()
+  file(INSTALL "${FOLDER}/${name}" DESTINATION "${CMAKE_INSTALL_PREFIX}/share/${home}")
+endforeach()

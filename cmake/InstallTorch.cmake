@@ -1,0 +1,30 @@
+# Run by `cmake --install`: copies what PROGRAM loads of LibTorch, the folder TORCH and its neighbours in a wheel, to TORCH_HOME/lib.
+# Everything else that it loads is the system's.
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${PROGRAM}" RESOLVED_DEPENDENCIES_VAR loaded UNRESOLVED_DEPENDENCIES_VAR missing
+  CONFLICTING_DEPENDENCIES_PREFIX twice)
+foreach(name IN LISTS twice_FILENAMES)  # such as a libgomp of torch's and one of the system's
+  list(APPEND loaded ${twice_${name}})
+endforeach()
+if(missing)
+  list(JOIN missing " " missing)
+  message(FATAL_ERROR "${PROGRAM} needs libraries that cannot be found: ${missing}")
+endif()
+set(of_torch "")
+foreach(library IN LISTS loaded)
+  file(REAL_PATH "${library}" real)
+  foreach(folder "${TORCH}" "${TORCH}/../nvidia" "${TORCH}/../torch.libs")
+    file(REAL_PATH "${folder}" folder)
+    string(FIND "${real}" "${folder}/" at)
+    if(at EQUAL 0)
+      list(APPEND of_torch "${library}")
+      break()
+    endif()
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES of_torch)
+# A link that a CUDA build left here would let everything be written into the machine's own torch.
+set(home "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${TORCH_HOME}")
+if(IS_SYMLINK "${home}")
+  file(REMOVE "${home}")
+endif()
+file(INSTALL ${of_torch} DESTINATION "${CMAKE_INSTALL_PREFIX}/${TORCH_HOME}/lib" FOLLOW_SYMLINK_CHAIN)
