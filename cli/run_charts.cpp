@@ -102,8 +102,8 @@ struct KnownPart {
   std::string_view name, label;
 };
 constexpr std::array kParts = {KnownPart{"timers/generate", "generation"}, KnownPart{"timers/logprobs", "log-probs, policy"},
-                               KnownPart{"timers/init_logprobs", "log-probs, reference"}, KnownPart{"timers/critic_wait", "wait for rewards"},
-                               KnownPart{"timers/train_time", "updates"}};
+                               KnownPart{"timers/init_logprobs", "log-probs, reference"},
+                               KnownPart{"timers/critic_wait", "wait for rewards"}, KnownPart{"timers/train_time", "updates"}};
 constexpr std::string_view kStepTime = "train/step_time";
 
 enum class Split { training, validation, timers, none };
@@ -130,8 +130,7 @@ NameParts parts_of(std::string_view name) {
 
 const KnownNumber* known_number(std::string_view rest) {
   for (const KnownNumber& known : kNumbers)
-    if (known.rest == rest || (known.rest.ends_with('/') && rest.size() > known.rest.size() && rest.starts_with(known.rest)))
-      return &known;
+    if (known.rest == rest || (known.rest.ends_with('/') && rest.size() > known.rest.size() && rest.starts_with(known.rest))) return &known;
   return nullptr;
 }
 
@@ -190,10 +189,14 @@ std::tuple<bool, const KnownNumber*, std::string> order_of(const ChartSeries& se
 
 std::string_view name_of(ChartFormat format) {
   switch (format) {
-    case ChartFormat::number: return "number";
-    case ChartFormat::share: return "share";
-    case ChartFormat::seconds: return "seconds";
-    case ChartFormat::tiny: return "tiny";
+    case ChartFormat::number:
+      return "number";
+    case ChartFormat::share:
+      return "share";
+    case ChartFormat::seconds:
+      return "seconds";
+    case ChartFormat::tiny:
+      return "tiny";
   }
   throw Error("a format of charts without a name");
 }
@@ -203,9 +206,8 @@ std::vector<Chart> charts_of(std::span<const std::string> names) {
   for (const std::string& name : names) {
     if (is_part(name)) continue;
     Place place = place_of(name);
-    const auto found = std::find_if(places.begin(), places.end(), [&](const Place& other) {
-      return other.order == place.order && other.chart.id == place.chart.id;
-    });
+    const auto found = std::find_if(places.begin(), places.end(),
+                                    [&](const Place& other) { return other.order == place.order && other.chart.id == place.chart.id; });
     Place& there = found != places.end() ? *found : places.emplace_back(place);
     if (std::find(there.chart.series.begin(), there.chart.series.end(), place.series) == there.chart.series.end())
       there.chart.series.push_back(std::move(place.series));

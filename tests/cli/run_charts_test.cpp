@@ -42,9 +42,8 @@ TEST(RunCharts, AnOnlineRunBeginsWithItsReward) {
                        "train_rollouts/generation_length",
                        "train_rollouts/rewards"};
   const std::vector<Chart> charts = charts_of(names);
-  EXPECT_THAT(titles_of(charts),
-              ElementsAre("Reward", "Watched rewards", "KL from the start", "Loss", "Length of answers", "Answers that ended by themselves",
-                          "Entropy", "Gradient norm", "Learning rate"));
+  EXPECT_THAT(titles_of(charts), ElementsAre("Reward", "Watched rewards", "KL from the start", "Loss", "Length of answers",
+                                             "Answers that ended by themselves", "Entropy", "Gradient norm", "Learning rate"));
   EXPECT_TRUE(std::all_of(charts.begin(), charts.end(), [](const Chart& chart) { return chart.is_main; }));
   EXPECT_THAT(names_of(charts[0].series), ElementsAre("train_rollouts/rewards", "val_rollouts/rewards"));
   EXPECT_THAT(labels_of(charts[0].series), ElementsAre("training", "validation"));
@@ -64,7 +63,7 @@ TEST(RunCharts, ASupervisedRunHasLossAndAccuracyOfBothSplits) {
 }
 
 TEST(RunCharts, PpoTellsOfItsCriticAndItsRatio) {
-  const Names names = {"train_optim/ppo_ratio_clamped", "train_optim/ppo_ratio", "train_optim/ppo_clip_fraction",
+  const Names names = {"train_optim/ppo_ratio_clamped",   "train_optim/ppo_ratio",      "train_optim/ppo_clip_fraction",
                        "train_rollouts/values_explained", "train_rollouts/values_loss", "train_rollouts/values_std",
                        "train_rollouts/values_mean"};
   const std::vector<Chart> charts = charts_of(names);
