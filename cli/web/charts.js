@@ -3,7 +3,7 @@ import {ask, colour, css, dark, duration, el, empty, fade, field, format, recall
 
 const Chart = window.Chart;
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]];
-const kPoints = 600;
+const kPoints = 480;  // more than a chart has pixels
 
 // The number of every curve that is nearest to the pointer's step, whatever steps the curves have.
 if (Chart) Chart.Interaction.modes.step = (chart, event) => {
@@ -242,23 +242,29 @@ export class CurvesPanel {
     await this.refresh();
   }
 
+  // Asks for everything that is new at once.
   async refresh() {
     if (!this.runs) return;
-    const names = this.runs.map((run) => `${run.id}:${run.version}`).join();
-    const wanted = [["main", false], ...(this.more.open ? [["more", true]] : [])];
+    const runs = this.runs, names = runs.map((run) => `${run.id}:${run.version}`).join(), asked = [];
     if (names !== this.known) {
-      this.known = names;
-      this.layout((await ask("charts", {runs: this.runs.map((run) => run.id).join()})).charts);
-    }
-    for (const [place, more] of wanted) {
-      await Promise.all(this.runs.map(async (run) => {
-        const key = `${place}:${run.id}`, version = `${run.version}:${this.smoothing}`;
-        if (this.versions.get(key) === version) return;
-        const told = await ask("series", {run: run.id, smooth: this.smoothing, points: kPoints, more: more ? 1 : 0});
-        this.versions.set(key, version);
-        this.curves[place].set(run.id, told.series);
+      asked.push(ask("charts", {runs: runs.map((run) => run.id).join()}).then((told) => {
+        this.known = names;
+        this.layout(told.charts);
       }));
     }
+    for (const place of this.more.open ? ["main", "more"] : ["main"]) {
+      for (const run of runs) {
+        const key = `${place}:${run.id}`, version = `${run.version}:${this.smoothing}`;
+        if (this.versions.get(key) === version) continue;
+        asked.push(ask("series", {run: run.id, smooth: this.smoothing, points: kPoints, more: place === "more" ? 1 : 0}).then((told) => {
+          this.versions.set(key, version);
+          this.curves[place].set(run.id, told.series);
+        }));
+      }
+    }
+    if (!asked.length && this.painted === names) return;
+    await Promise.all(asked);
+    this.painted = names;
     this.paint();
   }
 
