@@ -12,6 +12,7 @@
 #include "kedge/metrics/metrics_config.h"
 
 #include "cli/commands.h"
+#include "cli/default_settings.h"
 
 namespace kedge::cli {
 namespace {
@@ -98,6 +99,12 @@ std::string names_of_configs() {
 }
 
 }  // namespace
+
+std::optional<std::string> default_settings(std::string_view name) {
+  for (const NamedConfig& config : kConfigs)
+    if (config.name == name) return dump_config(config.section());
+  return std::nullopt;
+}
 
 std::string config_flags() {
   ConfigOptions options;

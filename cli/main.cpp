@@ -155,6 +155,15 @@ constexpr std::array kCommands = {
             "  kedge show runs/aligned --step 0 --other-step 16         and in two steps of one\n"
             "  kedge show runs/aligned --limit 0 --json | jq 'select(.kl > 0.1) | .response'",
             kedge::cli::run_show, kedge::cli::show_flags},
+    Command{"dashboard", "Look and check", "a local web page of runs: curves, timing, answers, servers, settings; live while they go on",
+            "kedge dashboard RUN ... [--port N] [--ip ADDRESS]\n\n"
+            "  kedge dashboard runs/aligned                             open the address that it prints\n"
+            "  kedge dashboard runs/first runs/second                   both in the same charts\n"
+            "  kedge dashboard runs                                     all runs in a folder, and those that begin later\n"
+            "  ssh -L 6006:localhost:6006 HOST kedge dashboard runs     on another machine; then open http://localhost:6006/ here\n\n"
+            "Reads the runs' folders and writes nothing. Listens to this machine alone unless told otherwise, needs no network, and works\n"
+            "with the keyboard: press ? on the page.",
+            kedge::cli::run_dashboard, kedge::cli::dashboard_flags},
     Command{"replay", "Look and check", "computes a step of an online run again from its records, and compares every number",
             "kedge replay RUN [--step N | first | last] [--regenerate] [flags]\n\n"
             "  kedge replay runs/aligned --step 12                      log-probabilities, rewards, advantages, loss, weights\n"

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 #include "kedge/core/error.h"
 #include "kedge/metrics/progress.h"
@@ -145,28 +146,36 @@ const NumberRow* RunNumbers::main() const {
   return found == rows.end() ? nullptr : &*found;
 }
 
-RunNumbers read_numbers(std::span<const MetricsLine> lines) {
+RunNumbers read_numbers(std::span<const Series> metrics) {
   RunNumbers numbers;
-  for (const std::string_view name : kFinite) numbers.watched.push_back({.name = std::string(name)});
-  for (const MetricsLine& line : lines) {
-    numbers.first_time = numbers.first_time == 0 ? line.time : numbers.first_time;
-    numbers.last_time = line.time;
-    for (const auto& [name, value] : line.metrics) {
-      if (name == "train/step_time") numbers.num_steps = line.step + 1;
-      if (name == "train/step_time" || name == "timers/validation_time") numbers.seconds += value;
-      for (Series& series : numbers.watched)
-        if (series.name == name) series.add(line.step, value);
-      const KnownRow* known = known_row(name);
-      if (known == nullptr) continue;
-      const auto found = std::find_if(numbers.rows.begin(), numbers.rows.end(), [&](const NumberRow& row) { return row.name == name; });
-      NumberRow& row = found != numbers.rows.end() ? *found : numbers.rows.emplace_back(row_of(*known, name));
-      add(row.series, line.step, value);
-    }
+  for (const Series& series : metrics) {
+    if (series.name == "train/step_time" && !series.empty()) numbers.num_steps = series.steps.back() + 1;
+    if (series.name == "train/step_time" || series.name == "timers/validation_time")
+      numbers.seconds += std::accumulate(series.values.begin(), series.values.end(), 0.0);
+    if (std::find(kFinite.begin(), kFinite.end(), series.name) != kFinite.end()) numbers.watched.push_back(series);
+    const KnownRow* known = known_row(series.name);
+    if (known == nullptr) continue;
+    NumberRow& row = numbers.rows.emplace_back(row_of(*known, series.name));
+    for (size_t i = 0; i < series.values.size(); ++i) add(row.series, series.steps[i], series.values[i]);
   }
   const auto is_source = [](const NumberRow& row) { return row.name.starts_with(kSources); };
   if (std::count_if(numbers.rows.begin(), numbers.rows.end(), is_source) == 1) std::erase_if(numbers.rows, is_source);
   std::stable_sort(numbers.rows.begin(), numbers.rows.end(),
                    [](const NumberRow& a, const NumberRow& b) { return known_row(a.name) < known_row(b.name); });
+  return numbers;
+}
+
+RunNumbers read_numbers(std::span<const MetricsLine> lines) {
+  std::vector<Series> metrics;
+  for (const MetricsLine& line : lines)
+    for (const auto& [name, value] : line.metrics) {
+      const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const Series& series) { return series.name == name; });
+      (found != metrics.end() ? *found : metrics.emplace_back(Series{.name = name})).add(line.step, value);
+    }
+  RunNumbers numbers = read_numbers(metrics);
+  if (lines.empty()) return numbers;
+  numbers.first_time = lines.front().time;
+  numbers.last_time = lines.back().time;
   return numbers;
 }
 

@@ -34,7 +34,9 @@ struct RunNumbers {
   [[nodiscard]] const NumberRow* main() const;
 };
 
-[[nodiscard]] RunNumbers read_numbers(std::span<const MetricsLine> lines);
+// All of a run's metrics, a series each; of several numbers of one step (its updates) the last counts.
+[[nodiscard]] RunNumbers read_numbers(std::span<const Series> metrics);
+[[nodiscard]] RunNumbers read_numbers(std::span<const MetricsLine> lines);  // with their times
 
 struct Hint {
   int64_t step = 0;

@@ -117,29 +117,29 @@ std::vector<StoryCheckpoint> checkpoints_of(const RunStory& story) {
   return checkpoints;
 }
 
-// What summary.json says, unless the run went on after it.
-void add_end(RunStory& story) {
-  const Path file = story.run.folder / "summary.json";
-  const bool is_held = is_run_held(story.run.folder);
-  story.step = story.numbers.num_steps;
-  if (story.run.algorithm == "serve" && story.step > 0) story.step -= 1;  // a critic counts its updates from 1
-  if (const Json* steps = story.last_start().find("max_steps")) story.max_steps = steps->as_integer("run.json");
-  if (story.log.last_error) story.status = "ended by an error";
+}  // namespace
+
+RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error) {
+  const Path file = run.folder / "summary.json";
+  const bool is_held = is_run_held(run.folder);
+  RunEnd end{.step = num_steps};
+  if (run.algorithm == "serve" && end.step > 0) end.step -= 1;  // a critic counts its updates from 1
+  if (const Json* steps = run.starts.as_array("run.json").back().find("max_steps")) end.max_steps = steps->as_integer("run.json");
+  if (has_error) end.status = "ended by an error";
   if (is_file(file)) {
     const Json summary = Json::parse(read_text(file), file.string());
     const int64_t step = summary.at("step", file.string()).as_integer(file.string());
-    if (story.max_steps == 0) story.max_steps = summary.at("max_steps", file.string()).as_integer(file.string());
+    if (end.max_steps == 0) end.max_steps = summary.at("max_steps", file.string()).as_integer(file.string());
     const std::string reason = summary.at("reason", file.string()).as_text(file.string());
-    if (step >= story.step) {
-      story.step = step;
-      story.status = reason == "complete" ? reason : "ended: " + reason;
+    if (step >= end.step) {
+      end.step = step;
+      end.status = reason == "complete" ? reason : "ended: " + reason;
     }
   }
-  if (story.status.empty()) story.status = "not complete, and nothing runs: it was killed, or its machine went down";
-  if (is_held) story.status = "running";
+  if (end.status.empty()) end.status = "not complete, and nothing runs: it was killed, or its machine went down";
+  if (is_held) end.status = "running";
+  return end;
 }
-
-}  // namespace
 
 const Json* setting(const Json& settings, std::string_view name) {
   const Json* at = &settings;
@@ -165,14 +165,17 @@ CheckpointConfig ranking_of(const Json& settings) {
 
 Json read_settings(const RunOnDisk& run) { return to_json(parse_yaml(read_text(run.config), run.config.string())); }
 
+std::string title_of(const RunOnDisk& run) {
+  const auto& words = run.starts.as_array("run.json").back().at("command_line", "run.json").as_array("run.json");
+  const bool names_server = run.algorithm == "serve" && words.size() > 2;
+  return str("kedge ", run.algorithm, names_server ? " " + words[2].as_text("run.json") : "");
+}
+
 RunStory read_run_story(const Path& folder) {
   RunStory story;
   story.run = open_run(folder);
   story.settings = read_settings(story.run);
-  story.title = "kedge " + story.run.algorithm;
-  if (const auto& words = story.last_start().at("command_line", "run.json").as_array("run.json");
-      story.run.algorithm == "serve" && words.size() > 2)
-    story.title += " " + words[2].as_text("run.json");
+  story.title = title_of(story.run);
   story.model_folder = model_folder_of(story);
   story.model_files = files_of(story, "model");
   story.data_files = files_of(story, "data");
@@ -185,7 +188,7 @@ RunStory read_run_story(const Path& folder) {
   story.monitor = ranking_of(story.settings).monitor;
   story.checkpoints = checkpoints_of(story);
   story.has_model = is_folder(story.run.folder / "model");
-  add_end(story);
+  static_cast<RunEnd&>(story) = end_of(story.run, story.numbers.num_steps, story.log.last_error.has_value());
   return story;
 }
 

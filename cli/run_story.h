@@ -27,7 +27,13 @@ struct StoryCheckpoint {
   std::optional<double> number = {};  // by which it is ranked
 };
 
-struct RunStory {
+// How far a run came, and how it ended.
+struct RunEnd {
+  std::string status = {};          // "complete", "running", "ended: SIGTERM", ...
+  int64_t step = 0, max_steps = 0;  // 0: not known
+};
+
+struct RunStory : RunEnd {
   RunOnDisk run;
   std::string title;  // "kedge reinforce", "kedge serve critic"
   Json settings;      // config.yaml
@@ -36,8 +42,6 @@ struct RunStory {
   std::vector<StoryFile> model_files = {}, data_files = {};
   std::vector<std::string> rewards = {};  // one source each, for people
 
-  std::string status;               // "complete", "running", "ended by SIGTERM", ...
-  int64_t step = 0, max_steps = 0;  // 0: not known
   RunNumbers numbers = {};
   LogFindings log = {};
   std::vector<Hint> hints = {};
@@ -50,6 +54,10 @@ struct RunStory {
 };
 
 [[nodiscard]] RunStory read_run_story(const Path& folder);
+
+[[nodiscard]] std::string title_of(const RunOnDisk& run);  // "kedge reinforce", "kedge serve critic"
+// What summary.json says, unless the run went on after it. `num_steps` have numbers; `has_error`: the last line of its log is one.
+[[nodiscard]] RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error);
 
 // A member by its dotted name; null where there is none.
 [[nodiscard]] const Json* setting(const Json& settings, std::string_view name);

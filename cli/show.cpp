@@ -4,13 +4,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "kedge/algo/record_file.h"
 #include "kedge/core/error.h"
-#include "kedge/core/files.h"
 
+#include "cli/answer_json.h"
 #include "cli/answer_list.h"
 #include "cli/commands.h"
-#include "cli/json_lines.h"
+#include "cli/run_records.h"
 #include "cli/show_text.h"
 
 namespace kedge::cli {
@@ -50,37 +49,6 @@ struct ShowOptions {
 const std::vector<std::string> kPositionals = {"run"};
 constexpr int64_t kUsualLimit = 5;
 
-// The records of a run: of the folder itself, or of the one that a run keeps them in.
-class RunRecords {
- public:
-  explicit RunRecords(const std::string& run) : run_(run) {
-    check(is_folder(run), run, ": no such folder");
-    for (const Path& folder : {Path(run) / "rollouts", Path(run)}) {
-      folder_ = folder;
-      steps_ = recorded_steps(folder);
-      if (!steps_.empty()) return;
-    }
-    throw UsageError(
-        str(run, ": no answers in it (rollouts/step-N.jsonl); kedge reinforce, rs and ppo keep them unless rollouts.keep=none"));
-  }
-
-  [[nodiscard]] const std::string& run() const { return run_; }
-  [[nodiscard]] const std::vector<int64_t>& steps() const { return steps_; }
-  [[nodiscard]] int64_t choose(const std::string& wanted) const { return choose_step(steps_, wanted, run_); }
-  [[nodiscard]] AnswerRows rows(int64_t step) const {
-    const Path path = record_path(folder_, step);
-    const std::string text = read_text(path);
-    const int64_t written = parse_record_header(text, path.string()).step;
-    check(written == step, path.string(), ":1: has the answers of step ", written);
-    return parse_record_rows(text, path.string(), RecordParts::all);
-  }
-
- private:
-  std::string run_;
-  Path folder_;
-  std::vector<int64_t> steps_;
-};
-
 // Standard output, until nobody reads it any more: head takes what it wants, and the rest is nobody's error.
 class Output {
  public:
@@ -105,64 +73,6 @@ std::string lead_of(size_t number) {
   return text.size() < 3 ? std::string(3 - text.size(), ' ') + text : text;
 }
 
-Json json_of(std::optional<double> value) { return value ? Json(*value) : Json(); }
-
-Json json_of(const std::vector<float>& values) {
-  Json::Array array;
-  for (const float value : values) array.push_back(short_number(value));
-  return array;
-}
-
-Json json_of(int64_t step, const AnswerRow& row, bool full) {
-  const Rollout& rollout = *row.rollout;
-  Json::Object parts;
-  for (const auto& [name, value] : row.reward.parts) parts.emplace_back(name, value);
-  Json json(Json::Object{{"step", step},
-                         {"prompt_id", rollout.prompt_id},
-                         {"slot", row.slot},
-                         {"sample", rollout.sample},
-                         {"prompt", rollout.prompt},
-                         {"response", rollout.response},
-                         {"length", rollout.response_length()},
-                         {"finished", rollout.finished},
-                         {"reward", json_of(number_of(row, AnswerKey::reward))},
-                         {"parts", std::move(parts)},
-                         {"error", row.reward.failed() ? Json(row.reward.error) : Json()},
-                         {"kl", json_of(number_of(row, AnswerKey::kl))},
-                         {"kl_sum", row.reference.empty() ? Json() : Json(row.kl_sum)},
-                         {"entropy", json_of(row.entropy)},
-                         {"reward_with_kl", row.reward_with_kl},
-                         {"baseline", row.baseline},
-                         {"advantage", row.advantage},
-                         {"trains", row.trains}});
-  if (!full) return json;
-  Json::Array ids;
-  for (const TokenId id : rollout.ids) ids.emplace_back(int64_t{id});
-  json.set("ids", std::move(ids));
-  json.set("prompt_length", rollout.prompt_length);
-  json.set("engine_logprobs", json_of(rollout.logprobs));
-  json.set("logprobs", json_of(row.logprobs));
-  json.set("reference", json_of(row.reference));
-  if (!row.values.empty()) json.set("values", json_of(row.values));
-  if (!row.returns.empty()) json.set("returns", json_of(row.returns));
-  if (!row.advantages.empty()) json.set("advantages", json_of(row.advantages));
-  return json;
-}
-
-Json json_of(int64_t step, const StepNumbers& numbers) {
-  return Json::Object{{"step", step},
-                      {"answers", numbers.num_answers},
-                      {"prompts", numbers.num_prompts},
-                      {"reward", json_of(numbers.reward)},
-                      {"reward_std", json_of(numbers.reward_std)},
-                      {"reward_min", json_of(numbers.reward_min)},
-                      {"reward_max", json_of(numbers.reward_max)},
-                      {"kl", json_of(numbers.kl)},
-                      {"length", json_of(numbers.length)},
-                      {"ended", numbers.num_ended},
-                      {"failed", numbers.num_failed}};
-}
-
 std::string more_text(size_t num_all, size_t num_shown, const PageLook& look) {
   return num_all > num_shown ? "\n" + remark_text(str(num_all - num_shown, " more; --limit 0 shows all"), look) : "";
 }
@@ -176,7 +86,7 @@ void show_step(const RunRecords& records, const ShowOptions& options, const Page
   for (size_t i = 0; i < places.size() && !output.closed(); ++i) {
     const AnswerRow& row = rows[places[i]];
     if (options.json) {
-      output.put_line(json_of(step, row, options.full));
+      output.put_line(json_of(step, row, options.full ? AnswerParts::all : AnswerParts::main));
     } else {
       output.put("\n" + answer_text(lead_of(i + 1), row, WithPrompt::yes, look));
     }
@@ -213,7 +123,7 @@ void show_prompt(const RunRecords& records, const ShowOptions& options, const Pa
       if (output.closed()) return;
       const AnswerRow& row = rows[place];
       if (options.json) {
-        output.put_line(json_of(step, row, options.full));
+        output.put_line(json_of(step, row, options.full ? AnswerParts::all : AnswerParts::main));
       } else {
         if (num_shown == 0)
           output.put(heading_text("", {str(records.run(), ", prompt ", *options.prompt)}, look) +
@@ -224,19 +134,6 @@ void show_prompt(const RunRecords& records, const ShowOptions& options, const Pa
     }
   }
   check(num_shown > 0, records.run(), ": no answer to prompt ", *options.prompt, " in it; its prompts are from ", lowest, " to ", highest);
-}
-
-Json json_of(const AnswerPair& pair, const AnswerRow& first, const AnswerRow& second) {
-  const auto both = [&](auto&& of) { return Json(Json::Array{of(first), of(second)}); };
-  return Json::Object{{"prompt_id", first.rollout->prompt_id},
-                      {"sample", first.rollout->sample},
-                      {"differs", pair.differs},
-                      {"prompt", first.rollout->prompt},
-                      {"response", both([](const AnswerRow& row) { return Json(row.rollout->response); })},
-                      {"reward", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::reward)); })},
-                      {"kl", both([](const AnswerRow& row) { return json_of(number_of(row, AnswerKey::kl)); })},
-                      {"length", both([](const AnswerRow& row) { return Json(row.rollout->response_length()); })},
-                      {"finished", both([](const AnswerRow& row) { return Json(row.rollout->finished); })}};
 }
 
 // The steps that are compared. Two runs: the newest that both have, where nothing else was said.

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "kedge/core/error.h"
@@ -16,13 +15,6 @@ Json to_json(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   return value;
-}
-
-double to_number(const Json& value, std::string_view where) {
-  if (value == Json("NaN")) return std::numeric_limits<double>::quiet_NaN();
-  if (value == Json("Infinity")) return kInfinity;
-  if (value == Json("-Infinity")) return -kInfinity;
-  return value.as_number(where);
 }
 
 const Path& made(const Path& folder) {
@@ -96,14 +88,21 @@ void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
   }
 }
 
+double read_metric(const Json& value, std::string_view where) {
+  if (value == Json("NaN")) return std::numeric_limits<double>::quiet_NaN();
+  if (value == Json("Infinity")) return kInfinity;
+  if (value == Json("-Infinity")) return -kInfinity;
+  return value.as_number(where);
+}
+
 std::vector<MetricsLine> read_metrics(const Path& path) {
   std::vector<MetricsLine> lines;
   for (const JsonlLine& line : read_jsonl(path)) {
     const std::string where = str(path.string(), ":", line.number);
     const auto key = [&](std::string_view name) { return str(where, ": \"", name, "\""); };
-    MetricsLine read{line.value.at("step", where).as_integer(key("step")), to_number(line.value.at("time", where), key("time")), {}};
+    MetricsLine read{line.value.at("step", where).as_integer(key("step")), read_metric(line.value.at("time", where), key("time")), {}};
     for (const auto& [name, value] : line.value.as_object(where))
-      if (name != "step" && name != "time") read.metrics.set(name, to_number(value, key(name)));
+      if (name != "step" && name != "time") read.metrics.set(name, read_metric(value, key(name)));
     lines.push_back(std::move(read));
   }
   return lines;

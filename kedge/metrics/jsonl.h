@@ -1,6 +1,7 @@
 #pragma once
 // A run's numbers and samples as JSON lines, for jq, for scripts and for the dashboard. Knows nothing of what the names mean.
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "kedge/core/files.h"
@@ -34,6 +35,9 @@ struct MetricsLine {
   double time;
   Metrics metrics;
 };
+
+// A number as a JsonlSink writes it: NaN and infinities are strings. UsageError for anything else: "WHERE: ...".
+[[nodiscard]] double read_metric(const Json& value, std::string_view where);
 
 // What a JsonlSink wrote to its metrics.jsonl, numbers that are strings included.
 [[nodiscard]] std::vector<MetricsLine> read_metrics(const Path& path);

@@ -67,6 +67,28 @@ std::vector<std::string> path_parts(std::string_view target) {
   }
 }
 
+std::vector<std::pair<std::string, std::string>> query_parts(std::string_view target) {
+  std::vector<std::pair<std::string, std::string>> parts;
+  const size_t mark = target.find('?');
+  std::string_view rest = mark == std::string_view::npos ? "" : target.substr(mark + 1);
+  const auto text_of = [&](std::string_view part) {
+    std::string text(part);
+    std::replace(text.begin(), text.end(), '+', ' ');
+    return decode(text, target);
+  };
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
+    if (pair.empty()) continue;
+    const size_t equals = std::min(pair.size(), pair.find('='));
+    std::string name = text_of(pair.substr(0, equals));
+    const bool is_new = std::none_of(parts.begin(), parts.end(), [&](const auto& part) { return part.first == name; });
+    check_request(is_new, "the query of ", target, " has ", name, " twice");
+    parts.emplace_back(std::move(name), text_of(pair.substr(std::min(pair.size(), equals + 1))));
+  }
+  return parts;
+}
+
 HttpResponse error_response(int status, std::string_view text) {
   return {status, {{"Content-Type", "application/json"}}, error_body(text)};
 }

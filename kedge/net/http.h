@@ -33,6 +33,10 @@ struct HttpResponse {
 // empty last part. RequestError (400) for a % that is not followed by two hex digits, and for a target that does not begin with a slash.
 [[nodiscard]] std::vector<std::string> path_parts(std::string_view target);
 
+// What stands behind the question mark of a target, %XX decoded and + a blank: "/a?x=1&y=b+c" is {{"x", "1"}, {"y", "b c"}}; a name without
+// "=" has an empty value. RequestError (400) as above, and for a name that comes twice.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> query_parts(std::string_view target);
+
 // {"error": TEXT} with that status.
 [[nodiscard]] HttpResponse error_response(int status, std::string_view text);
 

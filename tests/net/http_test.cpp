@@ -39,6 +39,18 @@ TEST(Http, PathsAreCutAtSlashesAndDecoded) {
     EXPECT_EQ(error_of<RequestError>([&] { (void)path_parts(target); }).substr(0, 8), "the path") << target;
 }
 
+TEST(Http, QueriesAreCutIntoNamesAndValues) {
+  using Parts = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(query_parts("/a?x=1&y=b+c%3D%26&z=&w"), (Parts{{"x", "1"}, {"y", "b c=&"}, {"z", ""}, {"w", ""}}));
+  EXPECT_EQ(query_parts("/a?x=1=2&&y=%2B"), (Parts{{"x", "1=2"}, {"y", "+"}}));
+  EXPECT_EQ(query_parts("/a"), (Parts{}));
+  EXPECT_EQ(query_parts("/a?"), (Parts{}));
+  EXPECT_EQ(query_parts("/a?="), (Parts{{"", ""}}));
+  EXPECT_EQ(error_of<RequestError>([] { (void)query_parts("/a?x=1&%78=2"); }), "the query of /a?x=1&%78=2 has x twice");
+  for (const char* target : {"/a?x=%", "/a?%zz=1", "/a?x=%4"})
+    EXPECT_EQ(error_of<RequestError>([&] { (void)query_parts(target); }).substr(0, 8), "the path") << target;
+}
+
 TEST(Http, ErrorsAreJson) {
   const HttpResponse response = error_response(404, "no model named \"reward\"");
   EXPECT_EQ(response.status, 404);

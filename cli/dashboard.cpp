@@ -1,0 +1,79 @@
+#include <memory>
+#include <thread>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/stop.h"
+#include "kedge/net/http_server.h"
+
+#include "cli/commands.h"
+#include "cli/dashboard_api.h"
+#include "cli/json_lines.h"
+#include "cli/web_files.h"
+
+namespace kedge::cli {
+namespace {
+
+struct DashboardOptions {
+  std::vector<std::string> runs;
+  std::string ip = "127.0.0.1";
+  std::optional<int64_t> port;
+
+  void fields(auto&& field) {
+    field("runs", runs, "folders of runs, or folders with runs in them, where new ones are found too", required());
+    field("ip", ip, "the address it listens on; 0.0.0.0: all of this machine");
+    field("port", port, "the port; 0: any that is free [6006, or the next that is free]", at_least(0), at_most(65535));
+  }
+};
+
+const std::vector<std::string> kPositionals = {"runs"};
+constexpr int64_t kFirstPort = 6006, kNumPorts = 100;
+
+bool is_loopback(std::string_view ip) { return ip.starts_with("127.") || ip == "::1" || ip == "localhost"; }
+
+std::unique_ptr<HttpServer> listen(const DashboardOptions& options, DashboardApi& api) {
+  HttpServerOptions server{.ip = options.ip, .port = options.port.value_or(kFirstPort), .max_connections = 64, .max_body_bytes = 1 << 10};
+  const HttpHandler handler = [&api](const HttpRequest& request, const HttpReply& reply) { reply.send(api.answer(request)); };
+  while (true) {
+    try {
+      return std::make_unique<HttpServer>(server, handler, DashboardApi::refusal);
+    } catch (const UsageError&) {
+      throw;
+    } catch (const Error&) {
+      if (options.port || server.port + 1 == kFirstPort + kNumPorts) throw;
+      server.port += 1;  // somebody else's: another dashboard, perhaps
+    }
+  }
+}
+
+std::string url_of(const DashboardOptions& options, int64_t port) {
+  const std::string host = options.ip == "0.0.0.0"                     ? "localhost"
+                           : options.ip.find(':') != std::string::npos ? str("[", options.ip, "]")
+                                                                       : options.ip;
+  return str("http://", host, ":", port, "/");
+}
+
+}  // namespace
+
+std::string dashboard_flags() {
+  DashboardOptions options;
+  return flags_help(describe(options), kPositionals);
+}
+
+int run_dashboard(const Arguments& arguments) {
+  DashboardOptions options;
+  parse_arguments(describe(options), arguments, kPositionals);
+  check(!options.runs.empty(), "kedge dashboard: which runs? Name their folders");
+  static_cast<void>(chart_js());  // an Error where the program has none
+  const StopSignals signals;
+  DashboardApi api(options.runs);
+  const std::unique_ptr<HttpServer> server = listen(options, api);
+  if (!is_loopback(options.ip))
+    log_warn("whoever reaches ", options.ip, ":", server->port(), " can read these runs, their prompts and answers included");
+  print_text(str(url_of(options, server->port()), " shows ", api.num_runs(), api.num_runs() == 1 ? " run" : " runs", "; Ctrl-C ends it\n"));
+  while (!signals.received()) std::this_thread::sleep_for(kStopPeriod);
+  server->stop(std::chrono::milliseconds(500));
+  return kExitOk;
+}
+
+}  // namespace kedge::cli
