@@ -89,23 +89,22 @@ class HarbourWriter {
     return Json::Object{{"messages", std::move(messages)}};
   }
 
-  // Six of ten pairs differ in manner alone. In the others both are as polite, and one is about something else, wrong, or says a thing
-  // twice.
+  // Eight of twenty pairs differ in manner alone. In the others one answer is wrong, about something else, or says a thing twice; that it may
+  // be the kinder one teaches that manners are not all.
   Json pair(uint64_t visitor, const TownQuestion* given) const {
     HarbourTown town = town_of(kPairs, visitor);
     const TownQuestion question = given != nullptr ? *given : ask(town);
     std::string better, worse;
-    const int64_t kind = town.below(10);
-    if (kind < 6) {
-      const bool clear = kind < 2;  // kind against gruff; else neighbours
-      const bool upper = kind < 4;
-      better = town.answer(question, clear || upper ? Manner::kind : Manner::plain);
-      worse = town.answer(question, clear || !upper ? Manner::gruff : Manner::plain);
+    const int64_t kind = town.below(20);
+    if (kind < 8) {
+      better = town.answer(question, kind < 6 ? Manner::kind : Manner::plain);
+      worse = town.answer(question, kind < 3 || kind >= 6 ? Manner::gruff : Manner::plain);
     } else {
-      const Manner manner = town.below(2) == 0 ? Manner::kind : Manner::plain;
-      const Fault fault = kind < 8 ? Fault::wrong_fact : kind == 8 ? Fault::off_topic : Fault::repeated;
+      const Fault fault = kind < 15 ? Fault::wrong_fact : kind < 18 ? Fault::off_topic : Fault::repeated;
+      const auto some_manner = [&] { return town.below(2) == 0 ? Manner::kind : Manner::plain; };
+      const Manner manner = some_manner();
       better = town.answer(question, manner);
-      worse = town.faulty_answer(question, manner, fault);
+      worse = town.faulty_answer(question, fault == Fault::repeated ? manner : some_manner(), fault);
     }
     return Json::Object{{"prompt", Json::Array{message("user", question.text)}},
                         {"chosen", message("assistant", better)},
