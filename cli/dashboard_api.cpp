@@ -223,8 +223,10 @@ HttpResponse DashboardApi::answer(const HttpRequest& request) {
     const std::vector<std::string> parts = path_parts(request.target);
     if (parts.size() == 2 && parts[0] == "api")
       return {200, headers_for("application/json"), json_for(parts[1], request.target).dump_compact()};
+    const std::string path = parts.size() == 1 ? "/" + parts[0] : "";
     for (const WebFile& file : web_files())
-      if (parts.size() == 1 && "/" + parts[0] == file.path) return {200, headers_for(file.type), std::string(file.content)};
+      if (path == file.path) return {200, headers_for(file.type), std::string(file.content)};
+    if (path == "/chart.js") return {200, headers_for("text/javascript; charset=utf-8"), std::string(chart_js())};
     return refused(404, "no such address");
   } catch (const RequestError& error) {
     return refused(error.status(), error.what());

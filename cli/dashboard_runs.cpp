@@ -100,6 +100,7 @@ void DashboardRun::update() {
   feed_.update();
   if (numbers_version_ != feed_.version()) {
     numbers_ = read_numbers(feed_.series());
+    tiles_ = tiles();
     numbers_version_ = feed_.version();
   }
   try {
@@ -164,7 +165,7 @@ Json DashboardRun::summary() const {
                                                {"last", recorded.empty() ? Json() : Json(recorded.back())},
                                                {"keep", is_known ? Json(setting_text(settings_, "rollouts.keep")) : Json()}}},
                       {"sample_bytes", error ? Json(0) : Json(static_cast<int64_t>(sample_bytes))},
-                      {"tiles", tiles()}};
+                      {"tiles", tiles_}};
 }
 
 Json DashboardRun::notes() const {

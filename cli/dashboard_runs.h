@@ -49,8 +49,9 @@ class DashboardRun {
   RunOnDisk on_disk_;
   Json settings_;
   RunEnd end_;
-  RunNumbers numbers_;  // of `numbers_version_` of the feed
-  int64_t numbers_version_ = -1;
+  int64_t numbers_version_ = -1;  // of the feed, from which these are
+  RunNumbers numbers_;
+  Json tiles_ = Json::Array();
   std::optional<std::filesystem::file_time_type> log_time_;
   bool has_error_ = false;
   std::string trouble_;

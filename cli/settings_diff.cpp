@@ -1,6 +1,7 @@
 #include "cli/settings_diff.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 namespace kedge::cli {
@@ -32,8 +33,15 @@ std::vector<SettingRow> differing_settings(std::span<const FlatSettings> all) {
       if (is_new) rows.push_back({key, std::vector<std::optional<std::string>>(all.size())});
       rows[place->second].values[i] = value;
     }
-  std::erase_if(rows, [](const SettingRow& row) {
-    return std::all_of(row.values.begin(), row.values.end(), [&](const auto& value) { return value == row.values.front(); });
+  const auto says = [](const std::optional<std::string>& value) { return value && *value != "null" && *value != "{}"; };
+  // An empty map, or none, beside one that has keys: its keys tell.
+  std::set<std::string> sections;
+  for (const SettingRow& row : rows)
+    for (size_t dot = row.key.find('.'); dot != std::string::npos; dot = row.key.find('.', dot + 1))
+      sections.insert(row.key.substr(0, dot));
+  std::erase_if(rows, [&](const SettingRow& row) {
+    return sections.count(row.key) > 0 || std::none_of(row.values.begin(), row.values.end(), says) ||
+           std::all_of(row.values.begin(), row.values.end(), [&](const auto& value) { return value == row.values.front(); });
   });
   return rows;
 }

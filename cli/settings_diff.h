@@ -19,7 +19,7 @@ struct SettingRow {
   std::string key;
   std::vector<std::optional<std::string>> values = {};
 };
-// In the order of the first one that has the key.
+// In the order of the first one that has the key. A key that some lack and the others leave empty is no difference.
 [[nodiscard]] std::vector<SettingRow> differing_settings(std::span<const FlatSettings> all);
 
 }  // namespace kedge::cli

@@ -17,7 +17,7 @@ namespace kedge::cli {
 
 std::span<const WebFile> web_files() {
   static constexpr std::string_view kScript = "text/javascript; charset=utf-8";
-  static const std::array<WebFile, 9> files = {{
+  static const std::array<WebFile, 8> files = {{
       {"/", "text/html; charset=utf-8", KEDGE_EMBEDDED(index_html)},
       {"/style.css", "text/css; charset=utf-8", KEDGE_EMBEDDED(style_css)},
       {"/icon.svg", "image/svg+xml", KEDGE_EMBEDDED(icon_svg)},
@@ -26,7 +26,6 @@ std::span<const WebFile> web_files() {
       {"/panels.js", kScript, KEDGE_EMBEDDED(panels_js)},
       {"/answers.js", kScript, KEDGE_EMBEDDED(answers_js)},
       {"/tools.js", kScript, KEDGE_EMBEDDED(tools_js)},
-      {"/chart.js", kScript, chart_js()},
   }};
   return files;
 }

@@ -11,10 +11,11 @@ struct WebFile {
   std::string_view content;
 };
 
-// Our own files, and Chart.js as /chart.js.
+// Our own files.
 [[nodiscard]] std::span<const WebFile> web_files();
 
-// Chart.js, of the package libjs-chart.js. Where that was missing when the program was built: an Error that names it.
+// Chart.js, which the page asks for as /chart.js: a script of the package libjs-chart.js. Where that was missing when the program was
+// built: an Error that names it.
 [[nodiscard]] std::string_view chart_js();
 
 }  // namespace kedge::cli

@@ -3,7 +3,7 @@ import {ask, colour, css, dark, duration, el, empty, fade, field, format, recall
 
 const Chart = window.Chart;
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]];
-const kPoints = 600;
+const kPoints = 480;  // more than a chart has pixels
 
 // The number of every curve that is nearest to the pointer's step, whatever steps the curves have.
 if (Chart) Chart.Interaction.modes.step = (chart, event) => {
@@ -48,7 +48,7 @@ function options(kind, log) {
     scales: {
       x: {type: "linear", grid: {display: false, borderColor: css("--line")}, ticks: {...tick, precision: 0}},
       y: {type: log ? "logarithmic" : "linear", grid: {color: css("--grid"), drawBorder: false}, grace: log ? 0 : "4%",
-        ticks: {...tick, maxTicksLimit: 6, callback: (value) => format(value, kind)}},
+        ticks: {...tick, maxTicksLimit: 6, callback: (value) => value === 0 ? "0" : format(value, kind)}},
     },
     plugins: {
       legend: {display: false},
@@ -57,7 +57,10 @@ function options(kind, log) {
         itemSort: (a, b) => b.parsed.y - a.parsed.y,
         callbacks: {
           title: (items) => items.length ? `step ${format(Math.floor(items[0].parsed.x))}` : "",
-          label: (item) => ` ${item.dataset.label}: ${format(item.parsed.y, kind)}`,
+          label: (item) => {
+            const single = item.dataset.single?.[item.dataIndex];
+            return ` ${item.dataset.label}: ${format(item.parsed.y, kind)}${single === undefined ? "" : ` (raw ${format(single, kind)})`}`;
+          },
           labelColor: (item) => ({borderColor: item.dataset.tone, backgroundColor: item.dataset.tone}),
           labelPointStyle: () => ({pointStyle: "line"}),
         },
@@ -72,7 +75,19 @@ function points(curve, values) {
   return data;
 }
 
-// One card. `hidden` holds the labels that the reader struck out.
+// An axis that does not go below 0, or above 100 %, where the numbers do not; and one around a number that never changes.
+function bounds(sets, kind) {
+  let low = Infinity, high = -Infinity;
+  for (const set of sets) if (!set.hidden) for (const {y} of set.data) { if (y < low) low = y; if (y > high) high = y; }
+  if (low > high) return {};
+  if (low === high) return low > 0 ? {min: 0, max: kind === "share" ? Math.min(1, 2 * low) : 2 * low, grace: 0} : low === 0 ? {min: kind === "share" ? 0 : -1, max: 1, grace: 0} : {};
+  const margin = 0.15 * (high - low), limits = {};
+  if (low >= 0 && low < margin) limits.min = 0;
+  if (kind === "share" && high <= 1 && high + margin > 1) limits.max = 1;
+  return limits;
+}
+
+// One card. `hidden` holds what the reader struck out: names of curves, and runs.
 class ChartCard {
   constructor(about) {
     this.about = about;
@@ -100,30 +115,29 @@ class ChartCard {
     if (this.visible) this.draw();
   }
 
+  // A colour a curve, or of several runs a colour a run and a dash a curve. Validation has the looks of its training, with points.
   datasets() {
-    const {runs, curves, smoothing} = this.sources, sets = [];
-    const several = runs.length > 1;
+    const {runs, curves, smoothing} = this.sources, sets = [], several = runs.length > 1;
+    const bases = [...new Set(this.about.series.map((series) => series.label.replace(/, validation$/, "")))];
     let wild = 0;
     for (const run of runs) {
-      this.about.series.forEach((series, place) => {
+      for (const series of this.about.series) {
         const curve = curves.get(run.id)?.[series.name];
-        if (!curve) return;
+        if (!curve) continue;
         wild += curve.wild ?? 0;
-        const tone = colour(several ? run.id : place);
-        const many = this.about.series.length > 1;
-        const label = several ? (many ? `${run.name}, ${series.label}` : run.name) : series.label;
-        const common = {label, tone, borderColor: tone, backgroundColor: tone, borderDash: several ? dashes[place % dashes.length] : [],
-          hidden: this.hidden.has(label), pointRadius: 0, pointHitRadius: 0};
-        const few = curve.x.length <= 40;
+        const place = bases.indexOf(series.label.replace(/, validation$/, "")), tone = colour(several ? run.id : place);
+        const label = !several ? series.label : this.about.series.length > 1 ? `${run.name}, ${series.label}` : run.name;
+        const common = {label, tone, run, series, borderColor: tone, backgroundColor: tone, borderDash: several ? dashes[place % dashes.length] : [],
+          hidden: this.hidden.has(`run ${run.id}`) || this.hidden.has(series.name), pointRadius: 0, pointHitRadius: 0};
         if (series.validation) {
-          sets.push({...common, data: points(curve, curve.y), borderWidth: 1.5, pointRadius: few ? 2.5 : 0});
+          sets.push({...common, data: points(curve, curve.y), borderWidth: 1.4, borderDash: [3, 3], pointRadius: curve.x.length <= 40 ? 2.5 : 0});
         } else if (smoothing > 0 && curve.s && curve.x.length > 2) {
-          sets.push({...common, data: points(curve, curve.s), borderWidth: 2});
-          sets.push({...common, data: points(curve, curve.y), raw: true, borderColor: fade(tone, 0.28), backgroundColor: fade(tone, 0.28), borderWidth: 1});
+          sets.push({...common, data: points(curve, curve.s), single: curve.y, borderWidth: 2});
+          sets.push({...common, data: points(curve, curve.y), raw: true, borderColor: fade(tone, 0.28), backgroundColor: fade(tone, 0.28), borderDash: [], borderWidth: 1});
         } else {
           sets.push({...common, data: points(curve, curve.y), borderWidth: 1.8, pointRadius: curve.x.length === 1 ? 3 : 0});
         }
-      });
+      }
     }
     this.wild.textContent = wild > 0 ? `${wild} not finite` : "";
     return sets;
@@ -135,6 +149,7 @@ class ChartCard {
     const sets = this.datasets();
     this.node.hidden = sets.length === 0;
     const setup = options(this.about.format, this.log);
+    if (!this.log) Object.assign(setup.scales.y, bounds(sets, this.about.format));
     if (this.chart && this.chart.options.scales.y.type !== setup.scales.y.type) this.drop();
     if (this.chart) {
       this.chart.options = setup;
@@ -151,18 +166,27 @@ class ChartCard {
     const last = (set) => { for (let i = set.data.length - 1; i >= 0; --i) if (!Number.isNaN(set.data[i].y)) return set.data[i].y; return null; };
     this.canvas.setAttribute("aria-label", `${this.about.title}: ` +
       named.map((set) => `${set.label} ${format(last(set), this.about.format)} at the end`).join("; "));
-    const buttons = named.length < 2 ? [] : named.map((set) => {
-      const button = el("button", {type: "button", title: "Show or hide this curve", onclick: () => {
-        if (this.hidden.has(set.label)) this.hidden.delete(set.label); else this.hidden.add(set.label);
-        const place = [...this.legend.children].indexOf(button);
+    this.legend.replaceChildren(...(named.length < 2 ? [] : this.entries(named).map((entry, place) => {
+      const button = el("button", {type: "button", title: "Show or hide", onclick: () => {
+        if (this.hidden.has(entry.key)) this.hidden.delete(entry.key); else this.hidden.add(entry.key);
         this.draw();
         this.legend.children[place]?.focus();
-      }}, el("span", {class: "key", style: {"border-color": set.tone, "border-top-style": set.borderDash.length ? "dashed" : "solid"}}),
-      el("span", {}, set.label));
-      button.setAttribute("aria-pressed", String(!this.hidden.has(set.label)));
+      }}, el("span", {class: "key", style: {"border-color": entry.tone, "border-top-style": entry.dashed ? "dashed" : "solid"}}), el("span", {}, entry.label));
+      button.setAttribute("aria-pressed", String(!this.hidden.has(entry.key)));
       return button;
-    });
-    this.legend.replaceChildren(...buttons);
+    })));
+  }
+
+  // Of several runs, each run once and each curve once.
+  entries(sets) {
+    const found = new Map(), several = this.sources.runs.length > 1, many = this.about.series.length > 1;
+    for (const set of sets) {
+      if (several) found.set(`run ${set.run.id}`, {key: `run ${set.run.id}`, label: set.run.name, tone: set.tone});
+    }
+    for (const set of sets) {
+      if (!several || many) found.set(set.series.name, {key: set.series.name, label: set.series.label, tone: several ? css("--soft") : set.tone, dashed: set.borderDash.length > 0});
+    }
+    return [...found.values()];
   }
 
   drop() { this.chart?.destroy(); this.chart = null; }
@@ -205,29 +229,42 @@ export class CurvesPanel {
     this.fetchSoon();
   }
 
+  async turn_more() {
+    this.more.open = !this.more.open;
+    if (!this.more.open) return;
+    await this.refresh();
+    this.more.scrollIntoView({block: "start"});
+  }
+
   // `runs`: those that are shown. Asks only for what is new.
   async show(runs) {
     this.runs = runs;
     await this.refresh();
   }
 
+  // Asks for everything that is new at once.
   async refresh() {
     if (!this.runs) return;
-    const names = this.runs.map((run) => `${run.id}:${run.version}`).join();
-    const wanted = [["main", false], ...(this.more.open ? [["more", true]] : [])];
+    const runs = this.runs, names = runs.map((run) => `${run.id}:${run.version}`).join(), asked = [];
     if (names !== this.known) {
-      this.known = names;
-      this.layout((await ask("charts", {runs: this.runs.map((run) => run.id).join()})).charts);
-    }
-    for (const [place, more] of wanted) {
-      await Promise.all(this.runs.map(async (run) => {
-        const key = `${place}:${run.id}`, version = `${run.version}:${this.smoothing}`;
-        if (this.versions.get(key) === version) return;
-        const told = await ask("series", {run: run.id, smooth: this.smoothing, points: kPoints, more: more ? 1 : 0});
-        this.versions.set(key, version);
-        this.curves[place].set(run.id, told.series);
+      asked.push(ask("charts", {runs: runs.map((run) => run.id).join()}).then((told) => {
+        this.known = names;
+        this.layout(told.charts);
       }));
     }
+    for (const place of this.more.open ? ["main", "more"] : ["main"]) {
+      for (const run of runs) {
+        const key = `${place}:${run.id}`, version = `${run.version}:${this.smoothing}`;
+        if (this.versions.get(key) === version) continue;
+        asked.push(ask("series", {run: run.id, smooth: this.smoothing, points: kPoints, more: place === "more" ? 1 : 0}).then((told) => {
+          this.versions.set(key, version);
+          this.curves[place].set(run.id, told.series);
+        }));
+      }
+    }
+    if (!asked.length && this.painted === names) return;
+    await Promise.all(asked);
+    this.painted = names;
     this.paint();
   }
 

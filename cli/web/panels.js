@@ -77,7 +77,7 @@ export class NotesPanel {
     const told = await Promise.all(runs.map((run) => ask("notes", {run: run.id})));
     this.node.replaceChildren(...runs.map((run, place) => {
       const notes = told[place].notes;
-      return el("article", {class: "card"}, el("div", {class: "card-head"}, el("h3", {}, run.name), el("span", {class: "unit"}, run.folder)),
+      return el("article", {class: "card notes"}, el("div", {class: "card-head"}, el("h3", {}, run.name), el("span", {class: "unit"}, run.folder)),
         notes.length ? el("table", {}, el("tbody", {}, notes.map((note) => el("tr", {},
           el("td", {}, el("span", {class: `badge ${note.kind === "hint" ? "" : "bad"}`}, note.kind)),
           el("td", {class: "number muted"}, note.step === null ? "" : `step ${format(note.step)}`), el("td", {}, note.what))))) :

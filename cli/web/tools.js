@@ -34,7 +34,7 @@ export function format(value, kind = "number") {
   if (kind === "share") return `${plain.format(Math.round(value * 1000) / 10)} %`;
   if (kind === "seconds") return duration(value);
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(2).replace("e+", "e");
+  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
   return size >= 10000 ? whole.format(value) : plain.format(value);
 }
 

@@ -29,6 +29,21 @@ TEST(SettingsDiff, OnlyWhatDiffersIsTold) {
   EXPECT_THAT(rows[2].values, ElementsAre(std::nullopt, "y"));
 }
 
+TEST(SettingsDiff, AnEmptyMapBesideAFullOneIsToldByItsKeys) {
+  const std::vector<FlatSettings> all = {{{"sources", "{}"}, {"local", "null"}}, {{"sources.nice.kind", "regex"}, {"local.lr", "1"}}};
+  const std::vector<SettingRow> rows = differing_settings(all);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].key, "sources.nice.kind");
+  EXPECT_EQ(rows[1].key, "local.lr");
+}
+
+TEST(SettingsDiff, AKeyThatIsMissingOrNullIsTheSame) {
+  const std::vector<FlatSettings> all = {{{"a", "null"}, {"b", "{}"}, {"c", "0"}}, {}};
+  const std::vector<SettingRow> rows = differing_settings(all);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].key, "c");
+}
+
 TEST(SettingsDiff, OneRunAloneDiffersFromNothing) {
   const std::vector<FlatSettings> one = {{{"lr", "1e-3"}}};
   EXPECT_THAT(differing_settings(one), IsEmpty());
