@@ -7,6 +7,8 @@
 #include "kedge/core/log.h"
 #include "kedge/core/nearest.h"
 
+#include "cli/text_layout.h"
+
 namespace kedge::cli {
 namespace {
 
@@ -38,6 +40,14 @@ std::string shown_name(std::string key, const std::vector<std::string>& position
   if (!is_positional(key, positionals)) return flag_of(std::move(key));
   std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::toupper(c); });
   return key;
+}
+
+// "--seed <integer>", "--sort reward | kl", "--json", "RUN", "RUNS...".
+std::string left_of(const KeyRow& row, const std::vector<std::string>& positionals) {
+  const std::string name = shown_name(row.key, positionals), type = without_null(row.type);
+  if (is_positional(row.key, positionals)) return name + (is_list(row.type) ? "..." : "");
+  if (type == "bool") return name;
+  return name + " " + (type.find('|') == std::string::npos ? "<" + type + ">" : type);
 }
 
 // " [16]", " (required)"; empty where the default is nothing.
@@ -146,21 +156,24 @@ ConfigArguments read_config_arguments(const Arguments& arguments) {
 }
 
 std::string flags_help(const Section& section, const std::vector<std::string>& positionals) {
-  struct Line {
-    std::string left, right;
-  };
-  std::vector<Line> lines;
-  for (const KeyRow& row : key_rows(section)) {
-    std::string left = shown_name(row.key, positionals);
-    const std::string type = without_null(row.type);
-    if (type != "bool" && !is_positional(row.key, positionals))
-      left += " " + (type.find('|') == std::string::npos ? "<" + type + ">" : type);
-    lines.push_back({std::move(left), row.meaning + default_text(row)});
-  }
+  constexpr size_t kWidestLeft = 36;  // beside one that is wider there is no room: its meaning stands below
+  const std::vector<KeyRow> rows = key_rows(section);
   size_t width = 0;
-  for (const Line& line : lines) width = std::max(width, line.left.size());
+  for (const KeyRow& row : rows)
+    if (const size_t size = left_of(row, positionals).size(); size <= kWidestLeft) width = std::max(width, size);
+  const std::string margin(width + 4, ' ');
   std::string text;
-  for (const Line& line : lines) text += str("  ", line.left, std::string(width - line.left.size() + 2, ' '), line.right, "\n");
+  for (const KeyRow& row : rows) {
+    std::string line = "  " + left_of(row, positionals);
+    const bool is_wide = line.size() > width + 2;
+    line += is_wide ? "\n" + margin : std::string(margin.size() - line.size(), ' ');
+    bool is_first = true;
+    for (const std::string& part : wrap(row.meaning + default_text(row), kHelpWidth - margin.size())) {
+      line += (is_first ? "" : "\n" + margin) + part;
+      is_first = false;
+    }
+    text += line + "\n";
+  }
   return text;
 }
 

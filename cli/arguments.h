@@ -24,7 +24,10 @@ struct ConfigArguments {
 };
 [[nodiscard]] ConfigArguments read_config_arguments(const Arguments& arguments);
 
-// The flags of a command, one a line, for its help.
+// No line of a help is wider.
+inline constexpr size_t kHelpWidth = 110;
+
+// The flags of a command, one a line, for its help; long meanings go on below.
 [[nodiscard]] std::string flags_help(const Section& section, const std::vector<std::string>& positionals);
 
 }  // namespace kedge::cli

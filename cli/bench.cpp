@@ -12,10 +12,10 @@ namespace kedge::cli {
 namespace {
 
 constexpr std::array kCases = {
-    BenchCase{"engine.decode", "generation: prompts of random tokens, drawn from at temperature 1 with log-probabilities",
-              bench_engine_decode, bench_engine_flags},
-    BenchCase{"server.reward", "a reward model served over HTTP on this machine, beside the same model alone: rows a second, added time",
-              bench_server_reward, bench_server_flags},
+    BenchCase{"engine.decode", "prompts of random tokens, drawn from at temperature 1 with log-probabilities", bench_engine_decode,
+              bench_engine_flags},
+    BenchCase{"server.reward", "a reward model over HTTP on this machine beside the same model alone: rows a second", bench_server_reward,
+              bench_server_flags},
     BenchCase{"train.step", "forward, backward and AdamW of the language-model loss on random tokens", bench_train_step, bench_train_flags},
 };
 
@@ -23,13 +23,19 @@ constexpr std::array kCases = {
 
 std::string bench_flags() {
   std::string text;
-  for (const BenchCase& bench : kCases) text += str(text.empty() ? "" : "\n", bench.name, ": ", bench.summary, "\n", bench.flags());
+  for (const BenchCase& bench : kCases)
+    text += str(text.empty() ? "" : "\n", "kedge bench ", bench.name, ": ", bench.summary, "\n", bench.flags());
   return text;
 }
 
-int run_bench(const Arguments& arguments) {
+std::vector<std::string> bench_words() {
   std::vector<std::string> names;
   for (const BenchCase& bench : kCases) names.emplace_back(bench.name);
+  return names;
+}
+
+int run_bench(const Arguments& arguments) {
+  const std::vector<std::string> names = bench_words();
   const std::string known = str("; there are ", names[0], ", ", names[1], " and ", names[2]);
   check(!arguments.empty() && arguments[0].rfind("--", 0) != 0, "kedge bench: wants a case first", known);
   const auto chosen = std::find_if(kCases.begin(), kCases.end(), [&](const BenchCase& bench) { return bench.name == arguments[0]; });

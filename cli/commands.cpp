@@ -8,16 +8,33 @@
 #include "kedge/core/nearest.h"
 #include "kedge/core/version.h"
 
+#include "cli/completion.h"
+
 namespace kedge::cli {
 namespace {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+// Every line of it works as it stands, in this order, where the folder BASE and the four files are.
+constexpr std::string_view kFirstExample = R"(
+A first alignment: BASE is the folder of a chat model, the files are JSON lines (docs/data.md)
+  kedge sft model.restore_from_path=BASE exp_manager.explicit_log_dir=runs/sft \
+        model.data.train_ds.file_path=rows.jsonl model.data.validation_ds.file_path=held.jsonl
+  kedge rm pretrained_checkpoint.restore_from_path=runs/sft/model exp_manager.explicit_log_dir=runs/judge \
+        'model.data.data_prefix={train: [pairs.jsonl], validation: [pairs.jsonl], test: [pairs.jsonl]}'
+  kedge serve reward rm_model_file=runs/judge/model inference.port=5555 &
+  kedge reinforce pretrained_checkpoint.restore_from_path=runs/sft/model remote_rm.host=localhost \
+        'model.data.data_prefix={train: [asks.jsonl], validation: [asks.jsonl], test: [asks.jsonl]}' \
+        remote_rm.port=5555 exp_manager.explicit_log_dir=runs/rl
+  kedge generate --model runs/rl/model --chat
+)";
+
 std::string overview(std::span<const Command> commands) {
   std::string text =
-      "kedge aligns language models: Hugging Face folders and JSONL in, a Hugging Face folder out.\n"
-      "\n"
-      "Usage: kedge COMMAND [arguments]\n";
+      str("kedge aligns language models: Hugging Face folders and JSON lines in, a Hugging Face folder out.\n"
+          "\n"
+          "Usage: kedge COMMAND [arguments]\n",
+          kFirstExample);
   size_t width = 0;
   for (const Command& command : commands) width = std::max(width, command.name.size());
   std::string_view group;
@@ -27,22 +44,16 @@ std::string overview(std::span<const Command> commands) {
     text += str("  ", command.name, std::string(width - command.name.size() + 2, ' '), command.summary, "\n");
   }
   return text +
-         "\nExamples\n"
-         "  kedge doctor                       is this machine ready, and what is missing\n"
-         "  kedge config sft                   every key with its default and meaning\n"
-         "  kedge config sft --yaml            the same as a file to start from\n"
-         "  kedge sft FILE.yaml model.optim.lr=1e-5\n"
-         "  kedge serve reward rm_model_file=DIR inference.port=5555\n"
-         "  kedge ppo FILE.yaml pretrained_checkpoint.restore_from_path=DIR remote_critic_rm.critic.port=5556\n"
-         "  kedge reinforce FILE.yaml pretrained_checkpoint.restore_from_path=DIR remote_rm.port=5555\n"
-         "  kedge tokenize --model DIR --text 'Hello there'\n"
-         "  kedge data check prompts.jsonl --as prompts --model DIR\n"
-         "  kedge init OUT --shape tiny --tokenizer DIR\n"
-         "  kedge generate --model DIR --text 'Once upon a time' --stream\n"
-         "  kedge logprobs --model DIR --text 'Once upon a time'\n"
          "\n"
-         "kedge COMMAND --help tells more; kedge --version says what this is.\n"
-         "Exit codes: 0 done, 1 something failed, 2 the input was wrong.\n";
+         "Then\n"
+         "  kedge COMMAND --help             what a command does, its flags, examples\n"
+         "  kedge config sft                 every setting with its default and meaning; --yaml: a file to start from\n"
+         "  kedge doctor                     is this machine ready, and what is missing\n"
+         "  source <(kedge completion bash)  the shell completes commands, flags and settings\n"
+         "\n"
+         "Documentation: README.md and docs/ of the source, a page a subject: docs/training.md, docs/online.md, ...\n"
+         "Exit codes: 0 done, 1 something failed, 2 the input was wrong. A training that a signal ended has saved first:\n"
+         "130 Ctrl-C, 138 SIGUSR1, 143 SIGTERM.\n";
 }
 
 std::string help_of(const Command& command) {
@@ -98,6 +109,10 @@ int run_commands(std::span<const Command> commands, const Arguments& given) {
   }
   if (is_help(arguments[0])) {
     print(help_of(find_command(commands, expand_alias({arguments[1]})[0])));
+    return kExitOk;
+  }
+  if (arguments.size() == 2 && arguments[0] == "completion" && arguments[1] == "--table") {  // a shell asks; see completion.h
+    print(completion_table(commands));
     return kExitOk;
   }
   const Command& command = find_command(commands, arguments[0]);

@@ -16,6 +16,8 @@ struct Command {
   std::string_view usage;    // arguments and examples for kedge NAME --help
   int (*run)(const Arguments& arguments);
   std::string (*flags)();  // its flags, for the same help
+  // What may stand behind its name: "reward", "prepare hh". Null: nothing that is known before.
+  std::vector<std::string> (*words)() = nullptr;
 };
 
 int run_sft(const Arguments& arguments);
@@ -32,8 +34,10 @@ int run_serve(const Arguments& arguments);
 std::string serve_flags();
 int run_plan(const Arguments& arguments);
 std::string plan_flags();
+std::vector<std::string> plan_words();
 int run_bench(const Arguments& arguments);
 std::string bench_flags();
+std::vector<std::string> bench_words();
 int run_init(const Arguments& arguments);
 std::string init_flags();
 int run_inspect(const Arguments& arguments);
@@ -50,6 +54,8 @@ int run_eval(const Arguments& arguments);
 std::string eval_flags();
 int run_show(const Arguments& arguments);
 std::string show_flags();
+int run_report(const Arguments& arguments);
+std::string report_flags();
 int run_replay(const Arguments& arguments);
 std::string replay_flags();
 int run_bisect(const Arguments& arguments);
@@ -64,6 +70,9 @@ int run_tokenize(const Arguments& arguments);
 std::string tokenize_flags();
 int run_config(const Arguments& arguments);
 std::string config_flags();
+int run_completion(const Arguments& arguments);
+std::string completion_flags();
+std::vector<std::string> completion_words();
 
 // What `run` does with the program's arguments, without the program's name. Errors leave as exceptions.
 int run_commands(std::span<const Command> commands, const Arguments& arguments);

@@ -4,43 +4,16 @@
 #include <array>
 #include <cstdio>
 
-#include "kedge/algo/config_sections.h"
-#include "kedge/algo/reward_config.h"
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
 #include "kedge/core/nearest.h"
-#include "kedge/metrics/metrics_config.h"
 
 #include "cli/commands.h"
 #include "cli/default_settings.h"
+#include "cli/named_configs.h"
 
 namespace kedge::cli {
 namespace {
-
-// A configuration that can be asked for by name.
-struct NamedConfig {
-  std::string_view name, about;
-  Section (*section)();
-};
-
-template <typename T>
-Section default_section() {
-  static T defaults;
-  return describe(defaults);
-}
-
-constexpr std::array kConfigs = {
-    NamedConfig{"sft", "kedge sft: supervised fine-tuning", default_section<SftConfig>},
-    NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
-    NamedConfig{"ppo", "kedge ppo: online training by PPO with a critic", default_section<PpoConfig>},
-    NamedConfig{"reinforce", "kedge reinforce: online training by REINFORCE", default_section<ReinforceConfig>},
-    NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
-    NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
-    NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
-    NamedConfig{"reward_source", "one of reward.sources or reward.watch, by whichever name it is given",
-                default_section<RewardSourceConfig>},
-    NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
-};
 
 struct ConfigOptions {
   std::string name;
@@ -94,16 +67,16 @@ std::string lines_of(const Section& section) {
 
 std::string names_of_configs() {
   std::string text;
-  for (const NamedConfig& config : kConfigs) text += str("  ", config.name, "  ", config.about, "\n");
+  for (const NamedConfig& config : named_configs())
+    text += str("  ", config.name, std::string(14 - config.name.size(), ' '), config.about, "\n");
   return text;
 }
 
 }  // namespace
 
 std::optional<std::string> default_settings(std::string_view name) {
-  for (const NamedConfig& config : kConfigs)
-    if (config.name == name) return dump_config(config.section());
-  return std::nullopt;
+  const NamedConfig* config = find_config(name);
+  return config == nullptr ? std::nullopt : std::optional(dump_config(config->section()));
 }
 
 std::string config_flags() {
@@ -114,14 +87,10 @@ std::string config_flags() {
 int run_config(const Arguments& arguments) {
   ConfigOptions options;
   parse_arguments(describe(options), arguments, kPositionals);
-  const auto found = std::find_if(kConfigs.begin(), kConfigs.end(), [&](const NamedConfig& config) { return config.name == options.name; });
-  if (found == kConfigs.end()) {
-    std::vector<std::string> names;
-    for (const NamedConfig& config : kConfigs) names.emplace_back(config.name);
-    check(!options.name.empty(), "kedge config: which one?\n", names_of_configs());
-    throw UsageError(
-        str("no configuration \"", options.name, "\"", nearest_hint(options.name, names), "; there are:\n", names_of_configs()));
-  }
+  check(!options.name.empty(), "kedge config: which one?\n", names_of_configs());
+  const NamedConfig* found = find_config(options.name);
+  check(found != nullptr, "no configuration \"", options.name, "\"", nearest_hint(options.name, config_names()), "; there are:\n",
+        names_of_configs());
   const Section section = found->section();
   check(!(options.yaml && options.json), "kedge config: --yaml and --json are two forms of the same; give one of them");
   const std::string text = options.yaml   ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section))

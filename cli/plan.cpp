@@ -53,17 +53,15 @@ const Planned* take_command(Arguments& arguments) {
 const Planned& find_planned(Arguments& arguments) {
   if (const Planned* planned = take_command(arguments)) return *planned;
   const ConfigArguments given = read_config_arguments(arguments);
-  std::vector<std::string> names, sections;
-  for (const Planned& planned : kPlanned) {
-    names.emplace_back(planned.name);
+  std::vector<std::string> sections;
+  for (const Planned& planned : kPlanned)
     if (!is_server(planned)) sections.push_back("trainer." + std::string(planned.name));
-  }
   if (given.file) {
     const ConfigNode file = parse_yaml(read_text(*given.file), given.file->string());
     for (const Planned& planned : kPlanned)
       if (!is_server(planned) && file.find("trainer." + std::string(planned.name)) != nullptr) return planned;
   }
-  throw UsageError(str("kedge plan: wants ", alternatives(names), " first, or a file with a section ", alternatives(sections)));
+  throw UsageError(str("kedge plan: wants ", alternatives(plan_words()), " first, or a file with a section ", alternatives(sections)));
 }
 
 // --beside 'serve reward rm_model_file=DIR': what another process will take on the same device.
@@ -101,6 +99,12 @@ std::string plan_flags() {
          "  --no-time                 do not try how fast this machine is\n"
          "  --json                    print one JSON object instead of text\n\n"
          "Exit code 2 where the run would not fit.\n";
+}
+
+std::vector<std::string> plan_words() {
+  std::vector<std::string> names;
+  for (const Planned& planned : kPlanned) names.emplace_back(planned.name);
+  return names;
 }
 
 std::string plan_heading(std::string_view name, const Path& folder, at::ScalarType dtype, const Mesh& mesh) {

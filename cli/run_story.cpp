@@ -9,6 +9,8 @@
 #include "kedge/train/run_folder.h"
 #include "kedge/train/run_record.h"
 
+#include "cli/metric_series.h"
+
 namespace kedge::cli {
 namespace {
 
@@ -117,6 +119,16 @@ std::vector<StoryCheckpoint> checkpoints_of(const RunStory& story) {
   return checkpoints;
 }
 
+void read_metrics_of(RunStory& story) {
+  MetricsFeed feed(story.run.folder / "metrics.jsonl");
+  feed.update();
+  check(feed.num_bad_lines() == 0, story.run.folder.string(), "/", feed.first_bad_line());
+  story.metrics = feed.series();
+  story.numbers = read_numbers(story.metrics);
+  story.numbers.first_time = feed.first_time();
+  story.numbers.last_time = feed.last_time();
+}
+
 }  // namespace
 
 RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error) {
@@ -180,7 +192,7 @@ RunStory read_run_story(const Path& folder) {
   story.model_files = files_of(story, "model");
   story.data_files = files_of(story, "data");
   story.rewards = rewards_of(story.settings);
-  if (const Path metrics = story.run.folder / "metrics.jsonl"; is_file(metrics)) story.numbers = read_numbers(read_metrics(metrics));
+  read_metrics_of(story);
   if (const Path log = story.run.folder / "log.txt"; is_file(log)) story.log = read_log(read_text(log));
   const Json* max_kl = setting(story.settings, str("trainer.", story.run.algorithm, ".health.max_kl"));
   story.hints = find_hints(story.numbers, max_kl != nullptr && max_kl->is_number() ? max_kl->as_number("") : 0);

@@ -42,7 +42,8 @@ struct RunStory : RunEnd {
   std::vector<StoryFile> model_files = {}, data_files = {};
   std::vector<std::string> rewards = {};  // one source each, for people
 
-  RunNumbers numbers = {};
+  std::vector<Series> metrics = {};  // all of metrics.jsonl
+  RunNumbers numbers = {};           // what they tell
   LogFindings log = {};
   std::vector<Hint> hints = {};
   std::string monitor;

@@ -52,12 +52,6 @@ std::string clock_of(double seconds_since_1970, const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &utc)};
 }
 
-std::string heading_of(const RunStory& story) {
-  std::string steps = with_commas(story.step);
-  if (story.max_steps > 0) steps += " of " + with_commas(story.max_steps);
-  return str(story.title, ", ", story.step > 0 || story.max_steps > 0 ? steps + " steps, " : "", story.status);
-}
-
 std::string state_text(const StoryFile& file) {
   switch (file.state) {
     case StoryFile::State::same:
@@ -77,32 +71,41 @@ std::string base_state(const RunStory& story) {
   return story.model_files.empty() ? "" : "unchanged";
 }
 
-void add_what(FactPage& page, const RunStory& story) {
+// Facts in their order; those without a text are left out.
+struct FactList {
+  std::vector<StoryFact> all;
+
+  void add(std::string name, std::string text) {
+    if (!text.empty()) all.push_back({std::move(name), std::move(text)});
+  }
+};
+
+void add_what(FactList& facts, const RunStory& story) {
   const std::string base = story.model_folder.empty() ? "?" : shown(story.model_folder);
   const std::string state = base_state(story);
-  page.add("began with", state.empty() ? base : str(base, " (", state, ")"));
-  if (story.network) page.add("network", network_text(*story.network));
+  facts.add("began with", state.empty() ? base : str(base, " (", state, ")"));
+  if (story.network) facts.add("network", network_text(*story.network));
   const bool is_lora = story.network && story.network->rank > 0;
   const std::string dtype = start_text(story, "dtype");
   const std::string ranks = start_text(story, "ranks");
-  page.add("trained",
-           joined({is_lora ? "the adapters" : "all weights",
-                   dtype.empty() ? "precision " + setting_text(story.settings, "trainer.precision") : dtype, start_text(story, "device"),
-                   ranks.empty() ? "" : ranks + (ranks == "1" ? " rank" : " ranks"), "lr " + setting_text(story.settings, "model.optim.lr"),
-                   "seed " + setting_text(story.settings, "model.seed")}));
+  facts.add("trained",
+            joined({is_lora ? "the adapters" : "all weights",
+                    dtype.empty() ? "precision " + setting_text(story.settings, "trainer.precision") : dtype, start_text(story, "device"),
+                    ranks.empty() ? "" : ranks + (ranks == "1" ? " rank" : " ranks"),
+                    "lr " + setting_text(story.settings, "model.optim.lr"), "seed " + setting_text(story.settings, "model.seed")}));
 }
 
-void add_data(FactPage& page, const RunStory& story) {
+void add_data(FactList& facts, const RunStory& story) {
   for (size_t i = 0; i < std::min(kMostFiles, story.data_files.size()); ++i) {
     const StoryFile& file = story.data_files[i];
-    page.add(i == 0 ? "data" : "",
-             str(shown(file.path), " (", joined({file.num_lines ? count_of(*file.num_lines, "line") : "", state_text(file)}), ")"));
+    facts.add(i == 0 ? "data" : "",
+              str(shown(file.path), " (", joined({file.num_lines ? count_of(*file.num_lines, "line") : "", state_text(file)}), ")"));
   }
-  if (story.data_files.size() > kMostFiles) page.add("", str("and ", story.data_files.size() - kMostFiles, " more"));
-  for (size_t i = 0; i < story.rewards.size(); ++i) page.add(i == 0 ? "rewards" : "", story.rewards[i]);
+  if (story.data_files.size() > kMostFiles) facts.add("", str("and ", story.data_files.size() - kMostFiles, " more"));
+  for (size_t i = 0; i < story.rewards.size(); ++i) facts.add(i == 0 ? "rewards" : "", story.rewards[i]);
 }
 
-void add_time(FactPage& page, const RunStory& story) {
+void add_time(FactList& facts, const RunStory& story) {
   const auto num_starts = static_cast<int64_t>(story.run.starts.as_array("run.json").size());
   const RunNumbers& numbers = story.numbers;
   std::string begun = setting_text(story.run.starts.as_array("run.json").front(), "started").substr(0, 16);  // to the minute
@@ -112,12 +115,12 @@ void add_time(FactPage& page, const RunStory& story) {
   std::vector<std::string> parts = {begun + (numbers.last_time > 0 ? " to " + heard : "") + " UTC"};
   if (numbers.seconds > 0) parts.push_back(format_duration(numbers.seconds) + " in steps and validations");
   parts.push_back(num_starts == 1 ? "started once" : str("started ", num_starts, " times"));
-  page.add("time", joined(parts));
-  page.add("made by",
-           joined({"kedge " + start_text(story, "kedge.version") + " " + start_text(story, "kedge.commit"),
-                   "torch " + start_text(story, "torch"),
-                   str(start_text(story, "machine.cores"), " cores of ", start_text(story, "machine.cpu")), start_text(story, "host")}));
-  page.add("forked from", start_text(story, "parent"));
+  facts.add("time", joined(parts));
+  facts.add("made by",
+            joined({"kedge " + start_text(story, "kedge.version") + " " + start_text(story, "kedge.commit"),
+                    "torch " + start_text(story, "torch"),
+                    str(start_text(story, "machine.cores"), " cores of ", start_text(story, "machine.cpu")), start_text(story, "host")}));
+  facts.add("forked from", start_text(story, "parent"));
 }
 
 std::string figure(double value, const NumberRow& row) {
@@ -249,13 +252,25 @@ void FactPage::add(std::string_view name, std::string_view text) {
   }
 }
 
+std::string heading_of(const RunStory& story) {
+  std::string steps = with_commas(story.step);
+  if (story.max_steps > 0) steps += " of " + with_commas(story.max_steps);
+  return str(story.title, ", ", story.step > 0 || story.max_steps > 0 ? steps + " steps, " : "", story.status);
+}
+
+std::vector<StoryFact> story_facts(const RunStory& story) {
+  FactList facts;
+  add_what(facts, story);
+  add_data(facts, story);
+  add_time(facts, story);
+  return std::move(facts.all);
+}
+
 std::string story_text(const RunStory& story, const std::string& name, const PageLook& look, bool utf8) {
   FactPage page(kNameWidth, look);
   for (const std::string& line : wrap(printable(str(name, ": ", heading_of(story))), look.width)) page.raw(line);
   page.skip();
-  add_what(page, story);
-  add_data(page, story);
-  add_time(page, story);
+  for (const StoryFact& fact : story_facts(story)) page.add(fact.name, fact.text);
   page.skip();
   add_numbers(page, story, look, utf8);
   page.skip();

@@ -7,6 +7,15 @@
 
 namespace kedge::cli {
 
+// "kedge reinforce, 40 of 100 steps, running".
+[[nodiscard]] std::string heading_of(const RunStory& story);
+
+// What was trained, on what, when and by which program. A fact without a name goes on with the one before.
+struct StoryFact {
+  std::string name, text;
+};
+[[nodiscard]] std::vector<StoryFact> story_facts(const RunStory& story);
+
 // `name` is the folder as the user wrote it: commands below use it.
 [[nodiscard]] std::string story_text(const RunStory& story, const std::string& name, const PageLook& look, bool utf8);
 [[nodiscard]] Json story_json(const RunStory& story);

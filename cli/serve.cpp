@@ -144,7 +144,7 @@ int serve_until_told(ServerParts parts) {
 std::string serve_flags() {
   return "  --insecure           listen to other machines without a token (where ip says so)\n"
          "  --token-file FILE    callers must send the word in this file as a bearer token\n\n"
-         "kedge config serve_reward and kedge config serve_critic list every key; with --yaml they print a file to start from.\n";
+         "kedge config serve_reward and kedge config serve_critic list every key; with --yaml as a file to start from.\n";
 }
 
 int run_serve(const Arguments& arguments) {

@@ -11,7 +11,7 @@ namespace kedge {
 
 struct HarbourFilesConfig {
   std::string out;
-  int64_t conversations = 6000, pairs = 2000, prompts = 512, validation = 64;
+  int64_t conversations = 6000, pairs = 2500, prompts = 512, validation = 64;
   int64_t vocab_size = 1024;
   int64_t seed = 1;
 

@@ -17,7 +17,9 @@ expect() {
 expect 0 '^kedge [0-9]+\.[0-9]+\.[0-9]+ \(' --version
 expect 0 '^Usage: kedge COMMAND' --help
 expect 0 '^  doctor ' --help
-expect 0 '^Examples$' --help
+expect 0 '^A first alignment' --help
+expect 0 '^Exit codes: 0 done, 1 ' --help
+expect 0 '^Documentation: ' --help
 expect 2 '^Usage: kedge COMMAND'
 expect 2 'unknown command "docter"; nearest: doctor; kedge --help lists all commands' docter
 expect 0 '^Usage: kedge doctor' doctor --help
@@ -38,6 +40,20 @@ expect 0 '^pattern +text or null ' config reward_source
 expect 2 'give one of them' config metrics --json --yaml
 expect 2 'no configuration "metrix"; nearest: metrics' config metrix
 expect 2 'which one' config
+# Every command: help by both ways, an example to copy, and no line wider than a window. All lines of `kedge --help` too.
+expect 0 '^kedge aligns language models' --help
+help=$("$kedge" --help)
+commands=$("$kedge" completion --table | awk -F '\t' '$1 == "help" { print $3 }')
+[ "$(wc -w <<<"$commands")" -ge 20 ] || { echo "FAILED: commands: $commands"; failures=$((failures + 1)); }
+for name in $commands; do
+  text=$("$kedge" "$name" --help)
+  grep -qE "^  ([^#]*[|(&] ?)?kedge $name " <<<"$text" || { echo "FAILED: kedge $name --help has no example"; failures=$((failures + 1)); }
+  grep -qE "^Usage: kedge $name" <<<"$text" || { echo "FAILED: kedge $name --help has no usage"; failures=$((failures + 1)); }
+  help+=$'\n'$text
+done
+[ "$("$kedge" help sft)" = "$("$kedge" sft --help)" ] || { echo "FAILED: kedge help sft is another text"; failures=$((failures + 1)); }
+wide=$(awk 'length($0) > 110' <<<"$help")
+[ -z "$wide" ] || { printf 'FAILED: lines of help wider than 110 columns:\n%s\n' "$wide"; failures=$((failures + 1)); }
 # Results go to standard output, complaints to standard error.
 [ -z "$("$kedge" docter 2>/dev/null)" ] || { echo "FAILED: an error on standard output"; failures=$((failures + 1)); }
 [ "$failures" = 0 ] && echo "all as expected"

@@ -1,0 +1,47 @@
+#include "cli/named_configs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kedge/algo/config_sections.h"
+#include "kedge/algo/reward_config.h"
+#include "kedge/metrics/metrics_config.h"
+
+namespace kedge::cli {
+namespace {
+
+template <typename T>
+Section default_section() {
+  static T defaults;
+  return describe(defaults);
+}
+
+constexpr std::array kConfigs = {
+    NamedConfig{"sft", "kedge sft: supervised fine-tuning", default_section<SftConfig>},
+    NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
+    NamedConfig{"ppo", "kedge ppo: online training by PPO with a critic", default_section<PpoConfig>},
+    NamedConfig{"reinforce", "kedge reinforce: online training by REINFORCE", default_section<ReinforceConfig>},
+    NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
+    NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
+    NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
+    NamedConfig{"reward_source", "one of reward.sources or reward.watch, by whichever name it is given",
+                default_section<RewardSourceConfig>},
+    NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
+};
+
+}  // namespace
+
+std::span<const NamedConfig> named_configs() { return kConfigs; }
+
+std::vector<std::string> config_names() {
+  std::vector<std::string> names;
+  for (const NamedConfig& config : kConfigs) names.emplace_back(config.name);
+  return names;
+}
+
+const NamedConfig* find_config(std::string_view name) {
+  const auto found = std::find_if(kConfigs.begin(), kConfigs.end(), [&](const NamedConfig& config) { return config.name == name; });
+  return found == kConfigs.end() ? nullptr : &*found;
+}
+
+}  // namespace kedge::cli

@@ -1,0 +1,23 @@
+#pragma once
+// The configurations that commands take, by name: for kedge config, and for what a shell completes.
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/core/config_schema.h"
+
+namespace kedge::cli {
+
+struct NamedConfig {
+  std::string_view name, about;
+  Section (*section)();  // at its defaults
+};
+
+[[nodiscard]] std::span<const NamedConfig> named_configs();
+[[nodiscard]] std::vector<std::string> config_names();
+
+// Null where there is none of that name.
+[[nodiscard]] const NamedConfig* find_config(std::string_view name);
+
+}  // namespace kedge::cli
