@@ -89,8 +89,8 @@ class HarbourWriter {
     return Json::Object{{"messages", std::move(messages)}};
   }
 
-  // Eight of twenty pairs differ in manner alone. In the others one answer is wrong, about something else, or says a thing twice; that it may
-  // be the kinder one teaches that manners are not all.
+  // Eight of twenty pairs differ in manner alone. In the others one answer is wrong, about something else, or says a thing twice; that it
+  // may be the kinder one teaches that manners are not all.
   Json pair(uint64_t visitor, const TownQuestion* given) const {
     HarbourTown town = town_of(kPairs, visitor);
     const TownQuestion question = given != nullptr ? *given : ask(town);
