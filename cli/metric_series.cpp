@@ -1,14 +1,14 @@
 #include "cli/metric_series.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
 #include "kedge/metrics/jsonl.h"
+
+#include "cli/flat_line.h"
 
 namespace kedge::cli {
 namespace {
@@ -20,59 +20,6 @@ constexpr double kSmoothedPoints = 1000;
 double number_of(const Json& value, std::string_view name) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : read_metric(value, name);
 }
-
-// Reads lines as a run writes them, {"step": 3, "time": 1.5, "NAME": 0.25, ...}, several times as fast as JSON at large is read. Whatever
-// it does not know it leaves to the JSON parser.
-class FlatLine {
- public:
-  using Member = std::pair<std::string_view, double>;
-
-  // False: something else is there too.
-  bool read(std::string_view line) {
-    rest_ = line;
-    members_.clear();
-    if (!take('{')) return false;
-    do {
-      const std::optional<std::string_view> name = take_name();
-      const std::optional<double> value = name && take(':') ? take_number() : std::nullopt;
-      if (!value) return false;
-      members_.emplace_back(*name, *value);
-    } while (take(','));
-    return take('}') && rest_.empty() && members_.size() >= 2 && members_[0].first == "step" && members_[1].first == "time" &&
-           std::abs(members_[0].second) < kLargestStep && members_[0].second == std::floor(members_[0].second);
-  }
-  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
-
- private:
-  static constexpr double kLargestStep = 1e15;  // below, every whole number is a double
-
-  bool take(char wanted) {
-    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
-    if (!rest_.starts_with(wanted)) return false;
-    rest_.remove_prefix(1);
-    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
-    return true;
-  }
-  std::optional<std::string_view> take_name() {
-    if (!rest_.starts_with('"')) return std::nullopt;
-    const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
-    const auto end = std::find_if_not(rest_.begin() + 1, rest_.end(), is_plain);
-    const std::string_view name = rest_.substr(1, static_cast<size_t>(end - rest_.begin()) - 1);
-    rest_.remove_prefix(1 + name.size());
-    return take('"') ? std::optional(name) : std::nullopt;
-  }
-  std::optional<double> take_number() {
-    const std::string_view token = rest_.substr(0, rest_.find_first_not_of("0123456789+-.eE"));
-    double value = 0;
-    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
-    if (error != std::errc() || end != token.data() + token.size()) return std::nullopt;
-    rest_.remove_prefix(token.size());
-    return value;
-  }
-
-  std::string_view rest_;
-  std::vector<Member> members_;
-};
 
 // The places that are kept, rising.
 std::vector<size_t> kept_places(const std::vector<double>& values, size_t max_points) {
@@ -194,8 +141,8 @@ void MetricsFeed::add_line(std::string_view line) {
   thread_local FlatLine flat;
   if (flat.read(line)) {
     const auto& members = flat.members();
-    for (size_t i = 2; i < members.size(); ++i) add(static_cast<int64_t>(members[0].second), members[i].first, members[i].second);
-    note_time(members[1].second);
+    for (size_t i = 2; i < members.size(); ++i) add(flat.step(), members[i].first, members[i].second);
+    note_time(flat.time());
     return;
   }
   const std::string where = str(file_.filename().string(), ":", num_lines_);

@@ -5,9 +5,11 @@
 #include <string_view>
 
 #include "kedge/core/error.h"
+#include "kedge/core/json.h"
 #include "kedge/net/http.h"
 #include "kedge/net/request_error.h"
 
+#include "cli/flat_line.h"
 #include "cli/request_query.h"
 #include "cli/server_numbers.h"
 
@@ -24,10 +26,26 @@ void parsed_or_refused(const Call& call) {
   }
 }
 
+void same_as_json(std::string_view line) {
+  cli::FlatLine flat;
+  if (!flat.read(line)) return;
+  try {
+    const Json json = Json::parse(line);
+    ensure(json.as_object("").size() == flat.members().size(), "another number of members");
+    for (size_t i = 0; i < flat.members().size(); ++i) {
+      const auto& [name, value] = json.as_object("")[i];
+      ensure(name == flat.members()[i].first && value.as_number("") == flat.members()[i].second, "another member ", name);
+    }
+  } catch (const UsageError& error) {
+    ensure(std::string_view(error.what()).find("stands twice") != std::string_view::npos, error.what());
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  same_as_json(text);
   parsed_or_refused([&] { return path_parts(text); });
   parsed_or_refused([&] {
     const cli::RequestQuery query(text);
