@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLogEnd = size_t{256} << 10U;  // of log.txt, where its last words are
-constexpr int kLevels = 2;
+constexpr int kLevels = 3;
 
 std::optional<fs::file_time_type> time_of(const Path& file) {
   std::error_code error;

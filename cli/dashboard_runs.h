@@ -76,7 +76,7 @@ class DashboardRuns {
   std::vector<std::unique_ptr<DashboardRun>> runs_;
 };
 
-// Folders of runs in a folder, or one level below it (EXP_DIR/NAME/VERSION), by name.
+// Folders of runs in a folder, or up to two levels below it (EXP_DIR/NAME/VERSION, quickstart/rs/aligned/actor), by name.
 [[nodiscard]] std::vector<Path> runs_below(const Path& folder);
 
 }  // namespace kedge::cli
