@@ -85,7 +85,8 @@ class Program:
     def __init__(self, kedge, metrics_files=()):
         self.kedge = kedge
         overview = self.says("--help")
-        self.commands = re.findall(r"^  ([a-z]+) +\S", overview.split("\nExamples\n")[0], re.M)
+        listed = re.findall(r"^  ([a-z]+) +\S", overview, re.M)
+        self.commands = [name for name in listed if name not in ("kedge", "source")]  # those begin the overview's examples
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             self.help = dict(zip(self.commands, pool.map(lambda name: self.says("help", name), self.commands)))
         self.flags = {name: set(re.findall(r"--[a-z][a-z0-9-]*", text)) | {"--help"} for name, text in self.help.items()}
