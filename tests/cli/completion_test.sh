@@ -43,7 +43,7 @@ offers "reward critic" serve ''
 offers "critic" serve c
 has "sft rm ppo reinforce rs serve" plan ''
 offers "reward critic" plan serve ''
-offers "check prepare pack" data ''
+offers "check prepare pack demo" data ''
 offers "hh" data prepare ''
 has "sft ppo metrics serve_reward" config ''
 offers "bash zsh fish" completion ''
