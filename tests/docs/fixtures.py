@@ -9,7 +9,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 PREPARED = ".prepared"  # marks a run that was made here: a page's own run of that name takes its place
 MODELS = ["DIR", "MODEL_FOLDER", "MODEL", "BASE", "base", "runs/chat/aligned"]  # all the same small language model
-RUNS = ["RUN", "OTHER", "runs/stories", "runs/reinforce", "runs/commas", "runs/first", "runs/second", "runs/slow", "runs/fast"]  # all the same finished run
+RUNS = ["RUN", "OTHER", "runs/stories", "runs/reinforce", "runs/commas", "runs/first", "runs/second", "runs/fast"]  # all the same finished run
 LINKED = ["configs", "examples", "scripts", "bench", "launch"]  # of this repository
 SMALL = ["trainer.accelerator=cpu", "trainer.precision=32", "trainer.threads=1"]
 LOCAL_CRITIC = ["local_critic.model.encoder_seq_length=192", "local_critic.model.global_batch_size=4", "local_critic.model.micro_batch_size=4"]
@@ -132,4 +132,5 @@ def prepare(kedge, folder):
     (folder / "runs/critic" / PREPARED).touch()
     for name in RUNS:
         link(folder, name, "runs/aligned")
+    shutil.copytree(folder / "runs/aligned", folder / "runs/slow")  # a report refuses one run under two names
     return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "aligned", "rs", "ppo", "ppo/critic")]
