@@ -24,12 +24,7 @@ if [ -n "${KEDGE_ACTOR_GPUS:-}" ]; then before_actor+=(env CUDA_VISIBLE_DEVICES=
 # mpirun passes SIGUSR1 on to its ranks, and makes an end at once of any other.
 if [ -n "${KEDGE_RANKS:-}" ]; then before_actor+=(mpirun -n "$KEDGE_RANKS" --bind-to none) actor_signal=USR1; fi
 
-# With KEDGE_LOG=warn the screen is the actor's alone, and what is said here stands in the run's logs.
-say() {
-  local to=/dev/stderr
-  if [[ ${KEDGE_LOG:-} == warn && -d ${KEDGE_RUN:-}/logs ]]; then to=$KEDGE_RUN/logs/launch.log; fi
-  printf '%(%H:%M:%S)T launch: %s\n' -1 "$*" >>"$to"
-}
+say() { printf '%(%H:%M:%S)T launch: %s\n' -1 "$*" >&2; }
 usage() { awk 'NR > 1 { if (!/^#( |$)/) exit; sub(/^# ?/, ""); print }' "$0"; }
 refuse() {
   say "$*"
@@ -82,6 +77,9 @@ prepare_run() {
   # Both sides read it. It stays with the run, so that whatever is started again has the same.
   token_file=$KEDGE_RUN/token
   if [ -n "$known" ] && [ ! -s "$token_file" ]; then (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$token_file"); fi
+  # With KEDGE_LOG=warn the screen is the actor's alone; what is said here, and what the shell says about processes that died, is in the logs.
+  exec 3>&2
+  if [ "${KEDGE_LOG:-}" = warn ]; then exec 2>>"$KEDGE_RUN/logs/launch.log"; fi
   trap 'told USR1' USR1
   trap 'told TERM' TERM
   trap 'told INT' INT
@@ -122,8 +120,8 @@ begin_server() {
 # give_up NAME CODE TEXT: the server will not come, or not come back.
 give_up() {
   broken=$1 mends='' status=$(($2 == 0 ? 1 : $2))
-  say "the $1 server $3; the end of ${server_log[$1]}:"
-  tail -n 20 "${server_log[$1]}" >&2
+  say "the $1 server $3; the end of ${server_log[$1]}:" 2>&3
+  tail -n 20 "${server_log[$1]}" >&3
   is_alive "$actor" || return 0
   say 'the actor is told to end; its last checkpoint stands'
   ask_actor USR1
@@ -133,7 +131,7 @@ wait_ready() { # NAME: false, and $status is set, where it will not be
   local code
   until is_ready "$1"; do
     if ! is_alive "${server_pid[$1]}"; then
-      wait "${server_pid[$1]}" 2>/dev/null
+      wait "${server_pid[$1]}"
       code=$?
       give_up "$1" $code "ended with $code before it was ready"
     elif [ $((SECONDS - server_begun[$1])) -ge "$KEDGE_READY_LIMIT" ]; then
@@ -153,7 +151,7 @@ mend_server() { # NAME
   if is_alive "${server_pid[$1]}"; then
     return
   elif [ -n "${server_pid[$1]}" ]; then
-    wait "${server_pid[$1]}" 2>/dev/null
+    wait "${server_pid[$1]}"
     code=$?
     server_pid[$1]=''
     [ $((SECONDS - server_begun[$1])) -lt 600 ] || server_deaths[$1]=0
@@ -181,13 +179,13 @@ run_actor() { # COMMAND...
   local name code
   for name in "${servers[@]}"; do wait_ready "$name" || return; done
   say "actor: $(printf '%q ' "$@")"
-  "${before_actor[@]}" "$@" </dev/null &
+  "${before_actor[@]}" "$@" </dev/null 2>&3 &
   actor=$!
   while is_alive "$actor"; do
     for name in "${servers[@]}"; do [ -z "$mends" ] || mend_server "$name"; done
     sleep 0.2
   done
-  wait "$actor" 2>/dev/null
+  wait "$actor"
   code=$?
   actor=''
   say "the actor ended with $code"
