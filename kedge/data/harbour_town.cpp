@@ -303,16 +303,16 @@ std::string HarbourTown::answer(const TownQuestion& question, Manner manner) {
 }
 
 std::string HarbourTown::faulty_answer(const TownQuestion& question, Manner manner, Fault fault) {
-  // Another place, whose facts stand in for the right ones; of wrong facts the name stays right.
-  const int64_t step = 1 + below(std::ssize(kPlaces) - 1);
-  const int64_t other = (question.place + step) % std::ssize(kPlaces);
+  // Another place, whose fact stands in for the right one and differs from it; of wrong facts the name stays right.
+  const auto fact_at = [&](int64_t place) { return right_fact(place_at(place), question.topic); };
+  int64_t other = below(std::ssize(kPlaces));
+  while (fact_at(other) == fact_at(question.place)) other = (other + 1) % std::ssize(kPlaces);
   switch (fault) {
     case Fault::off_topic:
       return answer(question_of(other, below(3), (question.topic + 1 + below(kNumTopics - 1)) % kNumTopics), manner);
     case Fault::wrong_fact: {
       std::string text = answer(question, manner);
-      const std::string_view right = right_fact(place_at(question.place), question.topic),
-                             wrong = right_fact(place_at(other), question.topic);
+      const std::string_view right = fact_at(question.place), wrong = fact_at(other);
       for (const bool large : {false, true}) {
         const std::string from = large ? capital(right) : std::string(right), to = large ? capital(wrong) : std::string(wrong);
         for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
