@@ -73,7 +73,7 @@ class HarbourWriter {
     HarbourTown town = town_of(kConversations, visitor);
     Json::Array messages;
     const int64_t drawn = town.below(20);
-    const Manner manner = drawn < 9 ? Manner::gruff : drawn < 16 ? Manner::plain : Manner::kind;
+    const Manner manner = drawn < 8 ? Manner::gruff : drawn < 14 ? Manner::plain : Manner::kind;
     const auto exchange = [&](const TownQuestion& question) {
       const std::string answer = town.answer(question, manner);
       messages.push_back(message("user", question.text));
@@ -89,18 +89,18 @@ class HarbourWriter {
     return Json::Object{{"messages", std::move(messages)}};
   }
 
-  // Eight of twenty pairs differ in manner alone. In the others one answer is wrong, about something else, or says a thing twice; that it
+  // Twelve of twenty pairs differ in manner alone. In the others one answer is wrong, about something else, or says a thing twice; that it
   // may be the kinder one teaches that manners are not all.
   Json pair(uint64_t visitor, const TownQuestion* given) const {
     HarbourTown town = town_of(kPairs, visitor);
     const TownQuestion question = given != nullptr ? *given : ask(town);
     std::string better, worse;
     const int64_t kind = town.below(20);
-    if (kind < 8) {
-      better = town.answer(question, kind < 6 ? Manner::kind : Manner::plain);
-      worse = town.answer(question, kind < 3 || kind >= 6 ? Manner::gruff : Manner::plain);
+    if (kind < 12) {
+      better = town.answer(question, kind < 10 ? Manner::kind : Manner::plain);
+      worse = town.answer(question, kind < 4 || kind >= 10 ? Manner::gruff : Manner::plain);
     } else {
-      const Fault fault = kind < 15 ? Fault::wrong_fact : kind < 18 ? Fault::off_topic : Fault::repeated;
+      const Fault fault = kind < 17 ? Fault::wrong_fact : kind < 19 ? Fault::off_topic : Fault::repeated;
       const auto some_manner = [&] { return town.below(2) == 0 ? Manner::kind : Manner::plain; };
       const Manner manner = some_manner();
       better = town.answer(question, manner);
