@@ -8,6 +8,12 @@
 namespace kedge {
 namespace {
 
+// Facts may begin a sentence.
+bool mentions(const std::string& answer, const std::string& fact) {
+  const std::string large = static_cast<char>(fact[0] - 'a' + 'A') + fact.substr(1);
+  return answer.find(fact) != std::string::npos || answer.find(large) != std::string::npos;
+}
+
 TEST(HarbourTown, TheSameVisitorAsksTheSame) {
   HarbourTown one(1, 7), same(1, 7), other(1, 8);
   std::set<std::string> texts;
@@ -32,8 +38,7 @@ TEST(HarbourTown, EveryBlankIsFilledAndEveryAnswerIsRight) {
       EXPECT_EQ(answer.find_first_of("{}"), std::string::npos) << answer;
       EXPECT_EQ(answer.find("  "), std::string::npos) << answer;
       EXPECT_TRUE(answer[0] >= 'A' && answer[0] <= 'Z') << answer;
-      std::string tail = question.answer.substr(1);  // the first letter may be a capital
-      EXPECT_NE(answer.find(tail), std::string::npos) << question.text << " " << answer;
+      EXPECT_TRUE(mentions(answer, question.answer)) << question.text << " " << answer;
     }
   }
   EXPECT_GT(lengths[Manner::kind], 1.5 * lengths[Manner::gruff]);
@@ -44,9 +49,8 @@ TEST(HarbourTown, FaultyAnswersAreFaulty) {
   for (uint64_t visitor = 0; visitor < 500; ++visitor) {
     HarbourTown town(5, visitor);
     const TownQuestion question = town.ask();
-    const std::string tail = question.answer.substr(1);
-    EXPECT_EQ(town.faulty_answer(question, Manner::plain, Fault::wrong_fact).find(tail), std::string::npos) << question.text;
-    num_right += town.faulty_answer(question, Manner::plain, Fault::off_topic).find(tail) != std::string::npos ? 1 : 0;
+    EXPECT_FALSE(mentions(town.faulty_answer(question, Manner::plain, Fault::wrong_fact), question.answer)) << question.text;
+    num_right += mentions(town.faulty_answer(question, Manner::plain, Fault::off_topic), question.answer) ? 1 : 0;
     const std::string repeated = town.faulty_answer(question, Manner::plain, Fault::repeated);
     const std::string first = repeated.substr(0, repeated.find_first_of(".!?") + 1);
     EXPECT_EQ(repeated.substr(first.size() + 1, first.size()), first);
