@@ -39,7 +39,9 @@ wait $process
 status=$?
 [ $status = 130 ] && grep -q 'the same command goes on from here' stopped.txt || fail "stopped, it ended with $status: $(cat stopped.txt)"
 sleep 0.5
-! grep -lsaF "$folder/quickstart" /proc/[0-9]*/cmdline | grep -v "/$$/" >left.txt || fail "left behind: $(tr '\0' ' ' <"$(head -n 1 left.txt)")"
+for left in $(grep -lsaF "$folder/quickstart" /proc/[0-9]*/cmdline); do
+  [ "$(readlink "${left%/cmdline}/exe")" != "$program" ] || fail "left behind: $(tr '\0' ' ' <"$left")"
+done
 
 for algo in reinforce ppo rs; do
   "${quickstart[@]}" --algo $algo >$algo.txt 2>&1 || fail "$algo ended with $?: $(cat $algo.txt)"
