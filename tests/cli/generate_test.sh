@@ -206,7 +206,7 @@ expect 0 '"lora": 2.*"ragged": true, "requests": 5, "max_length": 12' "$kedge" b
 expect 2 'wants either --model or --shape' "$kedge" bench engine.decode
 expect 2 'no case "engine.dcode"; nearest: engine.decode; there are engine.decode, server.reward and train.step' "$kedge" bench engine.dcode --shape tiny
 expect 2 'wants a case first' "$kedge" bench --shape tiny
-expect 0 '^engine.decode: ' "$kedge" bench --help
+expect 0 '^kedge bench engine.decode: ' "$kedge" bench --help
 
 expect 0 '^Usage: kedge generate ' "$kedge" generate --help
 [ "$failures" = 0 ] && echo "all as expected"
