@@ -15,7 +15,9 @@ namespace {
 
 bool same(const Json& a, const Json& b) { return a == b || (a.is_number() && b.is_number() && a.as_number("") == b.as_number("")); }
 
-const Json* field_if_any(const Rollout& rollout, const std::string& name) { return rollout.row == nullptr ? nullptr : rollout.row->find(name); }
+const Json* field_if_any(const Rollout& rollout, const std::string& name) {
+  return rollout.row == nullptr ? nullptr : rollout.row->find(name);
+}
 
 bool takes(const RewardSourceConfig& config, const Rollout& rollout) {
   return std::all_of(config.route.begin(), config.route.end(), [&](const auto& wanted) {

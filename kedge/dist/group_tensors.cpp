@@ -18,7 +18,9 @@ namespace {
 
 constexpr int64_t kPieceBytes = int64_t{32} << 20;
 
-CollectiveCall call_for(std::string_view name, const Tensor& tensor) { return make_call(name, name_of(tensor.scalar_type()), tensor.sizes()); }
+CollectiveCall call_for(std::string_view name, const Tensor& tensor) {
+  return make_call(name, name_of(tensor.scalar_type()), tensor.sizes());
+}
 
 void check_reducible(const Tensor& tensor, Reduce reduce) {
   ensure(reduce != Reduce::sum || tensor.scalar_type() != at::kBool, "there is no sum of bool tensors; convert them to int64 first");

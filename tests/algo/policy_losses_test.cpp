@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
-
-#include <vector>
 
 #include "kedge/algo/minibatches.h"
 #include "kedge/core/autograd.h"

@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones_like.h>
 
 #include "kedge/core/tensor.h"
 

@@ -50,7 +50,7 @@ class RunCommands(unittest.TestCase):
 
     def test_a_server_is_waited_for_and_ended(self):
         note = Path(self.prepared.name) / "process"
-        self.assertEqual(self.faults_of(f"$ echo $$ > {note}; sleep 0.2; echo ready at http://localhost:5555; touch up; sleep 100 &   # here", "$ cat up"), [])
+        self.assertEqual(self.faults_of(f"$ echo $$ > {note}; sleep 0.2; touch up; echo ready at http://localhost:5555; sleep 100 &   # here", "$ cat up"), [])
         self.assertRaises(ProcessLookupError, os.kill, int(note.read_text()), 0)
         self.assertIn("ended with 3 before it was ready", self.faults_of("$ (exit 3) &")[0])
 

@@ -1,5 +1,5 @@
-// Runs a fuzz target over its seeds and over mutations of them, the same ones every time: what every test run repeats of fuzzing. It finds less than
-// libFuzzer does, which looks at coverage and has sanitizers (tests/fuzz/run).
+// Runs a fuzz target over its seeds and over mutations of them, the same ones every time: what every test run repeats of fuzzing. It finds
+// less than libFuzzer does, which looks at coverage and has sanitizers (tests/fuzz/run).
 //
 //   fuzz_NAME FOLDER [MUTATIONS]
 #include <algorithm>

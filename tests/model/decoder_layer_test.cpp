@@ -31,10 +31,10 @@ struct LayerKind {
   GateKind gate;
 };
 const LayerKind kLayerKinds[] = {{"llama", NormKind::rms, false, false, true, {4, 2, 6, 0}, {Activation::silu, true}},
-                               {"mistral", NormKind::rms, false, false, true, {4, 2, 6, 3}, {Activation::silu, true}},
-                               {"qwen3", NormKind::rms, false, true, true, {4, 2, 10, 0}, {Activation::silu, true}},
-                               {"qwen3 with one head of keys", NormKind::rms, false, true, true, {2, 1, 10, 0}, {Activation::silu, true}},
-                               {"gpt2", NormKind::layer, true, false, false, {2, 2, 10, 0}, {Activation::gelu_tanh, false}}};
+                                 {"mistral", NormKind::rms, false, false, true, {4, 2, 6, 3}, {Activation::silu, true}},
+                                 {"qwen3", NormKind::rms, false, true, true, {4, 2, 10, 0}, {Activation::silu, true}},
+                                 {"qwen3 with one head of keys", NormKind::rms, false, true, true, {2, 1, 10, 0}, {Activation::silu, true}},
+                                 {"gpt2", NormKind::layer, true, false, false, {2, 2, 10, 0}, {Activation::gelu_tanh, false}}};
 
 NormWeights norm_of(int64_t size, NormKind kind, bool bias, uint64_t seed) {
   return {normals({size}, seed),

@@ -96,7 +96,8 @@ TEST(ModelFolder, AHalfDownloadedModelIsCalledThat) {
   make_folder(model);
   EXPECT_EQ(folder_fault("m"), "--model: " + model + " has no refs/main: an incomplete download?");
   put(model + "/refs/main", kHash);
-  EXPECT_EQ(folder_fault("m"), "--model: " + model + "/refs/main names the snapshot " + kHash + ", which is not there: an incomplete download?");
+  EXPECT_EQ(folder_fault("m"),
+            "--model: " + model + "/refs/main names the snapshot " + kHash + ", which is not there: an incomplete download?");
   put(model + "/refs/main", "../../elsewhere");
   EXPECT_EQ(folder_fault("m"), model + "/refs/main: wants the name of a snapshot, found \"../../elsewhere\"");
 }
@@ -107,7 +108,8 @@ TEST(ModelFolder, OtherFormatsAreRefusedWithWhatToDo) {
   EXPECT_THAT(folder_fault(folder.file("m.gguf", "")), HasSubstr("m.gguf: GGUF files are not read; name the Hugging Face folder"));
   for (const char* name : {"m.bin", "m.pt", "m.pth"})
     EXPECT_THAT(folder_fault(folder.file(name, "")), HasSubstr(": pickled weights are not read, because")) << name;
-  EXPECT_THAT(folder_fault(folder.file("model.safetensors", "")), HasSubstr("model.safetensors: is a file; a model folder holds config.json"));
+  EXPECT_THAT(folder_fault(folder.file("model.safetensors", "")),
+              HasSubstr("model.safetensors: is a file; a model folder holds config.json"));
 }
 
 TEST(ModelFolder, NemoFoldersAreKnownByWhatTheyHold) {
@@ -126,11 +128,13 @@ TEST(ModelFolder, NemoFoldersAreKnownByWhatTheyHold) {
 TEST(ModelFolder, AFolderWithoutAConfigIsRefused) {
   const TempFolder folder;
   const std::string here = "--model: " + folder.path().string();
-  EXPECT_EQ(folder_fault(folder.path().string()), here +
-                                               ": no config.json; a model folder holds config.json, model.safetensors (or shards with "
-                                               "model.safetensors.index.json) and the tokenizer's files");
+  EXPECT_EQ(folder_fault(folder.path().string()),
+            here +
+                ": no config.json; a model folder holds config.json, model.safetensors (or shards with "
+                "model.safetensors.index.json) and the tokenizer's files");
   put(folder / "adapter_config.json", R"({"base_model_name_or_path": "gpt2"})");
-  EXPECT_EQ(folder_fault(folder.path().string()), here + ": is an adapter, not a model: name its base model here (adapter_config.json says gpt2)");
+  EXPECT_EQ(folder_fault(folder.path().string()),
+            here + ": is an adapter, not a model: name its base model here (adapter_config.json says gpt2)");
   put(folder / "adapter_config.json");
   EXPECT_EQ(folder_fault(folder.path().string()), here + ": is an adapter, not a model: name its base model here");
 }
@@ -140,8 +144,8 @@ TEST(ModelFolder, RunsAndCheckpointsHaveOneInside) {
   const std::string here = "--model: " + folder.path().string() + ": ";
   make_folder(folder / "checkpoints");
   EXPECT_EQ(folder_fault(folder.path().string()), here + "a run that has left no model yet; name one of its checkpoints, " +
-                                               (folder / "checkpoints/NAME").string() + ", or take the best or newest: kedge export " +
-                                               folder.path().string() + " OUT");
+                                                      (folder / "checkpoints/NAME").string() +
+                                                      ", or take the best or newest: kedge export " + folder.path().string() + " OUT");
   put(folder / "model/adapter_config.json");
   EXPECT_THAT(folder_fault(folder.path().string()), HasSubstr(here + "its model/ holds adapters, which want their base"));
   put(folder / "model/config.json");
