@@ -5,17 +5,9 @@
 #include <limits>
 #include <numbers>
 
+#include "kedge/core/simd.h"
 #include "kedge/core/vector_sums.h"
 #include "kedge/core/vectors.h"
-
-// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
-#if defined(__x86_64__)
-#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#define KEDGE_VECTOR_BYTES 32
-#else
-#define KEDGE_VECTOR_CLONES
-#define KEDGE_VECTOR_BYTES 16
-#endif
 
 namespace kedge {
 namespace {

@@ -7,14 +7,8 @@
 #include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/simd.h"
 #include "kedge/model/cpu_rows.h"
-
-// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
-#if defined(__x86_64__)
-#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KEDGE_VECTOR_CLONES
-#endif
 
 namespace kedge::cpu {
 namespace {

@@ -51,6 +51,8 @@ Tensor activate_backward(const Tensor& dout, const Tensor& x, Activation activat
   throw Bug("an activation without a derivative");
 }
 
+bool is_fp32_on_cpu(const Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
+
 bool is_plain_swiglu(const GateKind& kind) { return kind.gated && kind.activation == Activation::silu; }
 
 }  // namespace
@@ -151,8 +153,22 @@ void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const
   if (bias.defined()) out.add_(bias);
 }
 
+Tensor product(const Tensor& a, const Tensor& b) {
+  if (!is_fp32_on_cpu(a)) return at::mm(a, b);
+  Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  cpu::multiply(a.contiguous(), b.contiguous(), out);
+  return out;
+}
+
+void add_product_(const Tensor& sum, const Tensor& a, const Tensor& b) {
+  if (is_fp32_on_cpu(a)) return cpu::multiply(a.contiguous(), b.contiguous(), sum, sum);
+  Tensor out = sum;
+  at::addmm_out(out, out, a, b);
+}
+
 void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x) {
   if (!gradient.defined()) return;
+  if (is_fp32_on_cpu(dy)) return cpu::add_weight_gradient(gradient, dy.contiguous(), x.contiguous());
   Tensor sum = gradient;
   if (dy.scalar_type() == at::kFloat) {
     at::addmm_out(sum, sum, dy.t(), x);
