@@ -1,13 +1,13 @@
 #include "kedge/model/cpu_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/logarithm.h"
 #include "kedge/core/simd.h"
 #include "kedge/model/cpu_rows.h"
 #include "kedge/model/cpu_vectors.h"
@@ -221,7 +221,7 @@ KEDGE_INLINE void attend_group(const Head& head, const std::vector<ForwardHead<T
       }
       for (int64_t q = 0; first + q <= head.last_query(first); ++q) {
         const float sum = softmax.sum[q / kWidth][q % kWidth], share = 1.0F / sum;
-        one.log_sum[first + q] = softmax.most[q / kWidth][q % kWidth] + std::log2(sum);
+        one.log_sum[first + q] = softmax.most[q / kWidth][q % kWidth] + binary_log(sum);
         for (int64_t d = 0; d < head.dim; ++d) store(one.out.data[(first + q) * one.out.stride + d], out[q * dim + d] * share);
       }
     }

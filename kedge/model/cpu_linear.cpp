@@ -246,10 +246,10 @@ KEDGE_INLINE void multiply_turned(const LinearProduct<T>& product, Range columns
   few_rows(product, columns, {row, std::max(row, rows.end)});
 }
 
-KEDGE_VECTOR_CLONES void multiply(const LinearProduct<float>& product, Range columns, Range rows, const float* x) {
+void multiply_columns(const LinearProduct<float>& product, Range columns, Range rows, const float* x) {
   multiply_turned(product, columns, rows, x);
 }
-KEDGE_VECTOR_CLONES void multiply(const LinearProduct<at::BFloat16>& product, Range columns, Range rows, const float* x) {
+void multiply_columns(const LinearProduct<at::BFloat16>& product, Range columns, Range rows, const float* x) {
   multiply_turned(product, columns, rows, x);
 }
 
@@ -262,7 +262,7 @@ struct PlainKernel {
     if (rows.size() > kWidth) turn_rows(product, rows, x);
   }
   static void multiply(const LinearProduct<T>& product, Range columns, Range rows, const float* x) {
-    cpu::multiply(product, columns, rows, x);
+    multiply_columns(product, columns, rows, x);
   }
 };
 

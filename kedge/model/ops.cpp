@@ -180,7 +180,9 @@ void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor&
 }
 
 void add_bias_gradient(const Tensor& gradient, const Tensor& dy) {
-  if (gradient.defined()) gradient.add_(dy.sum(0, false, at::kFloat));
+  if (!gradient.defined()) return;
+  if (dy.is_cpu()) return cpu::add_row_sums(gradient, dy.contiguous());
+  gradient.add_(dy.sum(0, false, at::kFloat));
 }
 
 }  // namespace kedge
