@@ -51,6 +51,21 @@ Tile tile_of(int64_t rows, bool is_narrow, bool along_rows) {
   return along_rows ? tile_of<Unit, Unit::kVectors, true>(rows) : tile_of<Unit, Unit::kVectors, false>(rows);
 }
 
+// Numbers that are forgotten with the next use. They begin with a cache line: a vector that lies in two takes twice as long to load.
+class LineVector {
+ public:
+  float* take(int64_t count) {
+    constexpr uintptr_t kLine = 64;
+    if (memory_.size() < static_cast<size_t>(count) + kLine / sizeof(float))
+      memory_.resize(static_cast<size_t>(count) + kLine / sizeof(float));
+    const auto first = reinterpret_cast<uintptr_t>(memory_.data());
+    return memory_.data() + (kLine - first % kLine) % kLine / sizeof(float);
+  }
+
+ private:
+  std::vector<float> memory_;
+};
+
 // Where the numbers of a block stand.
 struct Block {
   Range rows, columns, terms;
@@ -109,33 +124,33 @@ struct Tiles {
     const float* data;
     int64_t tile_row, tile, row, column;
   };
-  static Arranged arrange(const MatrixView<T>& a, const Block& block, std::vector<float>& memory) {
+  static Arranged arrange(const MatrixView<T>& a, const Block& block, LineVector& memory) {
     if constexpr (sizeof(T) == sizeof(float)) {
       if (a.column == 1 && a.row % kSamePlace != 0) return {a.data + block.rows.begin * a.row + block.terms.begin, a.row, 0, a.row, 1};
     }
     const int64_t depth = block.terms.size();
     return a.column == 1 ? copy_rows(a, block, depth + kSamePlace / 8 - depth % 16, memory) : copy_groups(a, block, depth * kGroup, memory);
   }
-  static Arranged copy_rows(const MatrixView<T>& a, const Block& block, int64_t stride, std::vector<float>& memory) {
-    memory.resize(static_cast<size_t>(block.rows.size() * stride));
+  static Arranged copy_rows(const MatrixView<T>& a, const Block& block, int64_t stride, LineVector& memory) {
+    float* copied = memory.take(block.rows.size() * stride);
     for (int64_t m = 0; m < block.rows.size(); ++m) {
       const T* from = a.data + (block.rows.begin + m) * a.row + block.terms.begin;
-      float* to = memory.data() + m * stride;
+      float* to = copied + m * stride;
       int64_t k = 0;
       for (; k + kWidth <= block.terms.size(); k += kWidth) Unit::store(to + k, Unit::load(from + k));
       for (; k < block.terms.size(); ++k) to[k] = Unit::widen(from[k]);
     }
-    return {memory.data(), stride, 0, stride, 1};
+    return {copied, stride, 0, stride, 1};
   }
   // For every tile [terms][kGroup].
-  static Arranged copy_groups(const MatrixView<T>& a, const Block& block, int64_t size, std::vector<float>& memory) {
+  static Arranged copy_groups(const MatrixView<T>& a, const Block& block, int64_t size, LineVector& memory) {
     const Split split(block.rows.size());
-    memory.resize(static_cast<size_t>(split.num_tiles * size));
+    float* copied = memory.take(split.num_tiles * size);
     for (int64_t k = 0; k < block.terms.size(); ++k) {
       const T* from = a.data + (block.terms.begin + k) * a.column + block.rows.begin;
       for (int64_t t = 0; t < split.num_tiles; ++t) {
         const int64_t begin = split.begin(t);
-        float* to = memory.data() + t * size + k * kGroup;
+        float* to = copied + t * size + k * kGroup;
         if (begin + kGroup <= split.rows) {
           for (int64_t m = 0; m < kGroup; ++m) to[m] = Unit::widen(from[begin + m]);
         } else {
@@ -143,7 +158,7 @@ struct Tiles {
         }
       }
     }
-    return {memory.data(), 0, size, 1, kGroup};
+    return {copied, 0, size, 1, kGroup};
   }
 
   // Adds what stands beside a tile's sums and rounds them. Rows of sums end with room for a whole panel; those of the output do not.
@@ -169,41 +184,40 @@ struct Tiles {
   }
 
   static void multiply_block(const Product<T>& product, const Block& block, const Sums& sums) {
-    thread_local std::vector<float> memory, panel;
+    thread_local LineVector memory, panel_memory;
     alignas(64) float tile_sums[Unit::kRows * kPanel];
     const int64_t depth = block.terms.size();
     const bool is_last = block.terms.end == product.depth;
     const Arranged a = arrange(product.a, block, memory);
     const Split split(block.rows.size());
-    panel.resize(static_cast<size_t>(depth * kPanel));
+    float* panel = panel_memory.take(depth * kPanel);
     for (int64_t column = block.columns.begin; column < block.columns.end; column += kPanel) {
       const Range columns{column, std::min(block.columns.end, column + kPanel)};
-      fill_panel(product.b, block.terms, columns, panel.data());
+      fill_panel(product.b, block.terms, columns, panel);
       for (int64_t t = 0; t < split.num_tiles; ++t) {
         const Range rows{split.begin(t), split.begin(t + 1)};
         const Sums own = sums.data == nullptr ? Sums{tile_sums, kPanel}
                                               : Sums{sums.data + rows.begin * sums.row + column - block.columns.begin, sums.row};
         const float* from = a.data + rows.begin * a.tile_row + t * a.tile;
-        const TileTask task{from, a.row, a.column, panel.data(), depth, own.data, own.row, block.terms.begin > 0};
+        const TileTask task{from, a.row, a.column, panel, depth, own.data, own.row, block.terms.begin > 0};
         tile_of<Unit>(rows.size(), columns.size() <= kWidth, a.column == 1)(task);
         if (is_last && !sums.are_output) finish(product, {block.rows.begin + rows.begin, block.rows.begin + rows.end}, columns, own);
       }
     }
   }
 
-  static Sums sums_of(const Product<T>& product, const Block& block, std::vector<float>& memory) {
+  static Sums sums_of(const Product<T>& product, const Block& block, LineVector& memory) {
     if constexpr (sizeof(T) == sizeof(float)) {
       if (product.bias == nullptr && product.beside == nullptr && block.columns.size() % kPanel == 0)
         return {product.out + block.rows.begin * product.num_columns + block.columns.begin, product.num_columns, true};
     }
     if (product.depth <= kBlockTerms) return {nullptr, 0, false};
     const int64_t width = (block.columns.size() + kPanel - 1) / kPanel * kPanel;
-    memory.resize(static_cast<size_t>(block.rows.size() * width));
-    return {memory.data(), width, false};
+    return {memory.take(block.rows.size() * width), width, false};
   }
 
   static void multiply(const Product<T>& product, Range rows, Range columns) {
-    thread_local std::vector<float> memory;
+    thread_local LineVector memory;
     for (int64_t column = columns.begin; column < columns.end; column += kBlockColumns)
       for (int64_t row = rows.begin; row < rows.end; row += kBlockRows) {
         Block block{{row, std::min(rows.end, row + kBlockRows)}, {column, std::min(columns.end, column + kBlockColumns)}, {0, 0}};

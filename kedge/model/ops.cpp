@@ -134,7 +134,8 @@ Tensor logit_gradient(const Tensor& logits, const Tensor& targets, const LogitSt
   return out;
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& beside) {
+Tensor linear(const Tensor& any, const Tensor& weight, const Tensor& bias, const Tensor& beside) {
+  const Tensor x = any.contiguous();
   if (cpu::linear_suits(x, weight)) {
     Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
     cpu::linear(x, weight, out, {bias, beside});
@@ -146,7 +147,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const T
   return sum;
 }
 
-void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+void add_linear_(const Tensor& sum, const Tensor& any, const Tensor& weight, const Tensor& bias) {
+  const Tensor x = any.contiguous();
   if (cpu::linear_suits(x, weight)) return cpu::linear(x, weight, sum, {bias, sum});
   Tensor out = sum;
   at::addmm_out(out, out, x, weight.t());
