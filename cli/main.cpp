@@ -225,7 +225,6 @@ constexpr std::array kCommands = {
 
 // The one catch: what each kind of error means to the caller. end_job ends the other ranks of the job too.
 int main(int argc, char** argv) {
-  kedge::make_mkl_strict();
   kedge::keep_freed_memory();
   try {
     if (const char* level = std::getenv("KEDGE_LOG"); level != nullptr && *level != '\0')

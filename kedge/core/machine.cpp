@@ -127,14 +127,6 @@ std::string format_bytes(int64_t bytes) {
   return text.data();
 }
 
-void make_mkl_strict() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const char* mode = __builtin_cpu_supports("avx512f") ? "AVX512,STRICT" : __builtin_cpu_supports("avx2") ? "AVX2,STRICT" : "COMPATIBLE";
-  ::setenv("MKL_CBWR", mode, /*overwrite=*/0);
-#endif
-}
-
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

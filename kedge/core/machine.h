@@ -32,10 +32,6 @@ struct Machine {
 // "1.5 GiB", "512 MiB", "17 B".
 [[nodiscard]] std::string format_bytes(int64_t bytes);
 
-// Makes MKL give a row the same bits whatever rows stand beside it (x86_64; a no-op elsewhere). Call it before the first
-// use of torch; a value the user set wins.
-void make_mkl_strict();
-
 // Memory that was freed stays with the process for the next use: a training step allocates and frees the same large tensors again
 // and again, and fresh pages from the system cost more than some of the work done in them.
 void keep_freed_memory();

@@ -34,7 +34,7 @@ constexpr double polynomial(double x, const std::array<double, 8>& coefficients)
 }
 
 // Natural logarithm from exactly rounded operations alone, so that its bits are the same everywhere (a libm's are not).
-// For 0 < x < 1; error below 2e-16 relative.
+// For positive normal numbers; error below 2e-16 relative where x < 1.
 constexpr double log_of(double x) {
   const auto bits = std::bit_cast<uint64_t>(x);
   int64_t exponent = static_cast<int64_t>(bits >> 52U) - 1023;

@@ -6,18 +6,9 @@
 #include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/simd.h"
 #include "kedge/model/cpu_rows.h"
 #include "kedge/model/cpu_vectors.h"
-
-// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
-#if defined(__x86_64__)
-#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#define KEDGE_VECTOR_BYTES 32
-#else
-#define KEDGE_VECTOR_CLONES
-#define KEDGE_VECTOR_BYTES 16
-#endif
-#define KEDGE_INLINE [[gnu::always_inline]] inline
 
 namespace kedge::cpu {
 namespace {

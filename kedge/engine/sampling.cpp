@@ -5,22 +5,14 @@
 #include <limits>
 #include <numbers>
 
+#include "kedge/core/logarithm.h"
+#include "kedge/core/simd.h"
 #include "kedge/core/vector_sums.h"
 #include "kedge/core/vectors.h"
-
-// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
-#if defined(__x86_64__)
-#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#define KEDGE_VECTOR_BYTES 32
-#else
-#define KEDGE_VECTOR_CLONES
-#define KEDGE_VECTOR_BYTES 16
-#endif
 
 namespace kedge {
 namespace {
 
-using cpu::exp_of;
 using cpu::kLanes;
 
 constexpr float kNever = -std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
@@ -206,14 +198,19 @@ void keep_top_p(std::span<float> logits, double p, float most, SamplingScratch& 
   const auto logit_of = [&](int32_t id) { return scratch.logits[static_cast<size_t>(id)]; };
   std::sort(scratch.likely.begin(), scratch.likely.end(),
             [&](int32_t a, int32_t b) { return logit_of(a) != logit_of(b) ? logit_of(a) > logit_of(b) : a < b; });
-  double sum = 0;
-  size_t num_kept = 0;
-  while (num_kept < scratch.likely.size() && sum <= p * total)
-    sum += static_cast<double>(exp_of(logit_of(scratch.likely[num_kept++]) - most));
   scratch.order.clear();
-  for (size_t i = 0; i < num_kept; ++i) scratch.order.push_back(logit_of(scratch.likely[i]));
+  for (const int32_t id : scratch.likely) scratch.order.push_back(logit_of(id));
+  const int64_t num_likely = std::ssize(scratch.order);
+  double sum = 0;
+  int64_t num_kept = 0;
+  float single[kBlock];
+  while (num_kept < num_likely && sum <= p * total) {
+    if (num_kept % kBlock == 0)
+      block_weights(scratch.order.data() + num_kept, std::min(kBlock, num_likely - num_kept), Power::raw(most), single);
+    sum += static_cast<double>(single[num_kept++ % kBlock]);
+  }
   std::fill(logits.begin(), logits.end(), kNever);
-  for (size_t i = 0; i < num_kept; ++i) logits[static_cast<size_t>(scratch.likely[i])] = scratch.order[i];
+  for (size_t i = 0; i < static_cast<size_t>(num_kept); ++i) logits[static_cast<size_t>(scratch.likely[i])] = scratch.order[i];
 }
 
 // A copy of the logits without the tokens that may not be drawn.
@@ -263,7 +260,7 @@ std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingCon
     token = pick(weights_of(allowed, power, scratch), row.uniform);
   }
   const float sum = has_raw_sum ? scratch.sums.back() : weights_of(logits, Power::raw(raw_most), scratch).total();
-  return Drawn{token, logits[static_cast<size_t>(token)] - (raw_most + std::log(sum))};
+  return Drawn{token, logits[static_cast<size_t>(token)] - (raw_most + natural_log(sum))};
 }
 
 }  // namespace kedge

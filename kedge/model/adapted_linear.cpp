@@ -1,7 +1,6 @@
 #include "kedge/model/adapted_linear.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/mm.h>
 
 #include "kedge/core/random.h"
 #include "kedge/model/ops.h"
@@ -47,13 +46,13 @@ void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& v
   add_linear_(sum, x, view.weight, view.bias);
   if (view.adapters == nullptr) return;
   for (const AdapterView& adapter : *view.adapters)
-    sum.narrow(1, adapter.row, adapter.rows).add_(at::mm(at::mm(x, adapter.a.t()), adapter.b.t()), adapter.scale);
+    sum.narrow(1, adapter.row, adapter.rows).add_(linear(linear(x, adapter.a, Tensor()), adapter.b, Tensor()), adapter.scale);
 }
 
 Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed) {
-  Tensor dx = at::mm(dy, view.weight);
+  Tensor dx = product(dy, view.weight);
   if (view.adapters == nullptr) return dx;
-  for (const AdapterView& adapter : *view.adapters) dx.addmm_(at::mm(output_gradient(dy, adapter, seed), adapter.b), adapter.a);
+  for (const AdapterView& adapter : *view.adapters) add_product_(dx, product(output_gradient(dy, adapter, seed), adapter.b), adapter.a);
   return dx;
 }
 
@@ -65,7 +64,7 @@ void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& v
     if (!adapter.a_gradient.defined()) continue;
     const Tensor doutput = output_gradient(dy, adapter, seed);
     add_weight_gradient(adapter.b_gradient, doutput, linear(x, adapter.a, Tensor()));
-    add_weight_gradient(adapter.a_gradient, at::mm(doutput, adapter.b), x);
+    add_weight_gradient(adapter.a_gradient, product(doutput, adapter.b), x);
   }
 }
 

@@ -1,25 +1,16 @@
 #include "kedge/model/cpu_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/logarithm.h"
+#include "kedge/core/simd.h"
 #include "kedge/model/cpu_rows.h"
 #include "kedge/model/cpu_vectors.h"
-
-// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
-#if defined(__x86_64__)
-#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#define KEDGE_VECTOR_BYTES 32
-#else
-#define KEDGE_VECTOR_CLONES
-#define KEDGE_VECTOR_BYTES 16
-#endif
-#define KEDGE_INLINE [[gnu::always_inline]] inline
 
 namespace kedge::cpu {
 namespace {
@@ -230,7 +221,7 @@ KEDGE_INLINE void attend_group(const Head& head, const std::vector<ForwardHead<T
       }
       for (int64_t q = 0; first + q <= head.last_query(first); ++q) {
         const float sum = softmax.sum[q / kWidth][q % kWidth], share = 1.0F / sum;
-        one.log_sum[first + q] = softmax.most[q / kWidth][q % kWidth] + std::log2(sum);
+        one.log_sum[first + q] = softmax.most[q / kWidth][q % kWidth] + binary_log(sum);
         for (int64_t d = 0; d < head.dim; ++d) store(one.out.data[(first + q) * one.out.stride + d], out[q * dim + d] * share);
       }
     }

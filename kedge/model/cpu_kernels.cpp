@@ -7,14 +7,9 @@
 #include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/logarithm.h"
+#include "kedge/core/simd.h"
 #include "kedge/model/cpu_rows.h"
-
-// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
-#if defined(__x86_64__)
-#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KEDGE_VECTOR_CLONES
-#endif
 
 namespace kedge::cpu {
 namespace {
@@ -112,14 +107,14 @@ template <typename T>
   }
 }
 
-// Channel i turns with channel i + half.
+// Channel i turns with channel i + half. Of two products that are added only one can be fused: which one is said here.
 template <typename T>
 [[gnu::always_inline]] inline void rotate_head(T* x, const float* cos, const float* sin, int64_t half, float direction) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < half; ++i) {
     const float a = widen(x[i]), b = widen(x[i + half]), s = sin[i] * direction;
-    store(x[i], a * cos[i] - b * s);
-    store(x[i + half], b * cos[i] + a * s);
+    store(x[i], __builtin_fmaf(a, cos[i], -(b * s)));
+    store(x[i + half], __builtin_fmaf(b, cos[i], a * s));
   }
 }
 
@@ -127,6 +122,19 @@ template <typename T>
 [[gnu::always_inline]] inline void add_row(float* to, const T* from, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) to[i] += widen(from[i]);
+}
+
+// Adds the sums of columns [begin, end) to `to`. Blocks of rows are summed first: a long sum would lose the last bits of every later row.
+template <typename T>
+[[gnu::always_inline]] inline void add_sums(const T* rows, int64_t num_rows, int64_t width, int64_t begin, int64_t end, float* to) {
+  constexpr int64_t kColumns = 64, kRows = 256;
+  for (int64_t column = begin; column < end; column += kColumns)
+    for (int64_t first = 0; first < num_rows; first += kRows) {
+      const int64_t count = std::min(kColumns, end - column);
+      float sums[kColumns] = {};
+      for (int64_t r = first; r < std::min(num_rows, first + kRows); ++r) add_row(sums, rows + r * width + column, count);
+      add_row(to + column, sums, count);
+    }
 }
 
 struct LogitRow {
@@ -137,10 +145,11 @@ template <typename T>
 [[gnu::always_inline]] inline LogitRow logit_row(const T* logits, int64_t n, bool with_entropy) {
   const float most = max_of(n, [&](int64_t i) { return widen(logits[i]); });
   const float sum = sum_of(n, [&](int64_t i) { return exp_of(widen(logits[i]) - most); });
-  LogitRow row{most + std::log(sum), 0.0F};
+  const float log_sum = natural_log(sum);
+  LogitRow row{most + log_sum, 0.0F};
   if (with_entropy) {
     const float mean = sum_of(n, [&](int64_t i) { return exp_of(widen(logits[i]) - most) * (widen(logits[i]) - most); }) / sum;
-    row.entropy = std::log(sum) - mean;
+    row.entropy = log_sum - mean;
   }
   return row;
 }
@@ -197,6 +206,9 @@ template <typename T>
   KEDGE_VECTOR_CLONES void add_columns(float* table, const int64_t* ids, const T* rows, int64_t num_rows, int64_t width, int64_t begin,   \
                                        int64_t end) {                                                                                     \
     for (int64_t r = 0; r < num_rows; ++r) add_row(table + ids[r] * width + begin, rows + r * width + begin, end - begin);                \
+  }                                                                                                                                       \
+  KEDGE_VECTOR_CLONES void add_column_sums(const T* rows, int64_t num_rows, int64_t width, int64_t begin, int64_t end, float* to) {       \
+    add_sums(rows, num_rows, width, begin, end, to);                                                                                      \
   }                                                                                                                                       \
   KEDGE_VECTOR_CLONES void stats_rows(const T* logits, const int64_t* targets, int64_t begin, int64_t end, int64_t n, float* logprob,     \
                                       float* log_sum, float* entropy) {                                                                   \
@@ -260,8 +272,8 @@ void norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, con
                            add, out, dw_all + block * n, db_all == nullptr ? nullptr : db_all + block * n);
     });
   });
-  if (weights.weight_gradient.defined()) weights.weight_gradient.add_(dw.sum(0));
-  if (weights.bias_gradient.defined()) weights.bias_gradient.add_(db.sum(0));
+  if (weights.weight_gradient.defined()) add_row_sums(weights.weight_gradient, dw);
+  if (weights.bias_gradient.defined()) add_row_sums(weights.bias_gradient, db);
 }
 
 void silu_gate(const Tensor& gate_up, const Tensor& out) {
@@ -305,6 +317,16 @@ void add_rows(const Tensor& table, const Tensor& ids, const Tensor& rows) {
     const auto* at_ids = data<int64_t>(ids);
     // Threads share the columns, so that every sum runs over the rows in order.
     at::parallel_for(0, width, 64, [&](int64_t begin, int64_t end) { add_columns(to, at_ids, from, rows.size(0), width, begin, end); });
+  });
+}
+
+void add_row_sums(const Tensor& sums, const Tensor& rows) {
+  const int64_t width = rows.size(1);
+  with_type(rows, [&](auto type) {
+    using T = decltype(type);
+    auto* to = mutable_data<float>(sums);
+    const auto* from = data<T>(rows);
+    at::parallel_for(0, width, 64, [&](int64_t begin, int64_t end) { add_column_sums(from, rows.size(0), width, begin, end, to); });
   });
 }
 

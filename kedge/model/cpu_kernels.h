@@ -13,6 +13,8 @@ void silu_gate(const Tensor& gate_up, const Tensor& out);
 void silu_gate_backward(const Tensor& dout, const Tensor& gate_up, const Tensor& dgate_up, const Tensor& out);
 void rotate(const Tensor& x, const Rotation& rotation, bool backwards);
 void add_rows(const Tensor& table, const Tensor& ids, const Tensor& rows);
+// Adds the sum of all rows to the fp32 `sums` [width]: blocks of 256 rows in order.
+void add_row_sums(const Tensor& sums, const Tensor& rows);
 void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats);
 // In place of the logits.
 void logit_gradient_(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy);

@@ -1,21 +1,18 @@
 #include "kedge/model/cpu_linear.h"
 
 #include <algorithm>
+#include <functional>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/machine.h"
+#include "kedge/core/simd.h"
+#include "kedge/model/cpu_products.h"
 #include "kedge/model/cpu_rows.h"
 #include "kedge/model/cpu_vectors.h"
-
-// On x86_64 the loops are compiled for the vector units found there too, and the best is taken when the program starts.
-#if defined(__x86_64__)
-#define KEDGE_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KEDGE_VECTOR_CLONES
-#endif
-#define KEDGE_INLINE [[gnu::always_inline]] inline
 
 // The instructions for bf16 are compiled for these functions alone: not every aarch64 CPU has them. clang 14 knows them only for a whole
 // file.
@@ -28,6 +25,31 @@
 namespace kedge::cpu {
 namespace {
 
+// A product's rows and columns shared among the threads. Columns first, in whole panels: every thread arranges its own.
+template <typename T>
+void run_shared(const Product<T>& product, int64_t num_terms, const std::function<void(Range rows, Range columns)>& work) {
+  constexpr int64_t kPanel = 32, kFewRows = 16, kLeastWork = 1 << 16;
+  const int64_t num_panels = (product.num_columns + kPanel - 1) / kPanel;
+  const int64_t most = std::max<int64_t>(1, product.num_rows * product.num_columns * num_terms / kLeastWork);
+  const int64_t threads = std::min<int64_t>(at::get_num_threads(), most), parts = std::min(num_panels, threads);
+  const int64_t row_parts = std::clamp<int64_t>(product.num_rows / kFewRows, 1, threads / std::max<int64_t>(1, parts));
+  at::parallel_for(0, parts * row_parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t part = task % parts, row_part = task / parts;
+      const auto column = [&](int64_t p) { return std::min(product.num_columns, num_panels * p / parts * kPanel); };
+      const auto row = [&](int64_t p) { return product.num_rows * p / row_parts; };
+      work({row(row_part), row(row_part + 1)}, {column(part), column(part + 1)});
+    }
+  });
+}
+
+template <typename T>
+void run(const Product<T>& product) {
+  const VectorUnit unit = vector_units()[0];
+  run_shared(product, product.depth, [&](Range rows, Range columns) { multiply(unit, product, rows, columns); });
+}
+
+#if defined(__aarch64__)
 using V = Vectors<16>;
 using Vector = V::Floats;
 constexpr int64_t kWidth = V::kWidth;
@@ -37,14 +59,8 @@ constexpr int64_t kTask = 16;
 // Rows of x that meet a task's weights before the next task's are fetched.
 constexpr int64_t kBatch = 128;
 
-struct Range {
-  int64_t begin, end;
-
-  [[nodiscard]] int64_t size() const { return end - begin; }
-};
-
 template <typename T>
-struct Product {
+struct LinearProduct {
   const T *x, *weight, *bias, *beside;
   T* out;
   int64_t rows, in, num_out;
@@ -63,14 +79,14 @@ KEDGE_INLINE void store_all(at::BFloat16* out, Vector x) {
 
 // The sums of one row of x with one weight row, and with kWidth of them.
 template <typename T>
-KEDGE_INLINE void finish(const Product<T>& product, int64_t row, int64_t column, float sum) {
+KEDGE_INLINE void finish(const LinearProduct<T>& product, int64_t row, int64_t column, float sum) {
   const int64_t at = row * product.num_out + column;
   if (product.bias != nullptr) sum += widen(product.bias[column]);
   if (product.beside != nullptr) sum += widen(product.beside[at]);
   store(product.out[at], sum);
 }
 template <typename T>
-KEDGE_INLINE void finish(const Product<T>& product, int64_t row, int64_t column, Vector sum) {
+KEDGE_INLINE void finish(const LinearProduct<T>& product, int64_t row, int64_t column, Vector sum) {
   const int64_t at = row * product.num_out + column;
   if (product.bias != nullptr) sum += V::load(product.bias + column);
   if (product.beside != nullptr) sum += V::load(product.beside + at);
@@ -111,7 +127,7 @@ KEDGE_INLINE Vector load_channels(const T* p, int64_t channels) {
 
 // x turned: for every kGroup rows [in][kGroup], zeros behind the last row.
 template <typename T>
-KEDGE_INLINE void turn_rows(const Product<T>& product, Range rows, float* turned) {
+KEDGE_INLINE void turn_rows(const LinearProduct<T>& product, Range rows, float* turned) {
   const int64_t in = product.in;
   for (int64_t row = rows.begin; row < rows.end; row += kGroup, turned += kGroup * in)
     for (int64_t half = 0; half < kGroup; half += kWidth)
@@ -136,7 +152,7 @@ KEDGE_INLINE void add_channel(const Vector (&w)[kGroup], const float* x, Vector 
 
 // kGroup weight rows from `column` on with kGroup rows from `row` on, x their turned numbers.
 template <typename T>
-KEDGE_INLINE void many_rows_tile(const Product<T>& product, int64_t column, int64_t row, const float* x) {
+KEDGE_INLINE void many_rows_tile(const LinearProduct<T>& product, int64_t column, int64_t row, const float* x) {
   const int64_t in = product.in, whole = in / kWidth * kWidth;
   const T* weight = product.weight + column * in;
   Vector sum[2][kGroup] = {};
@@ -165,7 +181,7 @@ KEDGE_INLINE void many_rows_tile(const Product<T>& product, int64_t column, int6
 
 // `Quads` times four weight rows from `column` on, or only `count` of the one quad, with `Rows` rows from `row` on.
 template <int64_t Quads, int64_t Rows, typename T>
-KEDGE_INLINE void few_rows_tile(const Product<T>& product, int64_t column, int64_t row, int64_t count = kWidth) {
+KEDGE_INLINE void few_rows_tile(const LinearProduct<T>& product, int64_t column, int64_t row, int64_t count = kWidth) {
   const int64_t in = product.in, whole = in / kWidth * kWidth;
   const T *weight = product.weight + column * in, *x = product.x + row * in;
   Vector sum[Quads][Rows] = {};
@@ -196,7 +212,7 @@ KEDGE_INLINE void few_rows_tile(const Product<T>& product, int64_t column, int64
 }
 
 template <int64_t Rows, typename T>
-KEDGE_INLINE void few_rows(const Product<T>& product, Range columns, int64_t row) {
+KEDGE_INLINE void few_rows(const LinearProduct<T>& product, Range columns, int64_t row) {
   constexpr int64_t kQuads = 4;
   int64_t column = columns.begin;
   for (; column + kQuads * kWidth <= columns.end; column += kQuads * kWidth) few_rows_tile<kQuads, Rows>(product, column, row);
@@ -204,7 +220,7 @@ KEDGE_INLINE void few_rows(const Product<T>& product, Range columns, int64_t row
 }
 
 template <typename T>
-KEDGE_INLINE void few_rows(const Product<T>& product, Range columns, Range rows) {
+KEDGE_INLINE void few_rows(const LinearProduct<T>& product, Range columns, Range rows) {
   int64_t row = rows.begin;
   for (; row + 4 <= rows.end; row += 4) few_rows<4>(product, columns, row);
   switch (rows.end - row) {
@@ -220,7 +236,7 @@ KEDGE_INLINE void few_rows(const Product<T>& product, Range columns, Range rows)
 }
 
 template <typename T>
-KEDGE_INLINE void multiply_turned(const Product<T>& product, Range columns, Range rows, const float* x) {
+KEDGE_INLINE void multiply_turned(const LinearProduct<T>& product, Range columns, Range rows, const float* x) {
   const int64_t whole = columns.begin + columns.size() / kGroup * kGroup;
   int64_t row = rows.begin;
   for (; row + kWidth < rows.end; row += kGroup, x += kGroup * product.in) {
@@ -230,10 +246,10 @@ KEDGE_INLINE void multiply_turned(const Product<T>& product, Range columns, Rang
   few_rows(product, columns, {row, std::max(row, rows.end)});
 }
 
-KEDGE_VECTOR_CLONES void multiply(const Product<float>& product, Range columns, Range rows, const float* x) {
+void multiply_columns(const LinearProduct<float>& product, Range columns, Range rows, const float* x) {
   multiply_turned(product, columns, rows, x);
 }
-KEDGE_VECTOR_CLONES void multiply(const Product<at::BFloat16>& product, Range columns, Range rows, const float* x) {
+void multiply_columns(const LinearProduct<at::BFloat16>& product, Range columns, Range rows, const float* x) {
   multiply_turned(product, columns, rows, x);
 }
 
@@ -242,10 +258,12 @@ struct PlainKernel {
   using Number = float;
 
   static int64_t arranged_size(int64_t rows, int64_t in) { return (rows + kGroup - 1) / kGroup * kGroup * in; }
-  static void arrange(const Product<T>& product, Range rows, float* x) {
+  static void arrange(const LinearProduct<T>& product, Range rows, float* x) {
     if (rows.size() > kWidth) turn_rows(product, rows, x);
   }
-  static void multiply(const Product<T>& product, Range columns, Range rows, const float* x) { cpu::multiply(product, columns, rows, x); }
+  static void multiply(const LinearProduct<T>& product, Range columns, Range rows, const float* x) {
+    multiply_columns(product, columns, rows, x);
+  }
 };
 
 #if defined(KEDGE_BF16)
@@ -326,7 +344,7 @@ KEDGE_INLINE KEDGE_BF16 void add_pairs(const at::BFloat16* weight, int64_t in, c
 
 // Writes the sums of 2 `Columns` weight rows from `column` on with 2 `Rows` rows from `row` on.
 template <int64_t Columns, int64_t Rows>
-KEDGE_INLINE KEDGE_BF16 void finish_pairs(const Product<at::BFloat16>& product, int64_t column, int64_t row,
+KEDGE_INLINE KEDGE_BF16 void finish_pairs(const LinearProduct<at::BFloat16>& product, int64_t column, int64_t row,
                                           const float32x4_t (&sum)[Columns][Rows][2]) {
   for (int64_t r = 0; r < Rows; ++r)
     for (int64_t c = 0; c < Columns; c += 2) {
@@ -339,7 +357,7 @@ KEDGE_INLINE KEDGE_BF16 void finish_pairs(const Product<at::BFloat16>& product, 
 
 // Weights as they lie.
 template <int64_t Columns, int64_t Rows>
-KEDGE_INLINE KEDGE_BF16 void pair_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* x) {
+KEDGE_INLINE KEDGE_BF16 void pair_tile(const LinearProduct<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* x) {
   const int64_t in = product.in, half = kSide * num_chunks(in) * kChunk;
   const at::BFloat16* weight = product.weight + column * in;
   float32x4_t sum[Columns][Rows][2] = {};
@@ -350,7 +368,7 @@ KEDGE_INLINE KEDGE_BF16 void pair_tile(const Product<at::BFloat16>& product, int
 }
 
 // Weights paired too, where many rows of x share the work: first all lower halves, then all upper ones.
-KEDGE_INLINE KEDGE_BF16 void square_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* weight,
+KEDGE_INLINE KEDGE_BF16 void square_tile(const LinearProduct<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* weight,
                                          const uint16_t* x) {
   const int64_t half = kSide * num_chunks(product.in) * kChunk;
   float32x4_t sum[kSide][kSide][2];
@@ -378,7 +396,7 @@ KEDGE_INLINE KEDGE_BF16 void add_single(const at::BFloat16* weight, int64_t in, 
 }
 
 template <int64_t Columns>
-KEDGE_INLINE KEDGE_BF16 void single_tile(const Product<at::BFloat16>& product, int64_t column, int64_t row) {
+KEDGE_INLINE KEDGE_BF16 void single_tile(const LinearProduct<at::BFloat16>& product, int64_t column, int64_t row) {
   const int64_t in = product.in;
   const at::BFloat16 *weight = product.weight + column * in, *x = product.x + row * in;
   float32x4_t sum[Columns] = {};
@@ -389,21 +407,21 @@ KEDGE_INLINE KEDGE_BF16 void single_tile(const Product<at::BFloat16>& product, i
 }
 
 template <int64_t Columns, int64_t Rows>
-KEDGE_INLINE KEDGE_BF16 void pair_columns(const Product<at::BFloat16>& product, Range columns, int64_t row, const uint16_t* x) {
+KEDGE_INLINE KEDGE_BF16 void pair_columns(const LinearProduct<at::BFloat16>& product, Range columns, int64_t row, const uint16_t* x) {
   int64_t column = columns.begin;
   for (; column + 2 * Columns <= columns.end; column += 2 * Columns) pair_tile<Columns, Rows>(product, column, row, x);
   for (; column < columns.end; ++column)
     for (int64_t r = row; r < std::min(product.rows, row + 2 * Rows); ++r) single_tile<1>(product, column, r);
 }
 
-KEDGE_BF16 void multiply_single(const Product<at::BFloat16>& product, Range columns, int64_t row) {
+KEDGE_BF16 void multiply_single(const LinearProduct<at::BFloat16>& product, Range columns, int64_t row) {
   constexpr int64_t kColumns = 8;
   int64_t column = columns.begin;
   for (; column + kColumns <= columns.end; column += kColumns) single_tile<kColumns>(product, column, row);
   for (; column < columns.end; ++column) single_tile<1>(product, column, row);
 }
 
-KEDGE_BF16 void multiply_pairs(const Product<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
+KEDGE_BF16 void multiply_pairs(const LinearProduct<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
   const int64_t half = num_chunks(product.in) * kChunk;
   int64_t row = rows.begin;
   for (; row + 6 < rows.end; row += 8, x += 8 * half) pair_columns<2, 4>(product, columns, row, x);
@@ -420,7 +438,7 @@ KEDGE_BF16 void multiply_pairs(const Product<at::BFloat16>& product, Range colum
 }
 
 // x ends with room for the rows that fill up the last tile.
-KEDGE_BF16 void multiply_squares(const Product<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
+KEDGE_BF16 void multiply_squares(const LinearProduct<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
   thread_local std::vector<uint16_t> paired;
   const int64_t half = num_chunks(product.in) * kChunk, whole = columns.size() / (2 * kSide) * (2 * kSide);
   paired.resize(static_cast<size_t>(kTask * half));
@@ -438,10 +456,10 @@ struct PairKernel {
   static int64_t arranged_size(int64_t rows, int64_t in) {
     return (rows + 2 * kSide - 1) / (2 * kSide) * (2 * kSide) * num_chunks(in) * kChunk;
   }
-  static void arrange(const Product<at::BFloat16>& product, Range rows, uint16_t* x) {
+  static void arrange(const LinearProduct<at::BFloat16>& product, Range rows, uint16_t* x) {
     if (rows.size() > 1) pair_rows(product.x + rows.begin * product.in, rows.size(), product.in, x);
   }
-  static void multiply(const Product<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
+  static void multiply(const LinearProduct<at::BFloat16>& product, Range columns, Range rows, const uint16_t* x) {
     if (rows.size() == 1) return multiply_single(product, columns, rows.begin);
     rows.size() < kManyRows ? multiply_pairs(product, columns, rows, x) : multiply_squares(product, columns, rows, x);
   }
@@ -450,7 +468,7 @@ struct PairKernel {
 
 // Every thread arranges the rows of x for itself: that is little beside the products, and none waits for another.
 template <typename Kernel, typename T>
-void run(const Product<T>& product) {
+void run(const LinearProduct<T>& product) {
   const int64_t num_tasks = (product.num_out + kTask - 1) / kTask;
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, kTask * product.rows * product.in));
   at::parallel_for(0, num_tasks, grain, [&](int64_t begin, int64_t end) {
@@ -466,7 +484,8 @@ void run(const Product<T>& product) {
   });
 }
 
-void run(const Product<at::BFloat16>& product) {
+void run(const LinearProduct<float>& product) { run<PlainKernel<float>>(product); }
+void run(const LinearProduct<at::BFloat16>& product) {
 #if defined(KEDGE_BF16)
   if (has_bf16()) return run<PairKernel>(product);
 #endif
@@ -474,28 +493,69 @@ void run(const Product<at::BFloat16>& product) {
 }
 
 template <typename T>
-Product<T> product_of(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms) {
+void run_linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms) {
   const auto data = [](const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr; };
-  return {data(x), data(weight), data(terms.bias), data(terms.beside), out.mutable_data_ptr<T>(), x.size(0), x.size(1), weight.size(0)};
+  run(LinearProduct<T>{data(x), data(weight), data(terms.bias), data(terms.beside), out.mutable_data_ptr<T>(), x.size(0), x.size(1),
+                       weight.size(0)});
+}
+#else
+template <typename T>
+void run_linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms) {
+  using Number = std::conditional_t<std::is_same_v<T, float>, float, uint16_t>;
+  const auto data = [](const Tensor& tensor) {
+    return tensor.defined() ? reinterpret_cast<const Number*>(tensor.const_data_ptr<T>()) : nullptr;
+  };
+  auto product =
+      forward_product(data(x), data(weight), reinterpret_cast<Number*>(out.mutable_data_ptr<T>()), x.size(0), x.size(1), weight.size(0));
+  product.bias = data(terms.bias), product.beside = data(terms.beside);
+  run(product);
+}
+#endif
+
+bool has_amx() {
+  static const bool found = [] {
+    const std::vector<std::string> features = this_machine().features;
+    return std::find(features.begin(), features.end(), "amx_bf16") != features.end();
+  }();
+  return found;
 }
 
 }  // namespace
 
-// On x86_64 the library's products are row-invariant themselves: oneDNN's of bf16, and MKL's of fp32 in the strict mode that main sets.
-bool linear_suits([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& weight) {
-#if defined(__x86_64__)
-  return false;
-#else
-  const bool known = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
+// Without AMX the library's bf16 products are slower, and a row's bits depend on the others.
+bool linear_suits(const Tensor& x, const Tensor& weight) {
+  const bool known = x.scalar_type() == at::kFloat || (x.scalar_type() == at::kBFloat16 && !has_amx());
   return known && weight.scalar_type() == x.scalar_type() && !x.is_cuda() && x.dim() == 2 && x.is_contiguous() && weight.is_contiguous();
-#endif
 }
 
 void linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms) {
   ensure(x.size(1) == weight.size(1) && out.size(0) == x.size(0) && out.size(1) == weight.size(0), "shapes of a product");
   ensure(!terms.beside.defined() || (terms.beside.is_contiguous() && terms.beside.sizes() == out.sizes()), "a sum beside a product");
-  if (x.scalar_type() == at::kFloat) return run<PlainKernel<float>>(product_of<float>(x, weight, out, terms));
-  run(product_of<at::BFloat16>(x, weight, out, terms));
+  x.scalar_type() == at::kFloat ? run_linear<float>(x, weight, out, terms) : run_linear<at::BFloat16>(x, weight, out, terms);
+}
+
+void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Tensor& beside) {
+  ensure(a.size(1) == b.size(0) && out.size(0) == a.size(0) && out.size(1) == b.size(1), "shapes of a product");
+  ensure(a.is_contiguous() && b.is_contiguous() && out.is_contiguous(), "a product of contiguous tensors");
+  Product<float> product =
+      input_gradient(a.const_data_ptr<float>(), b.const_data_ptr<float>(), out.mutable_data_ptr<float>(), a.size(0), b.size(1), b.size(0));
+  if (beside.defined()) product.beside = beside.const_data_ptr<float>();
+  run(product);
+}
+
+void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x) {
+  const int64_t num_rows = x.size(0), in = x.size(1), num_out = dy.size(1);
+  ensure(dy.size(0) == num_rows && gradient.size(0) == num_out && gradient.size(1) == in, "shapes of a product");
+  ensure(gradient.is_contiguous() && dy.is_contiguous() && x.is_contiguous(), "a product of contiguous tensors");
+  const float *from_dy = dy.const_data_ptr<float>(), *from_x = x.const_data_ptr<float>();
+  float* to = gradient.mutable_data_ptr<float>();
+  const VectorUnit unit = vector_units()[0];
+  run_shared(weight_gradient(from_dy, from_x, to, 0, in, num_out), num_rows, [&](Range rows, Range columns) {
+    for (int64_t row = 0; row < num_rows; row += kGradientRows) {
+      const int64_t count = std::min(kGradientRows, num_rows - row);
+      multiply(unit, weight_gradient(from_dy + row * num_out, from_x + row * in, to, count, in, num_out), rows, columns);
+    }
+  });
 }
 
 }  // namespace kedge::cpu

@@ -1,12 +1,12 @@
 #pragma once
-// Matrix products of the CPU whose rows do not know each other: every sum runs along `in` in one fixed order, so a row has the same bits
-// alone, in a decoding step and in a training batch. Weights are read as they are stored, without a packed copy.
+// Matrix products of the CPU whose rows do not know each other: every sum runs along the inner dimension in one fixed order, so a row has
+// the same bits alone, in a decoding step and in a training batch. Weights are read as they are stored, without a packed copy.
 #include "kedge/core/tensor.h"
 
 namespace kedge::cpu {
 
-// Whether `linear` below is the one to take here. On aarch64 it is at any number of rows: the library's products take up to 20 times as
-// long for few rows, about a tenth less for a thousand, and there a row's bits depend on the others. Never on x86_64.
+// Whether `linear` below is the one to take here: for fp32 wherever it can read the tensors, for bf16 unless the library's own is
+// row-invariant and faster, which is so on x86_64 with AMX.
 [[nodiscard]] bool linear_suits(const Tensor& x, const Tensor& weight);
 
 // What is added to the sums in fp32, before the one rounding. Either may be undefined.
@@ -17,5 +17,11 @@ struct LinearTerms {
 
 // out = x weight^T + terms. x [rows, in], weight [out, in], out [rows, out]: contiguous, all fp32 or all bf16.
 void linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms = {});
+
+// The products of the backward, contiguous fp32: out = a b, + beside where defined (may be out itself). a [rows, inner],
+// b [inner, columns].
+void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Tensor& beside = {});
+// gradient += dy^T x. dy [rows, out], x [rows, in], gradient [out, in]. Chains of kGradientRows rows are added in order.
+void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x);
 
 }  // namespace kedge::cpu

@@ -64,7 +64,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       const Tensor logits = index < waiting.size() ? Tensor(waiting[index]) : logits_of(x, weight);
       const Tensor dlogits =
           logit_gradient(logits, ids, stats, part(dlogprob, begin, count), part(dentropy, begin, count), weight.scalar_type());
-      dhidden.index_copy_(0, at, at::mm(dlogits, weight));
+      dhidden.index_copy_(0, at, product(dlogits, weight));
       add_weight_gradient(gradient, dlogits, x);
     }
     return {dhidden, {}, {}, {}, {}, {}};

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include <ATen/ops/mm.h>
-
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
+#include "kedge/model/logprob_head.h"
+#include "kedge/model/ops.h"
 
 namespace kedge {
 
@@ -43,7 +43,7 @@ void Model::merge_adapters() {
     const LinearSlice& slice = adapters_->slices()[i];
     const Tensor &a = adapters_->parameters().master(Adapters::a_of(i)), &b = adapters_->parameters().master(Adapters::b_of(i));
     const Tensor weight = parameters_.master(slice.parameter).narrow(0, slice.row, slice.rows);
-    const Tensor delta = at::mm(b.to(at::kFloat), a.to(at::kFloat)) * adapters_->config().scale();
+    const Tensor delta = product(b.to(at::kFloat), a.to(at::kFloat)) * adapters_->config().scale();
     weight.copy_(weight.to(at::kFloat) + delta);  // one rounding, where weights are not fp32
   }
   if (places_.score >= 0) parameters_.master(places_.score).copy_(adapters_->parameters().master(adapters_->score()));
@@ -71,7 +71,7 @@ TokenLogprobs model_logprobs(const Model& model, const PackedBatch& batch, const
 
 Tensor model_logits(const Model& model, const PackedBatch& batch) {
   const NoGrad no_grad;
-  return at::mm(model.hidden(batch), model.language_head().weight.t()).to(at::kFloat);
+  return logits_of(model.hidden(batch), model.language_head().weight).to(at::kFloat);
 }
 
 }  // namespace kedge

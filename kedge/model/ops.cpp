@@ -51,6 +51,8 @@ Tensor activate_backward(const Tensor& dout, const Tensor& x, Activation activat
   throw Bug("an activation without a derivative");
 }
 
+bool is_fp32_on_cpu(const Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
+
 bool is_plain_swiglu(const GateKind& kind) { return kind.gated && kind.activation == Activation::silu; }
 
 }  // namespace
@@ -132,7 +134,8 @@ Tensor logit_gradient(const Tensor& logits, const Tensor& targets, const LogitSt
   return out;
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& beside) {
+Tensor linear(const Tensor& any, const Tensor& weight, const Tensor& bias, const Tensor& beside) {
+  const Tensor x = any.contiguous();
   if (cpu::linear_suits(x, weight)) {
     Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
     cpu::linear(x, weight, out, {bias, beside});
@@ -144,15 +147,30 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const T
   return sum;
 }
 
-void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+void add_linear_(const Tensor& sum, const Tensor& any, const Tensor& weight, const Tensor& bias) {
+  const Tensor x = any.contiguous();
   if (cpu::linear_suits(x, weight)) return cpu::linear(x, weight, sum, {bias, sum});
   Tensor out = sum;
   at::addmm_out(out, out, x, weight.t());
   if (bias.defined()) out.add_(bias);
 }
 
+Tensor product(const Tensor& a, const Tensor& b) {
+  if (!is_fp32_on_cpu(a)) return at::mm(a, b);
+  Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  cpu::multiply(a.contiguous(), b.contiguous(), out);
+  return out;
+}
+
+void add_product_(const Tensor& sum, const Tensor& a, const Tensor& b) {
+  if (is_fp32_on_cpu(a)) return cpu::multiply(a.contiguous(), b.contiguous(), sum, sum);
+  Tensor out = sum;
+  at::addmm_out(out, out, a, b);
+}
+
 void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x) {
   if (!gradient.defined()) return;
+  if (is_fp32_on_cpu(dy)) return cpu::add_weight_gradient(gradient, dy.contiguous(), x.contiguous());
   Tensor sum = gradient;
   if (dy.scalar_type() == at::kFloat) {
     at::addmm_out(sum, sum, dy.t(), x);
@@ -164,7 +182,9 @@ void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor&
 }
 
 void add_bias_gradient(const Tensor& gradient, const Tensor& dy) {
-  if (gradient.defined()) gradient.add_(dy.sum(0, false, at::kFloat));
+  if (!gradient.defined()) return;
+  if (dy.is_cpu()) return cpu::add_row_sums(gradient, dy.contiguous());
+  gradient.add_(dy.sum(0, false, at::kFloat));
 }
 
 }  // namespace kedge

@@ -66,6 +66,10 @@ struct LogitStats {
 [[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& beside = {});
 // sum += x weight^T (+ bias), in place; the same numbers as with `sum` beside.
 void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const Tensor& bias);
+// a b, as the backward of a product wants it: dx = dy weight. a [rows, inner], b [inner, columns].
+[[nodiscard]] Tensor product(const Tensor& a, const Tensor& b);
+// sum += a b, in place.
+void add_product_(const Tensor& sum, const Tensor& a, const Tensor& b);
 // Adds dy^T x to the fp32 gradient; nothing where it is undefined.
 void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x);
 // Adds the sum of dy's rows.

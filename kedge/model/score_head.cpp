@@ -1,7 +1,5 @@
 #include "kedge/model/score_head.h"
 
-#include <ATen/ops/mm.h>
-
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
 #include "kedge/model/ops.h"
@@ -23,7 +21,7 @@ class ScoreFunction : public torch::autograd::Function<ScoreFunction> {
     const Tensor dscores = gradients[0].contiguous();
     add_weight_gradient(context->saved_data["weight_gradient"].toTensor(), dscores, saved[0].to(at::kFloat));
     add_bias_gradient(context->saved_data["bias_gradient"].toTensor(), dscores);
-    return {at::mm(dscores, saved[1].to(at::kFloat)).to(saved[0].scalar_type()), {}};
+    return {product(dscores, saved[1].to(at::kFloat)).to(saved[0].scalar_type()), {}};
   }
 };
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "kedge/core/error.h"
-#include "kedge/core/machine.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/tiny_models.h"
@@ -14,9 +13,6 @@ namespace {
 using testing::error_of;
 using testing::rows_of;
 using testing::same_bits;
-
-// As main does, before torch starts: without it rows of a product know each other on x86_64.
-const bool kStrict = (make_mkl_strict(), true);
 
 std::unique_ptr<Model> judge(int64_t num_labels, at::ScalarType dtype = at::kFloat) {
   return testing::tiny_model(testing::kTinyLlama, {.dtype = dtype}, {HeadKind::score, num_labels, false});

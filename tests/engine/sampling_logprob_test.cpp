@@ -1,7 +1,6 @@
 // The sampler's log-probs beside those of training, which needs tensors that the sampler does not know.
 #include <gtest/gtest.h>
 
-#include "kedge/core/machine.h"
 #include "kedge/engine/sampling.h"
 #include "kedge/model/ops.h"
 
@@ -26,11 +25,7 @@ TEST(SamplingLogprob, HasTheBitsOfTraining) {
         logprobs.push_back(token->logprob);
       }
       const Tensor trained = logit_stats(logits, testing::longs(drawn), false).logprob;
-      if (this_machine().architecture == "aarch64") {
-        EXPECT_TRUE(testing::same_bits(trained, at::tensor(logprobs))) << vocab_size;
-      } else {  // compilers for other vector units may fuse otherwise: a few units in the last place of numbers around ten
-        EXPECT_LT(testing::largest_difference(at::tensor(logprobs), trained), 5e-6) << vocab_size;
-      }
+      EXPECT_TRUE(testing::same_bits(trained, at::tensor(logprobs))) << vocab_size;
     }
 }
 

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
 
 #include "kedge/core/error.h"
 
@@ -98,7 +102,36 @@ TEST(CpuLinear, NeitherThreadsNorTheOtherWeightsChangeABit) {
   at::set_num_threads(before);
 }
 
+TEST(CpuLinear, ProductsOfTheBackwardEqualThoseInDoublePrecision) {
+  for (const auto& [rows, in, num_out] : std::vector<std::array<int64_t, 3>>{{1, 3, 5}, {9, 64, 33}, {300, 70, 129}}) {
+    const Tensor dy = normals({rows, num_out}, 1), weight = normals({num_out, in}, 2), x = normals({rows, in}, 3);
+    const Tensor beside = normals({rows, in}, 4), dx = at::full({rows, in}, 1e9), gradient = normals({num_out, in}, 5);
+    const Tensor before = gradient.clone();
+    cpu::multiply(dy, weight, dx);
+    expect_close(dx, dy, weight.t().contiguous());
+    cpu::multiply(dy, weight, dx, beside);
+    expect_close(dx, dy, weight.t().contiguous(), {{}, beside});
+    cpu::add_weight_gradient(gradient, dy, x);
+    expect_close(gradient, dy.t(), x.t(), {{}, before});
+  }
+}
+
+TEST(CpuLinear, ThreadsDoNotChangeABitOfTheBackward) {
+  const int before = at::get_num_threads();
+  const Tensor dy = normals({600, 300}, 1), weight = normals({300, 200}, 2), x = normals({600, 200}, 3);
+  std::vector<Tensor> dxs, gradients;
+  for (const int count : {1, 2, 5, 16}) {
+    at::set_num_threads(count);
+    dxs.push_back(at::zeros({600, 200}, at::kFloat)), gradients.push_back(at::zeros({300, 200}, at::kFloat));
+    cpu::multiply(dy, weight, dxs.back());
+    cpu::add_weight_gradient(gradients.back(), dy, x);
+    EXPECT_TRUE(same_bits(dxs.back(), dxs[0]) && same_bits(gradients.back(), gradients[0])) << count << " threads";
+  }
+  at::set_num_threads(before);
+}
+
 TEST(CpuLinear, SuitsOnlyTensorsItCanRead) {
+  EXPECT_TRUE(cpu::linear_suits(normals({4, 8}, 1), normals({6, 8}, 2)));
   for (const at::ScalarType dtype : kTypes) {
     const Tensor x = normals({4, 8}, 1, 1, dtype), weight = normals({6, 8}, 2, 1, dtype);
     EXPECT_FALSE(cpu::linear_suits(normals({8, 4}, 1, 1, dtype).t(), weight));

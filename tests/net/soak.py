@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import pathlib
-import platform
 import random
 import socket
 import sys
@@ -20,8 +19,7 @@ from fault_support import (LIMIT_S, Actor, Proxy, Server, ask, make_reward_model
 KEDGE, ACTOR, SECONDS = sys.argv[1], sys.argv[2], float(sys.argv[3])
 SEED = int(os.environ.get("KEDGE_SEED", "17"))
 KILLING = 0.6  # of the time; then servers live on, so that their memory can be watched
-# Rows do not depend on their companions where that is promised; elsewhere sums are made in another order.
-TOLERANCE = 0 if platform.machine() == "x86_64" else 1e-5
+TOLERANCE = 0  # rows do not depend on their companions
 MODELS = {"reward": "reward_model", "critic": "critic_infer"}
 
 

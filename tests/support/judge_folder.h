@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "kedge/core/machine.h"
 #include "kedge/data/byte_tokenizer.h"
 #include "kedge/model/model_files.h"
 
@@ -11,9 +10,6 @@
 #include "tests/support/tiny_training.h"
 
 namespace kedge::testing {
-
-// As main does, before torch starts: without it rows of a product know each other on x86_64.
-inline const bool kStrict = (make_mkl_strict(), true);
 
 struct JudgeFolder : TempFolder {
   explicit JudgeFolder(int64_t num_labels = 1) {

@@ -55,6 +55,7 @@ class CheckLayout(unittest.TestCase):
 
     def test_headers(self):
         self.finds({"kedge/core/a.h": HEADER + "#ifdef X\n#endif\n"}, "kedge/core/a.h:3: no #if in a header")
+        self.assertEqual(run({"kedge/core/simd.h": HEADER + "#if X\n#else\n#endif\n"}), (0, "the layout holds\n"))
         self.finds({"kedge/core/a.h": "// x\n"}, "a header opens with #pragma once")
         self.finds({"kedge/core/a.h": "#pragma once\nint x;\n"}, "a header says what it is")
 
