@@ -13,14 +13,18 @@ namespace kedge::cpu {
 
 // A tile's work: sums over `depth` terms for some rows of a and the columns of a panel.
 struct TileTask {
-  const float* a;           // element (m, k) at a[m * a_row + k * a_column]
-  int64_t a_row, a_column;  // one of them is 1, or both
-  const float* panel;       // [depth][columns of a panel]
+  const float* a;  // element (m, k) at a[m * a_row + k], or in groups at a[k * kGroup + m]
+  int64_t a_row;
+  const float* panel;  // [depth][columns of a panel]
   int64_t depth;
   float* out;  // the sums, `out_row` apart
   int64_t out_row;
   bool goes_on;  // from the sums that are there
 };
+
+// Rows of a tile, as they are copied.
+template <typename Unit>
+constexpr int64_t kGroupOf = (Unit::kRows + 3) / 4 * 4;
 
 template <typename Unit, int64_t Rows, int64_t Vectors, bool AlongRows>
 void run_tile(const TileTask& task) {
@@ -74,10 +78,10 @@ struct Block {
 template <typename Unit, typename T>
 struct Tiles {
   static constexpr int64_t kWidth = Unit::kWidth;
-  static constexpr int64_t kPanel = Unit::kVectors * kWidth;    // columns of a panel
-  static constexpr int64_t kGroup = (Unit::kRows + 3) / 4 * 4;  // rows of a tile, as they are copied
+  static constexpr int64_t kPanel = Unit::kVectors * kWidth;  // columns of a panel
+  static constexpr int64_t kGroup = kGroupOf<Unit>;
   // A block of a is read again for every panel and stays in the second cache; a panel is read again for every tile.
-  static constexpr int64_t kBlockRows = 384, kBlockTerms = 384, kBlockColumns = 1024;
+  static constexpr int64_t kBlockRows = 384, kBlockTerms = 256, kBlockColumns = 1024;
   // Rows this far apart fall on the same few places of the first cache.
   static constexpr int64_t kSamePlace = 512;
 
@@ -119,68 +123,114 @@ struct Tiles {
     [[nodiscard]] int64_t begin(int64_t tile) const { return rows * tile / num_tiles; }
   };
 
-  // A block of a as tiles read it: tile t begins at data + begin(t) * tile_row + t * tile.
+  // A block of a as tiles read it: in rows, or for every tile [terms][kGroup], so that a term's numbers lie in one cache line.
   struct Arranged {
     const float* data;
-    int64_t tile_row, tile, row, column;
-  };
-  static Arranged arrange(const MatrixView<T>& a, const Block& block, LineVector& memory) {
-    if constexpr (sizeof(T) == sizeof(float)) {
-      if (a.column == 1 && a.row % kSamePlace != 0) return {a.data + block.rows.begin * a.row + block.terms.begin, a.row, 0, a.row, 1};
+    int64_t row;    // apart; 1 in groups
+    int64_t group;  // numbers of a tile's group; 0 in rows
+
+    [[nodiscard]] bool is_rows() const { return group == 0; }
+    [[nodiscard]] const float* tile(int64_t t, const Split& split) const {
+      const int64_t begin = split.begin(t);
+      return is_rows() ? data + begin * row : data + t * group + begin - group_begin(begin, split.rows);
     }
-    const int64_t depth = block.terms.size();
-    return a.column == 1 ? copy_rows(a, block, depth + kSamePlace / 8 - depth % 16, memory) : copy_groups(a, block, depth * kGroup, memory);
+  };
+  // The last group begins early enough to be whole.
+  static int64_t group_begin(int64_t row, int64_t num_rows) { return std::max<int64_t>(0, std::min(row, num_rows - kGroup)); }
+
+  static Arranged arrange(const MatrixView<T>& a, const Block& block, LineVector& memory) {
+    if (a.row == 1 && a.column != 1) return copy_groups(a, block, memory);
+    // Groups are worth their copy where they are read again and again.
+    constexpr int64_t kWorthIt = 3 * kPanel;
+    if (block.rows.size() >= kGroup && block.columns.size() >= kWorthIt) return turn_groups(a, block, memory);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (a.row % kSamePlace != 0) return {a.data + block.rows.begin * a.row + block.terms.begin, a.row, 0};
+    }
+    return copy_rows(a, block, memory);
   }
-  static Arranged copy_rows(const MatrixView<T>& a, const Block& block, int64_t stride, LineVector& memory) {
+  static Arranged copy_rows(const MatrixView<T>& a, const Block& block, LineVector& memory) {
+    constexpr int64_t kApart = 16;
+    const int64_t depth = block.terms.size(), stride = (depth / kApart + 1) * kApart + kApart;
     float* copied = memory.take(block.rows.size() * stride);
     for (int64_t m = 0; m < block.rows.size(); ++m) {
       const T* from = a.data + (block.rows.begin + m) * a.row + block.terms.begin;
       float* to = copied + m * stride;
       int64_t k = 0;
-      for (; k + kWidth <= block.terms.size(); k += kWidth) Unit::store(to + k, Unit::load(from + k));
-      for (; k < block.terms.size(); ++k) to[k] = Unit::widen(from[k]);
+      for (; k + kWidth <= depth; k += kWidth) Unit::store(to + k, Unit::load(from + k));
+      for (; k < depth; ++k) to[k] = Unit::widen(from[k]);
     }
-    return {copied, stride, 0, stride, 1};
+    return {copied, stride, 0};
   }
-  // For every tile [terms][kGroup].
-  static Arranged copy_groups(const MatrixView<T>& a, const Block& block, int64_t size, LineVector& memory) {
+  static Arranged turn_groups(const MatrixView<T>& a, const Block& block, LineVector& memory) {
     const Split split(block.rows.size());
-    float* copied = memory.take(split.num_tiles * size);
-    for (int64_t k = 0; k < block.terms.size(); ++k) {
+    const int64_t depth = block.terms.size(), whole = depth / kWidth * kWidth;
+    float* copied = memory.take(split.num_tiles * depth * kGroup);
+    for (int64_t t = 0; t < split.num_tiles; ++t) {
+      const T* from = a.data + (block.rows.begin + group_begin(split.begin(t), split.rows)) * a.row + block.terms.begin;
+      float* to = copied + t * depth * kGroup;
+      for (int64_t m = 0; m < kGroup; m += kWidth)
+        for (int64_t k = 0; k < whole; k += kWidth) Unit::turn(from + m * a.row + k, a.row, to + k * kGroup + m, kGroup);
+      for (int64_t k = whole; k < depth; ++k)
+        for (int64_t m = 0; m < kGroup; ++m) to[k * kGroup + m] = Unit::widen(from[m * a.row + k]);
+    }
+    return {copied, 1, depth * kGroup};
+  }
+  // Of a matrix whose columns lie side by side.
+  static Arranged copy_groups(const MatrixView<T>& a, const Block& block, LineVector& memory) {
+    const Split split(block.rows.size());
+    const int64_t depth = block.terms.size(), count = std::min(kGroup, split.rows);
+    float* copied = memory.take(split.num_tiles * depth * kGroup);
+    for (int64_t k = 0; k < depth; ++k) {
       const T* from = a.data + (block.terms.begin + k) * a.column + block.rows.begin;
       for (int64_t t = 0; t < split.num_tiles; ++t) {
-        const int64_t begin = split.begin(t);
-        float* to = copied + t * size + k * kGroup;
-        if (begin + kGroup <= split.rows) {
-          for (int64_t m = 0; m < kGroup; ++m) to[m] = Unit::widen(from[begin + m]);
+        const int64_t begin = group_begin(split.begin(t), split.rows);
+        float* to = copied + (t * depth + k) * kGroup;
+        if (count == kGroup) {
+          for (int64_t m = 0; m < kGroup; m += kWidth) Unit::store(to + m, Unit::load(from + begin + m));
         } else {
-          for (int64_t m = 0; m < kGroup; ++m) to[m] = begin + m < split.rows ? Unit::widen(from[begin + m]) : 0.0F;
+          for (int64_t m = 0; m < kGroup; ++m) to[m] = m < count ? Unit::widen(from[m]) : 0.0F;
         }
       }
     }
-    return {copied, 0, size, 1, kGroup};
+    return {copied, 1, depth * kGroup};
   }
 
   // Adds what stands beside a tile's sums and rounds them. Rows of sums end with room for a whole panel; those of the output do not.
   static void finish(const Product<T>& product, Range rows, Range columns, const Sums& sums) {
-    for (int64_t row = rows.begin; row < rows.end; ++row)
-      for (int64_t column = columns.begin; column < columns.end; column += kWidth) {
-        const int64_t at = row * product.num_columns + column, count = std::min(kWidth, columns.end - column);
-        auto sum = Unit::load(sums.data + (row - rows.begin) * sums.row + column - columns.begin);
-        T some[kWidth] = {};
-        const auto add = [&](const T* from) __attribute__((always_inline)) {
-          if (count < kWidth) std::copy_n(from, count, some);
-          sum = Unit::add(sum, Unit::load(count < kWidth ? some : from));
-        };
-        if (product.bias != nullptr) add(product.bias + column);
-        if (product.beside != nullptr) add(product.beside + at);
-        if (count == kWidth) {
-          Unit::store(product.out + at, sum);
-        } else {
-          Unit::store(some, sum);
-          std::copy_n(some, count, product.out + at);
-        }
+    const int64_t whole = columns.begin + columns.size() / kWidth * kWidth;
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const float* from = sums.data + (row - rows.begin) * sums.row;
+      const int64_t at = row * product.num_columns;
+      int64_t column = columns.begin;
+      for (; column < whole; column += kWidth, from += kWidth) {
+        auto sum = Unit::load(from);
+        if (product.bias != nullptr) sum = Unit::add(sum, Unit::load(product.bias + column));
+        if (product.beside != nullptr) sum = Unit::add(sum, Unit::load(product.beside + at + column));
+        Unit::store(product.out + at + column, sum);
       }
+      if (column < columns.end) finish_last(product, at, {column, columns.end}, from);
+    }
+  }
+  // Less than a vector.
+  static void finish_last(const Product<T>& product, int64_t at, Range columns, const float* from) {
+    auto sum = Unit::load(from);
+    T some[kWidth] = {};
+    const auto add = [&](const T* terms) __attribute__((always_inline)) {
+      std::copy_n(terms, columns.size(), some);
+      sum = Unit::add(sum, Unit::load(some));
+    };
+    if (product.bias != nullptr) add(product.bias + columns.begin);
+    if (product.beside != nullptr) add(product.beside + at + columns.begin);
+    Unit::store(some, sum);
+    std::copy_n(some, columns.size(), product.out + at + columns.begin);
+  }
+
+  // While a tile is computed, the lines that it will be written to come from memory.
+  static void fetch_output(const Product<T>& product, Range rows, Range columns) {
+    constexpr int64_t kLine = 64 / sizeof(T);
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      for (int64_t column = columns.begin; column < columns.end; column += kLine)
+        __builtin_prefetch(product.out + row * product.num_columns + column, 1);
   }
 
   static void multiply_block(const Product<T>& product, const Block& block, const Sums& sums) {
@@ -198,9 +248,9 @@ struct Tiles {
         const Range rows{split.begin(t), split.begin(t + 1)};
         const Sums own = sums.data == nullptr ? Sums{tile_sums, kPanel}
                                               : Sums{sums.data + rows.begin * sums.row + column - block.columns.begin, sums.row};
-        const float* from = a.data + rows.begin * a.tile_row + t * a.tile;
-        const TileTask task{from, a.row, a.column, panel, depth, own.data, own.row, block.terms.begin > 0};
-        tile_of<Unit>(rows.size(), columns.size() <= kWidth, a.column == 1)(task);
+        if (is_last) fetch_output(product, {block.rows.begin + rows.begin, block.rows.begin + rows.end}, columns);
+        const TileTask task{a.tile(t, split), a.row, panel, depth, own.data, own.row, block.terms.begin > 0};
+        tile_of<Unit>(rows.size(), columns.size() <= kWidth, a.is_rows())(task);
         if (is_last && !sums.are_output) finish(product, {block.rows.begin + rows.begin, block.rows.begin + rows.end}, columns, own);
       }
     }
@@ -218,12 +268,14 @@ struct Tiles {
 
   static void multiply(const Product<T>& product, Range rows, Range columns) {
     thread_local LineVector memory;
+    const int64_t num_blocks = std::max<int64_t>(1, (product.depth + kBlockTerms - 1) / kBlockTerms);
+    const int64_t block_terms = ((product.depth + num_blocks - 1) / num_blocks + 15) / 16 * 16;
     for (int64_t column = columns.begin; column < columns.end; column += kBlockColumns)
       for (int64_t row = rows.begin; row < rows.end; row += kBlockRows) {
         Block block{{row, std::min(rows.end, row + kBlockRows)}, {column, std::min(columns.end, column + kBlockColumns)}, {0, 0}};
         const Sums sums = sums_of(product, block, memory);
         do {
-          block.terms = {block.terms.end, std::min(product.depth, block.terms.end + kBlockTerms)};
+          block.terms = {block.terms.end, std::min(product.depth, block.terms.end + block_terms)};
           multiply_block(product, block, sums);
         } while (block.terms.end < product.depth);
       }
@@ -236,7 +288,7 @@ template <typename Unit, int64_t Rows, int64_t Vectors, bool AlongRows>
 KEDGE_INLINE void add_by_broadcast(const TileTask& task, typename Unit::Vector (&sum)[Rows][Vectors]) {
   constexpr int64_t kPanel = Unit::kVectors * Unit::kWidth, kGroups = (Rows + 3) / 4, kTogether = 4;
   const float* panel = task.panel;
-  const int64_t step = AlongRows ? 1 : task.a_column, apart = AlongRows ? task.a_row : 1;
+  const int64_t step = AlongRows ? 1 : kGroupOf<Unit>, apart = AlongRows ? task.a_row : 1;
   const float* group[kGroups];
   for (int64_t g = 0; g < kGroups; ++g) group[g] = task.a + 4 * g * apart;
   const auto add = [&](int64_t ahead) __attribute__((always_inline)) {

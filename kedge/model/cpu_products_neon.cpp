@@ -70,11 +70,11 @@ struct Neon {
       }
     } else {
       const float* from = task.a;
-      for (int64_t k = 0; k < task.depth; ++k, panel += kPanel, from += task.a_column) {
+      for (int64_t k = 0; k < task.depth; ++k, panel += kPanel, from += kGroupOf<Neon>) {
         Vector b[Vectors];
         for (int64_t v = 0; v < Vectors; ++v) b[v] = load(panel + v * kWidth);
         for (int64_t m = 0; m < Rows; m += 4) {
-          const Vector a = load(from + m);  // the copy that it reads ends with room for a last group
+          const Vector a = load(from + m);  // a group is whole
           for (int64_t v = 0; v < Vectors; ++v) {
             add_lane<0>(sum[m][v], b[v], a);
             if (m + 1 < Rows) add_lane<1>(sum[m + 1][v], b[v], a);
