@@ -124,7 +124,7 @@ class KernelHashes : public ::testing::Test {
   }
 };
 
-constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16};
+constexpr at::ScalarType kHashedTypes[] = {at::kFloat, at::kBFloat16};
 
 TEST_F(KernelHashes, OfProducts) {
   for (const auto& [rows, in, num_out] : std::vector<std::array<int64_t, 3>>{{1, 37, 19}, {7, 130, 65}, {300, 515, 97}}) {
@@ -142,10 +142,10 @@ TEST_F(KernelHashes, OfProducts) {
 }
 
 TEST_F(KernelHashes, OfNorms) {
-  for (const at::ScalarType dtype : kTypes)
+  for (const at::ScalarType dtype : kHashedTypes)
     for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
-      constexpr int64_t kRows = 300, kSize = 77;
-      const Tensor x = normals({kRows, kSize}, 1, 1, dtype), dout = normals({kRows, kSize}, 2, 1, dtype);
+      constexpr int64_t kNumRows = 300, kSize = 77;
+      const Tensor x = normals({kNumRows, kSize}, 1, 1, dtype), dout = normals({kNumRows, kSize}, 2, 1, dtype);
       NormWeights weights{normals({kSize}, 3, 1, dtype), {}, at::zeros({kSize}, at::kFloat), {}, kind, 1e-5};
       if (kind == NormKind::layer) weights.bias = normals({kSize}, 4, 1, dtype), weights.bias_gradient = at::zeros({kSize}, at::kFloat);
       Normed saved;
@@ -161,7 +161,7 @@ TEST_F(KernelHashes, OfNorms) {
 }
 
 TEST_F(KernelHashes, OfGates) {
-  for (const at::ScalarType dtype : kTypes) {
+  for (const at::ScalarType dtype : kHashedTypes) {
     const Tensor gate_up = normals({9, 2 * 83}, 1, 4, dtype), dout = normals({9, 83}, 2, 1, dtype);
     const Tensor out = at::zeros_like(dout), again = at::zeros_like(dout), dgate_up = at::zeros_like(gate_up);
     cpu::silu_gate(gate_up, out);
@@ -172,7 +172,7 @@ TEST_F(KernelHashes, OfGates) {
 }
 
 TEST_F(KernelHashes, OfRotations) {
-  for (const at::ScalarType dtype : kTypes)
+  for (const at::ScalarType dtype : kHashedTypes)
     for (const bool backwards : {false, true}) {
       const Tensor x = normals({11, 6 * 24}, 1, 1, dtype);
       cpu::rotate(x, {normals({11, 9}, 2), normals({11, 9}, 3), 4, 24, 18}, backwards);
@@ -181,7 +181,7 @@ TEST_F(KernelHashes, OfRotations) {
 }
 
 TEST_F(KernelHashes, OfRowSums) {
-  for (const at::ScalarType dtype : kTypes) {
+  for (const at::ScalarType dtype : kHashedTypes) {
     const Tensor rows = normals({700, 71}, 1, 1, dtype), table = normals({20, 71}, 2), sums = normals({71}, 3);
     cpu::add_rows(table, ids_below(20, 700, 4), rows);
     cpu::add_row_sums(sums, rows);
@@ -191,7 +191,7 @@ TEST_F(KernelHashes, OfRowSums) {
 }
 
 TEST_F(KernelHashes, OfLogits) {
-  for (const at::ScalarType dtype : kTypes)
+  for (const at::ScalarType dtype : kHashedTypes)
     for (const int64_t vocab_size : {13, 2049}) {
       const Tensor logits = normals({10, vocab_size}, 1, 4, dtype), targets = ids_below(vocab_size, 10, 2);
       const auto floats = at::TensorOptions(at::kFloat);
@@ -206,35 +206,35 @@ TEST_F(KernelHashes, OfLogits) {
     }
 }
 
-constexpr int64_t kTokens = 150;
+constexpr int64_t kHashedTokens = 150;
 
 // Rows of 1, 79 and 70 tokens.
-PackedBatch batch() {
+PackedBatch hashed_batch() {
   PackedBatch batch;
-  batch.ids = at::zeros({kTokens}, at::kLong);
+  batch.ids = at::zeros({kHashedTokens}, at::kLong);
   batch.lengths = {1, 79, 70};
   batch.max_length = 79;
   return batch;
 }
 
 TEST_F(KernelHashes, OfAttention) {
-  for (const at::ScalarType dtype : kTypes)
+  for (const at::ScalarType dtype : kHashedTypes)
     for (const auto& [head_dim, window] : std::vector<std::pair<int64_t, int64_t>>{{16, 0}, {64, 33}, {23, 0}}) {
       const AttentionShape shape{6, 2, head_dim, window};
-      const Tensor qkv = normals({kTokens, 10 * head_dim}, 1, 2, dtype), dout = normals({kTokens, 6 * head_dim}, 2, 1, dtype);
-      const Attended attended = cpu::attention(qkv, batch(), shape);
+      const Tensor qkv = normals({kHashedTokens, 10 * head_dim}, 1, 2, dtype), dout = normals({kHashedTokens, 6 * head_dim}, 2, 1, dtype);
+      const Attended attended = cpu::attention(qkv, hashed_batch(), shape);
       const std::string size = ", heads of " + std::to_string(head_dim);
       expect_bits(name_of("attention" + size, dtype), {attended.out, attended.log_sum});
-      expect_bits(name_of("attention backward" + size, dtype), {cpu::attention_backward(dout, qkv, attended, batch(), shape)});
+      expect_bits(name_of("attention backward" + size, dtype), {cpu::attention_backward(dout, qkv, attended, hashed_batch(), shape)});
     }
 }
 
 // The row of 79 tokens again: its bits are those of training.
 TEST_F(KernelHashes, OfPagedAttention) {
-  for (const at::ScalarType dtype : kTypes)
+  for (const at::ScalarType dtype : kHashedTypes)
     for (const auto& [head_dim, window] : std::vector<std::pair<int64_t, int64_t>>{{16, 0}, {64, 33}, {23, 0}}) {
       const AttentionShape shape{6, 2, head_dim, window};
-      const Tensor all = normals({kTokens, 10 * head_dim}, 1, 2, dtype), qkv = all.narrow(0, 1, 79).contiguous();
+      const Tensor all = normals({kHashedTokens, 10 * head_dim}, 1, 2, dtype), qkv = all.narrow(0, 1, 79).contiguous();
       const Tensor keys = at::zeros({3, 2, head_dim, 64}, qkv.options()), values = at::zeros({3, 2, 64, head_dim}, qkv.options());
       const std::vector<BlockId> blocks = {2, 0};
       std::vector<cpu::PagedQuery> queries;
@@ -243,7 +243,7 @@ TEST_F(KernelHashes, OfPagedAttention) {
       cpu::write_key_values(qkv, shape, queries, keys, values);
       cpu::paged_attention(qkv, shape, queries, keys, values, out);
       expect_bits(name_of("paged attention, heads of " + std::to_string(head_dim), dtype), {out});
-      EXPECT_TRUE(testing::same_bits(out, cpu::attention(all, batch(), shape).out.narrow(0, 1, 79)));
+      EXPECT_TRUE(testing::same_bits(out, cpu::attention(all, hashed_batch(), shape).out.narrow(0, 1, 79)));
     }
 }
 
@@ -256,12 +256,13 @@ TEST_F(KernelHashes, OfSampling) {
       {"top p", {.top_p = 0.9}},
       {"all rules", {.temperature = 1.3, .top_k = 50, .top_p = 0.8, .repetition_penalty = 1.2}}};
   for (const auto& [name, config] : configs) {
-    constexpr int64_t kRows = 64, kVocab = 517;
-    const Tensor logits = normals({kRows, kVocab}, 1, 3), tokens = at::zeros({kRows}, at::kLong), logprobs = at::zeros({kRows}, at::kFloat);
+    constexpr int64_t kNumRows = 64, kVocab = 517;
+    const Tensor logits = normals({kNumRows, kVocab}, 1, 3), tokens = at::zeros({kNumRows}, at::kLong),
+                 logprobs = at::zeros({kNumRows}, at::kFloat);
     const std::vector<int32_t> used = {1, 5, 5, 100};
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < kNumRows; ++row) {
       const std::span<const float> one(logits.const_data_ptr<float>() + row * kVocab, kVocab);
-      const auto drawn = draw_token(one, config, {.used = used, .uniform = (static_cast<double>(row) + 0.5) / kRows}, scratch);
+      const auto drawn = draw_token(one, config, {.used = used, .uniform = (static_cast<double>(row) + 0.5) / kNumRows}, scratch);
       ASSERT_TRUE(drawn.has_value());
       tokens.mutable_data_ptr<int64_t>()[row] = drawn->token;
       logprobs.mutable_data_ptr<float>()[row] = drawn->logprob;
@@ -271,7 +272,7 @@ TEST_F(KernelHashes, OfSampling) {
 }
 
 TEST_F(KernelHashes, OfAdamW) {
-  for (const at::ScalarType dtype : kTypes) {
+  for (const at::ScalarType dtype : kHashedTypes) {
     const Tensor master = normals({1003}, 1), published = master.to(at::kBFloat16), first = at::zeros({1003}, dtype),
                  second = first.clone();
     for (int64_t step = 1; step <= 3; ++step)
