@@ -12,6 +12,7 @@
 #include <ATen/ops/where.h>
 
 #include "kedge/core/error.h"
+#include "kedge/model/cpu_activations.h"
 #include "kedge/model/cpu_kernels.h"
 #include "kedge/model/cpu_linear.h"
 #include "kedge/model/cuda_kernels.h"
@@ -19,7 +20,14 @@
 namespace kedge {
 namespace {
 
+bool has_cpu_kernel(const Tensor& x) { return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16); }
+
 Tensor activate(const Tensor& x, Activation activation) {
+  if (has_cpu_kernel(x)) {
+    Tensor out = at::empty(x.sizes(), x.options());
+    cpu::activate(x.contiguous(), activation, out);
+    return out;
+  }
   switch (activation) {
     case Activation::silu:
       return at::silu(x);
@@ -36,6 +44,11 @@ Tensor activate(const Tensor& x, Activation activation) {
 }
 
 Tensor activate_backward(const Tensor& dout, const Tensor& x, Activation activation) {
+  if (has_cpu_kernel(x)) {
+    Tensor dx = at::empty(x.sizes(), x.options());
+    cpu::activate_backward(dout.contiguous(), x.contiguous(), activation, dx);
+    return dx;
+  }
   switch (activation) {
     case Activation::silu:
       return at::silu_backward(dout, x);

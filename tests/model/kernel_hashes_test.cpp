@@ -15,6 +15,7 @@
 #include "kedge/core/bit_hash.h"
 #include "kedge/engine/cpu_paged_attention.h"
 #include "kedge/engine/sampling.h"
+#include "kedge/model/cpu_activations.h"
 #include "kedge/model/cpu_attention.h"
 #include "kedge/model/cpu_kernels.h"
 #include "kedge/model/cpu_linear.h"
@@ -54,6 +55,16 @@ const std::map<std::string, std::string> kHashes = {
     {"gate backward", "6c68ed9b5728737b"},
     {"gate, bf16", "5792f98cdd1c4d47"},
     {"gate backward, bf16", "82596bfcf788823b"},
+    {"gelu", "e9bcbd2802003614"},
+    {"gelu tanh", "739f790a3f244b4e"},
+    {"relu", "b70ba8376119da4e"},
+    {"relu2", "728990cee1db71fc"},
+    {"silu", "bbf0166547692f2b"},
+    {"gelu, bf16", "e68d11cb864bb1ad"},
+    {"gelu tanh, bf16", "cdead5c6f3932bed"},
+    {"relu, bf16", "dc86d7d2aac01902"},
+    {"relu2, bf16", "f3c2ca5ac41194fb"},
+    {"silu, bf16", "fc0f54c9b9a157d2"},
     {"rotation", "d415476e31b714b2"},
     {"rotation backwards", "8652ce0d6238b806"},
     {"rotation, bf16", "1e8dde08cf55450f"},
@@ -169,6 +180,21 @@ TEST_F(KernelHashes, OfGates) {
     expect_bits(name_of("gate", dtype), {out});
     expect_bits(name_of("gate backward", dtype), {dgate_up, again});
   }
+}
+
+TEST_F(KernelHashes, OfActivations) {
+  const std::map<std::string, Activation> all = {{"silu", Activation::silu},
+                                                 {"gelu", Activation::gelu},
+                                                 {"gelu tanh", Activation::gelu_tanh},
+                                                 {"relu", Activation::relu},
+                                                 {"relu2", Activation::relu2}};
+  for (const at::ScalarType dtype : kTypes)
+    for (const auto& [name, activation] : all) {
+      const Tensor x = normals({1003}, 1, 3, dtype), dout = normals({1003}, 2, 1, dtype), out = at::zeros_like(x), dx = at::zeros_like(x);
+      cpu::activate(x, activation, out);
+      cpu::activate_backward(dout, x, activation, dx);
+      expect_bits(name_of(name, dtype), {out, dx});
+    }
 }
 
 TEST_F(KernelHashes, OfRotations) {
