@@ -9,7 +9,7 @@ set(package lib/cmake/kedge)
 set(torch_home lib/kedge/torch)
 
 install(TARGETS kedge_program RUNTIME DESTINATION bin)
-set(rpath "$ORIGIN/../${torch_home}/lib")
+set(rpath "$ORIGIN/../${torch_home}/lib" ${KEDGE_LIBRARY_FOLDERS})  # the folders: of libraries under another prefix
 if(KEDGE_CUDA)  # the CUDA runtime: in a wheel it lies beside torch, else it is the toolkit's
   list(APPEND rpath "$ORIGIN/../${torch_home}/../nvidia/cu13/lib" "${CUDAToolkit_LIBRARY_DIR}")
 endif()
