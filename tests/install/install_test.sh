@@ -55,8 +55,11 @@ grep 'not found' ldd.txt && fail 'libraries are not found'
 strangers=$(awk '$2 == "=>" { print $3 }' ldd.txt | xargs realpath | grep -vE "^($allowed|/usr/lib|/lib)/")
 [ -z "$strangers" ] || fail "libraries from elsewhere: $strangers"
 grep -qF "=> $tree/bin/../lib/kedge/torch/lib/libtorch_cpu.so" ldd.txt || fail "not the tree's own libtorch: $(cat ldd.txt)"
+grep 'libmpi' ldd.txt && fail 'a machine without MPI could not run it'
 packages=$("$source/scripts/packages_of" "$kedge") || fail 'packages_of'
-for package in libc6 libyaml-cpp zlib1g; do
+wanted=(libc6 libyaml-cpp zlib1g)
+[ "$("$kedge" doctor --json | sed -nE 's/.*"MPI": *"(none)?.*/\1/p')" = none ] || wanted+=(openmpi-bin)
+for package in "${wanted[@]}"; do
   grep -q "^$package" <<<"$packages" || fail "$package is no package that the program needs: $packages"
 done
 
