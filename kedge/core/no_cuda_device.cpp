@@ -11,6 +11,7 @@ namespace {
 }  // namespace
 
 std::string describe_cuda_device(int) { fail(); }
+void check_cuda_device(int, std::string_view) { fail(); }
 void synchronize_cuda() { fail(); }
 int64_t free_cuda_bytes() { fail(); }
 void give_back_cuda_memory() { fail(); }
