@@ -30,7 +30,7 @@ struct BisectOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"run"};
+const std::vector<std::string> kBisectPositionals = {"run"};
 
 // What came of replaying steps in order.
 struct Playback {
@@ -159,12 +159,12 @@ std::string plain_text(const BisectReport& report) {
 
 std::string bisect_flags() {
   BisectOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kBisectPositionals);
 }
 
 int run_bisect(const Arguments& arguments) {
   BisectOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kBisectPositionals);
   const RunOnDisk run = open_run(options.run);
   const WithJob with_job = find_online_job(run.algorithm);
   check(with_job != nullptr, options.run, ": a run of kedge ", run.algorithm,

@@ -12,7 +12,7 @@ namespace kedge::cli {
 namespace {
 
 using Kind = CompletionRow::Kind;
-using Rows = std::vector<CompletionRow>;
+using CompletionRows = std::vector<CompletionRow>;
 
 std::vector<std::string> words_in(std::string_view text) {
   std::istringstream in{std::string(text)};
@@ -64,7 +64,7 @@ CompletionRow read_row(const std::string& line, const std::string& path) {
 }
 
 // The rows of its help. One that has several parts has a heading for each: "kedge data check", "kedge bench train.step: ...".
-void add_help(Rows& rows, const Command& command) {
+void add_help(CompletionRows& rows, const Command& command) {
   const std::string name(command.name);
   const std::vector<std::string> phrases = command.words == nullptr ? std::vector<std::string>{} : command.words();
   const size_t begin = rows.size();
@@ -91,7 +91,7 @@ void add_help(Rows& rows, const Command& command) {
 }
 
 // "serve reward": "reward" behind "serve". Phrases may begin alike.
-void add_phrase(Rows& rows, std::string path, const std::string& phrase) {
+void add_phrase(CompletionRows& rows, std::string path, const std::string& phrase) {
   for (const std::string& word : words_in(phrase)) {
     const auto is_same = [&](const CompletionRow& row) { return row.path == path && row.kind == Kind::word && row.name == word; };
     if (std::none_of(rows.begin(), rows.end(), is_same)) rows.push_back({path, Kind::word, word});
@@ -100,7 +100,7 @@ void add_phrase(Rows& rows, std::string path, const std::string& phrase) {
 }
 
 // The configuration that a command, or one that it plans, takes: serve reward has serve_reward.
-void add_config(Rows& rows, const std::string& path, const std::string& command) {
+void add_config(CompletionRows& rows, const std::string& path, const std::string& command) {
   std::string name = command;
   std::replace(name.begin(), name.end(), ' ', '_');
   if (find_config(name) == nullptr) return;
@@ -108,7 +108,7 @@ void add_config(Rows& rows, const std::string& path, const std::string& command)
   rows.push_back({path, Kind::place, "CONFIG", ":yaml"});
 }
 
-void add_command(Rows& rows, const Command& command) {
+void add_command(CompletionRows& rows, const Command& command) {
   const std::string name(command.name);
   rows.push_back({"", Kind::word, name, "", std::string(command.summary)});
   rows.push_back({"help", Kind::word, name, "", std::string(command.summary)});
@@ -122,7 +122,7 @@ void add_command(Rows& rows, const Command& command) {
   }
 }
 
-void add_keys(Rows& rows, const std::string& path, const std::string& above, const Section& section) {
+void add_keys(CompletionRows& rows, const std::string& path, const std::string& above, const Section& section) {
   for (const Field& field : section.fields) {
     if (field.section) {
       add_keys(rows, path, above + field.name + ".", field.section());
@@ -138,7 +138,7 @@ void add_keys(Rows& rows, const std::string& path, const std::string& above, con
 }  // namespace
 
 std::vector<CompletionRow> completion_rows(std::span<const Command> commands) {
-  Rows rows;
+  CompletionRows rows;
   for (const Command& command : commands) add_command(rows, command);
   rows.push_back({"", Kind::word, "help", "", "what a command does, with examples"});
   rows.push_back({"", Kind::flag, "--help", "", "the commands"});

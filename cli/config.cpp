@@ -26,7 +26,7 @@ struct ConfigOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"name"};
+const std::vector<std::string> kConfigPositionals = {"name"};
 
 std::string table_of(const std::vector<KeyRow>& rows) {
   std::array<size_t, 3> widths = {3, 4, 7};  // of the headings
@@ -81,12 +81,12 @@ std::optional<std::string> default_settings(std::string_view name) {
 
 std::string config_flags() {
   ConfigOptions options;
-  return str(flags_help(describe(options), kPositionals), "\nConfigurations\n", names_of_configs());
+  return str(flags_help(describe(options), kConfigPositionals), "\nConfigurations\n", names_of_configs());
 }
 
 int run_config(const Arguments& arguments) {
   ConfigOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kConfigPositionals);
   check(!options.name.empty(), "kedge config: which one?\n", names_of_configs());
   const NamedConfig* found = find_config(options.name);
   check(found != nullptr, "no configuration \"", options.name, "\"", nearest_hint(options.name, config_names()), "; there are:\n",

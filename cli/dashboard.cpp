@@ -26,7 +26,7 @@ struct DashboardOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"runs"};
+const std::vector<std::string> kDashboardPositionals = {"runs"};
 constexpr int64_t kFirstPort = 6006, kNumPorts = 100;
 
 bool is_loopback(std::string_view ip) { return ip.starts_with("127.") || ip == "::1" || ip == "localhost"; }
@@ -57,12 +57,12 @@ std::string url_of(const DashboardOptions& options, int64_t port) {
 
 std::string dashboard_flags() {
   DashboardOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kDashboardPositionals);
 }
 
 int run_dashboard(const Arguments& arguments) {
   DashboardOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kDashboardPositionals);
   check(!options.runs.empty(), "kedge dashboard: which runs? Name their folders");
   static_cast<void>(chart_js());  // an Error where the program has none
   const StopSignals signals;

@@ -24,7 +24,7 @@ std::optional<fs::file_time_type> time_of(const Path& file) {
 }
 
 // The last bytes of a file, from the beginning of a line.
-std::string end_of_file(const Path& path) {
+std::string log_end(const Path& path) {
   const MappedFile file(path);
   const size_t begin = file.size() - std::min(file.size(), kLogEnd);
   std::string text = file.read(begin, file.size());
@@ -92,7 +92,7 @@ void DashboardRun::read_log_end() {
   const Path file = folder_ / "log.txt";
   const auto time = time_of(file);
   if (!time || time == log_time_) return;
-  has_error_ = read_log(end_of_file(file)).last_error.has_value();
+  has_error_ = read_log(log_end(file)).last_error.has_value();
   log_time_ = time;
 }
 
@@ -181,7 +181,7 @@ Json DashboardRun::notes() const {
   for (const Hint& hint : find_hints(numbers_, max_kl != nullptr && max_kl->is_number() ? max_kl->as_number("") : 0))
     add("hint", hint.step, hint.what);
   try {
-    const LogFindings log = is_file(folder_ / "log.txt") ? read_log(end_of_file(folder_ / "log.txt")) : LogFindings();
+    const LogFindings log = is_file(folder_ / "log.txt") ? read_log(log_end(folder_ / "log.txt")) : LogFindings();
     if (log.first_alarm) add("alarm", log.first_alarm->step, log.first_alarm->what);
     if (log.first_warning) add("warning", log.first_warning->step, str("the first of ", log.num_warnings, ": ", log.first_warning->what));
     if (log.last_error) add("error", std::nullopt, *log.last_error);

@@ -81,7 +81,7 @@ struct EvalOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"what"};
+const std::vector<std::string> kEvalPositionals = {"what"};
 constexpr int64_t kUsualPrompts = 64, kUsualNew = 256;
 
 // What stands behind the flags: folders, and settings.
@@ -547,12 +547,12 @@ class Evaluation {
 
 std::string eval_flags() {
   EvalOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kEvalPositionals);
 }
 
 int run_eval(const Arguments& arguments) {
   EvalOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kEvalPositionals);
   const Words words = words_of(options.what);
   return Evaluation(options, words).run();
 }

@@ -39,7 +39,7 @@ struct ExportOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"from", "out"};
+const std::vector<std::string> kExportPositionals = {"from", "out"};
 
 // The base to check the adapter against. Its weights are not needed, but for the score head where the adapter has none of its own.
 std::unique_ptr<Model> adapter_base(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
@@ -94,12 +94,12 @@ Path find_base(ExportOptions& options, const std::optional<ModelSource>& source)
 
 std::string export_flags() {
   ExportOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kExportPositionals);
 }
 
 int run_export(const Arguments& arguments) {
   ExportOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kExportPositionals);
   const std::optional<ModelSource> source = find_model_source(options.from, {options.step, options.best, options.last});
   const Path folder = find_base(options, source);
   check(options.adapter || !options.merge, "--merge: wants --adapter beside it");

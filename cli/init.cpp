@@ -51,7 +51,7 @@ struct InitOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"out"};
+const std::vector<std::string> kInitPositionals = {"out"};
 
 ModelShape shape_of(const InitOptions& options, const Tokenizer* tokenizer) {
   ModelShape shape = find_shape(options.shape, "--shape");
@@ -108,7 +108,7 @@ void draw_weights(Model& model, uint64_t seed) {
 
 std::string init_flags() {
   InitOptions options;
-  std::string text = flags_help(describe(options), kPositionals) + "\nShapes\n";
+  std::string text = flags_help(describe(options), kInitPositionals) + "\nShapes\n";
   for (const NamedShape& entry : named_shapes())
     text += str("  ", entry.name, entry.other_name.empty() ? "" : " or ", entry.other_name, ": ", entry.about, " (",
                 name_of(entry.shape.family), ", ", entry.shape.num_layers, " layers of ", entry.shape.hidden_size, ")\n");
@@ -117,7 +117,7 @@ std::string init_flags() {
 
 int run_init(const Arguments& arguments) {
   InitOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kInitPositionals);
   check_out_folder(options.out, options.overwrite);
   std::unique_ptr<Tokenizer> tokenizer;
   SaveOptions save{.dtype = dtype_of(options.flags.dtype), .companions = {}};

@@ -32,7 +32,7 @@ struct InspectOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"folder"};
+const std::vector<std::string> kInspectPositionals = {"folder"};
 
 // A line of the table and a member of the JSON object.
 struct Fact {
@@ -272,12 +272,12 @@ void inspect_adapter(const Path& folder, bool as_json) {
 
 std::string inspect_flags() {
   InspectOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kInspectPositionals);
 }
 
 int run_inspect(const Arguments& arguments) {
   InspectOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kInspectPositionals);
   const Path given = options.folder;
   const InspectLook look{.json = options.json, .verify = options.verify, .command = options.command};
   if (is_run(given)) return inspect_run(options.folder, look);

@@ -27,7 +27,7 @@ struct ReplayOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"run"};
+const std::vector<std::string> kReplayPositionals = {"run"};
 
 int64_t step_of(const RunOnDisk& run, const std::string& wanted) {
   const ReplayRange range = range_of(run);
@@ -69,12 +69,12 @@ std::string verdict_of(const StepComparison& comparison, bool is_exact) {
 
 std::string replay_flags() {
   ReplayOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kReplayPositionals);
 }
 
 int run_replay(const Arguments& arguments) {
   ReplayOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kReplayPositionals);
   const RunOnDisk run = open_run(options.run);
   const WithJob with_job = find_online_job(run.algorithm);
   check(with_job != nullptr, options.run, ": a run of kedge ", run.algorithm,

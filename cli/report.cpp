@@ -34,7 +34,7 @@ struct ReportOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"runs"};
+const std::vector<std::string> kReportPositionals = {"runs"};
 
 // Newest last, as far as the end of samples.jsonl tells; of a run that keeps no records they are all that is there of its answers.
 std::vector<Json> newest_samples(const Path& run) {
@@ -120,12 +120,12 @@ void check_out(const Path& out) {
 
 std::string report_flags() {
   ReportOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kReportPositionals);
 }
 
 int run_report(const Arguments& arguments) {
   ReportOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kReportPositionals);
   const bool prints = options.out == "-";
   if (!prints) check_out(options.out);
   const std::string html = report_html(read_page(options));

@@ -68,10 +68,6 @@ std::string summary_html(const Runs& runs) {
   return html;
 }
 
-std::string figure(double value, const NumberRow& row) {
-  return row.is_share ? str(std::llround(100 * value), " %") : format_number(value);
-}
-
 std::string number_cells(const NumberRow* row) {
   const std::optional<Ends> ends = row == nullptr ? std::nullopt : ends_of(row->series);
   if (!ends) return cell("") + cell(row == nullptr ? "" : "not finite") + cell("");

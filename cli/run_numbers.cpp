@@ -65,9 +65,7 @@ void add(Series& series, int64_t step, double value) {
   }
 }
 
-std::string figure(double value, bool is_share) { return is_share ? str(std::llround(100 * value), " %") : format_number(value); }
-
-std::string figure(double value, const NumberRow& row) { return figure(value, row.is_share); }
+std::string figure_of(double value, bool is_share) { return is_share ? str(std::llround(100 * value), " %") : format_number(value); }
 
 std::string trimmed(std::string label) { return label.substr(label.find_first_not_of(' ')); }
 
@@ -84,7 +82,7 @@ void add_fall(std::vector<Hint>& hints, const RunNumbers& numbers, std::string_v
   const std::optional<Ends> ends = row == nullptr ? std::nullopt : ends_of(row->series);
   if (!ends || ends->first <= 0) return;
   if (const auto step = stays_below(row->series, share * ends->first))
-    hints.push_back({*step, str(row->label, " is below ", figure(share, true), " of what it was: ", what)});
+    hints.push_back({*step, str(row->label, " is below ", figure_of(share, true), " of what it was: ", what)});
 }
 
 void add_rise(std::vector<Hint>& hints, const RunNumbers& numbers, std::string_view name, double limit, const std::string& what) {
@@ -135,6 +133,8 @@ std::string sentence_on(const NumberRow& row) {
 }
 
 }  // namespace
+
+std::string figure(double value, const NumberRow& row) { return figure_of(value, row.is_share); }
 
 const NumberRow* RunNumbers::find(std::string_view name) const {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const NumberRow& row) { return row.name == name; });

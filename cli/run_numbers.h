@@ -22,6 +22,9 @@ struct NumberRow {
   Series series = {};
 };
 
+// "0.25", or "25 %" of a share.
+[[nodiscard]] std::string figure(double value, const NumberRow& row);
+
 struct RunNumbers {
   std::vector<NumberRow> rows = {};  // those that are there, what was trained on first
   std::vector<Series> watched = {};  // of which only this is asked: are they finite?

@@ -123,10 +123,6 @@ void add_time(FactList& facts, const RunStory& story) {
   facts.add("forked from", start_text(story, "parent"));
 }
 
-std::string figure(double value, const NumberRow& row) {
-  return row.is_share ? str(std::llround(100 * value), " %") : format_number(value);
-}
-
 std::string row_line(const NumberRow& row, const PageLook& look, bool utf8) {
   const std::optional<Ends> ends = ends_of(row.series);
   const std::optional<BestPoint> best = row.wanted == Wanted::any ? std::nullopt : best_of(row.series, row.wanted);

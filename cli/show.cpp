@@ -46,7 +46,7 @@ struct ShowOptions {
   }
 };
 
-const std::vector<std::string> kPositionals = {"run"};
+const std::vector<std::string> kShowPositionals = {"run"};
 constexpr int64_t kUsualLimit = 5;
 
 // Standard output, until nobody reads it any more: head takes what it wants, and the rest is nobody's error.
@@ -176,12 +176,12 @@ void show_diff(const RunRecords& first, const ShowOptions& options, const PageLo
 
 std::string show_flags() {
   ShowOptions options;
-  return flags_help(describe(options), kPositionals);
+  return flags_help(describe(options), kShowPositionals);
 }
 
 int run_show(const Arguments& arguments) {
   ShowOptions options;
-  parse_arguments(describe(options), arguments, kPositionals);
+  parse_arguments(describe(options), arguments, kShowPositionals);
   const bool compares = options.diff || options.other_step;
   check(int{options.steps} + int{options.prompt.has_value()} + int{compares} <= 1,
         "--steps, --prompt and --diff (or --other-step) show different things: give one of them");

@@ -23,9 +23,14 @@ if(KEDGE_WERROR)
   target_compile_options(kedge_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # g++ 12 reports these inside the standard library's own headers when it optimises.
+  # Vectors wider than the machine's are passed to inline functions of ours only (psabi). g++ 12 reports the others inside the standard
+  # library's own headers when it optimises.
   target_compile_options(kedge_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>)
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi -Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>)
+endif()
+if(KEDGE_UNITY)
+  # A source that another one includes looks like a header, whose classes should not hold what is local to a file.
+  target_compile_options(kedge_flags INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 endif()
 target_link_libraries(kedge_flags INTERFACE Threads::Threads)
 if(KEDGE_FUZZ)
@@ -36,3 +41,10 @@ if(KEDGE_SANITIZE)
   target_compile_options(kedge_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(kedge_flags INTERFACE -fsanitize=address,undefined)
 endif()
+
+# For what runs seldom: the compiler takes half the time. A precompiled header is good for one level only, so its users share one.
+set(KEDGE_GLUE_OPTIONS $<$<CONFIG:Release>:-O1>)
+
+# Precompiled for torch-free sources: of the standard library alone, so that a header of ours that changes does not make everything compile again.
+set(KEDGE_PLAIN_HEADERS <algorithm> <array> <chrono> <filesystem> <functional> <map> <memory> <optional> <set> <span> <sstream> <string>
+  <string_view> <variant> <vector>)

@@ -10,6 +10,8 @@ target_link_options(kedge::torch INTERFACE
 # at::parallel_for is a template over OpenMP: without the flag it compiles to one thread. The runtime must be the one torch's own
 # libraries use, or there would be two pools of threads.
 target_compile_options(kedge::torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+# Without it <ATen/TensorOperators.h> includes every operator there is.
+target_compile_definitions(kedge::torch INTERFACE AT_PER_OPERATOR_HEADERS)
 file(GLOB kedge_openmp "${KEDGE_TORCH}/lib/libgomp*.so*" "${KEDGE_TORCH}/../torch.libs/libgomp*.so*")
 if(kedge_openmp)
   list(GET kedge_openmp 0 kedge_openmp)

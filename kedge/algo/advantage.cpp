@@ -11,7 +11,7 @@ namespace kedge {
 namespace {
 
 // Of a prompt's answers that count.
-struct Group {
+struct PromptGroup {
   int64_t count = 0;
   double sum = 0, squares = 0;  // of rewards, and of their distances from the mean
 
@@ -19,8 +19,8 @@ struct Group {
   [[nodiscard]] double deviation() const { return count > 1 ? std::sqrt(squares / static_cast<double>(count - 1)) : 0; }
 };
 
-Group group_of(std::span<const ScoredAnswer> answers) {
-  Group group;
+PromptGroup group_of(std::span<const ScoredAnswer> answers) {
+  PromptGroup group;
   for (const ScoredAnswer& answer : answers) {
     if (!answer.counts) continue;
     ++group.count;
@@ -31,13 +31,13 @@ Group group_of(std::span<const ScoredAnswer> answers) {
   return group;
 }
 
-double leave_one_out(const ScoredAnswer& answer, const Group& group) {
+double leave_one_out(const ScoredAnswer& answer, const PromptGroup& group) {
   if (group.count <= 1) return answer.reward;
   const double others = answer.counts ? group.sum - answer.reward : group.sum;
   return others / static_cast<double>(group.count - 1);
 }
 
-AnswerAdvantage advantage_of(const ScoredAnswer& answer, const Group& group, const Group& all, Baseline baseline) {
+AnswerAdvantage advantage_of(const ScoredAnswer& answer, const PromptGroup& group, const PromptGroup& all, Baseline baseline) {
   const auto beside = [&](double base, double scale = 1) { return AnswerAdvantage{base, (answer.reward - base) * scale}; };
   switch (baseline) {
     case Baseline::rloo:
@@ -79,10 +79,10 @@ double answer_kl(KlEstimator estimator, KlReduce reduce, std::span<const float> 
 }
 
 std::vector<AnswerAdvantage> answer_advantages(std::span<const ScoredAnswer> answers, Baseline baseline) {
-  const Group all = group_of(answers);
+  const PromptGroup all = group_of(answers);
   std::map<int64_t, std::vector<ScoredAnswer>> slots;
   for (const ScoredAnswer& answer : answers) slots[answer.slot].push_back(answer);
-  std::map<int64_t, Group> groups;
+  std::map<int64_t, PromptGroup> groups;
   for (const auto& [slot, some] : slots) groups[slot] = group_of(some);
   std::vector<AnswerAdvantage> result;
   for (const ScoredAnswer& answer : answers) result.push_back(advantage_of(answer, groups[answer.slot], all, baseline));

@@ -7,20 +7,20 @@
 namespace kedge {
 namespace {
 
-using Rows = std::span<const int64_t>;
+using Numbers = std::span<const int64_t>;
 
-int64_t at(Rows by_row, int64_t row) {
+int64_t at(Numbers by_row, int64_t row) {
   ensure(row >= 0 && row < std::ssize(by_row), "row ", row, " of ", by_row.size());
   return by_row[static_cast<size_t>(row)];
 }
 
-int64_t sum_over(Rows rows, Rows by_row) {
+int64_t sum_over(Numbers rows, Numbers by_row) {
   int64_t sum = 0;
   for (const int64_t row : rows) sum += at(by_row, row);
   return sum;
 }
 
-Rows part(Rows rows, int64_t begin, int64_t size) { return rows.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)); }
+Numbers part(Numbers rows, int64_t begin, int64_t size) { return rows.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)); }
 
 void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
   ensure(sizes.global_size >= 1 && sizes.micro_size >= 1 && num_ranks >= 1, "a batch without rows");
@@ -32,7 +32,7 @@ void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
 
 double one_over(int64_t count) { return count == 0 ? 0 : 1 / static_cast<double>(count); }
 
-std::vector<double> reference_weights(Rows rows, Rows counts, int64_t micro_size) {
+std::vector<double> reference_weights(Numbers rows, Numbers counts, int64_t micro_size) {
   const int64_t num_micro = std::ssize(rows) / micro_size;
   std::vector<double> weights;
   for (int64_t begin = 0; begin < std::ssize(rows); begin += micro_size) {
@@ -42,23 +42,23 @@ std::vector<double> reference_weights(Rows rows, Rows counts, int64_t micro_size
   return weights;
 }
 
-std::vector<double> equal_weights(Rows rows, Rows counts) {
+std::vector<double> equal_weights(Numbers rows, Numbers counts) {
   std::vector<double> weights(rows.size(), one_over(sum_over(rows, counts)));
   return weights;
 }
 
-int64_t num_counted(Rows rows, Rows counts) {
+int64_t num_counted(Numbers rows, Numbers counts) {
   return std::count_if(rows.begin(), rows.end(), [&](int64_t row) { return at(counts, row) > 0; });
 }
 
-std::vector<double> sequence_weights(Rows rows, Rows counts) {
+std::vector<double> sequence_weights(Numbers rows, Numbers counts) {
   const int64_t num_rows = num_counted(rows, counts);
   std::vector<double> weights;
   for (const int64_t row : rows) weights.push_back(one_over(at(counts, row) * num_rows));
   return weights;
 }
 
-std::vector<double> weights_by(LossNorm norm, Rows rows, Rows counts, int64_t micro_size) {
+std::vector<double> weights_by(LossNorm norm, Numbers rows, Numbers counts, int64_t micro_size) {
   switch (norm) {
     case LossNorm::reference:
       return reference_weights(rows, counts, micro_size);
@@ -96,7 +96,7 @@ std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::spa
   const int64_t share = sizes.global_size / num_ranks;
   std::vector<Minibatch> plan;
   for (int64_t begin = 0; begin < std::ssize(order); begin += sizes.global_size) {
-    const Rows all = part(order, begin, sizes.global_size);
+    const Numbers all = part(order, begin, sizes.global_size);
     plan.push_back(
         {.rows = {all.begin(), all.end()}, .passes = plan_passes(part(all, rank * share, share), lengths, sizes.tokens_per_pass)});
   }
@@ -104,7 +104,7 @@ std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::spa
 }
 
 std::vector<double> token_weights(const Minibatch& minibatch, std::span<const int64_t> counts, int64_t micro_size, LossNorm norm) {
-  const Rows rows = minibatch.rows;
+  const Numbers rows = minibatch.rows;
   ensure(micro_size >= 1 && std::ssize(rows) % micro_size == 0, rows.size(), " rows in micro-batches of ", micro_size);
   std::vector<double> weights = weights_by(norm, rows, counts, micro_size);
   for (size_t i = 0; i < rows.size(); ++i)

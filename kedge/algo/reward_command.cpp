@@ -31,15 +31,15 @@ constexpr auto kLookAfter = std::chrono::milliseconds(500);  // a process may en
 constexpr auto kPatience = std::chrono::seconds(1);          // for a process that has nothing more to do to end by itself
 
 // One call of submit().
-struct Call {
+struct CommandCall {
   Rollouts rollouts;
   std::vector<RowReward> rewards;
   size_t num_missing = 0;
   std::promise<std::vector<RowReward>> promise;
 };
 
-struct Row {
-  std::shared_ptr<Call> call;
+struct PendingRow {
+  std::shared_ptr<CommandCall> call;
   size_t index = 0;
   int64_t num_deaths = 0;  // of processes that had this row and no other
   bool alone = false;      // in an exchange of its own, because a process failed at it and others
@@ -55,7 +55,7 @@ struct Worker {
   std::unique_ptr<ChildProcess> process;  // null: not running
   bool has_answered = false;              // since it was started
   bool errors_open = false;
-  std::vector<Row> rows;  // what it works at; empty: idle
+  std::vector<PendingRow> rows;  // what it works at; empty: idle
   RewardExchange exchange;
   Clock::time_point deadline;
   std::string unsent, output, errors;  // bytes on their way
@@ -115,7 +115,7 @@ class RewardCommand::Pool {
   Pool& operator=(const Pool&) = delete;
 
   std::future<std::vector<RowReward>> submit(Rollouts rollouts) {
-    auto call = std::make_shared<Call>();
+    auto call = std::make_shared<CommandCall>();
     call->num_missing = rollouts.size();
     call->rewards.resize(rollouts.size());
     call->rollouts = std::move(rollouts);
@@ -155,7 +155,7 @@ class RewardCommand::Pool {
 
   bool take_arrived() {
     const std::lock_guard lock(mutex_);
-    for (Row& row : arrived_) waiting_.push_back(std::move(row));
+    for (PendingRow& row : arrived_) waiting_.push_back(std::move(row));
     arrived_.clear();
     return !closing_;
   }
@@ -184,7 +184,7 @@ class RewardCommand::Pool {
     if (worker.process != nullptr && worker.process->ended()) worker.process.reset();
     if (worker.process == nullptr && !start(worker)) return lost(worker, "could not be started");
     Rollouts rollouts;
-    for (const Row& row : worker.rows) rollouts.push_back(row.call->rollouts[row.index]);
+    for (const PendingRow& row : worker.rows) rollouts.push_back(row.call->rollouts[row.index]);
     worker.exchange = {.id = next_id_++, .num_rows = rollouts.size(), .batched = config_.batch > 1};
     worker.unsent = reward_request(worker.exchange, rollouts);
     const double allowed_s = config_.timeout_s * static_cast<double>(rollouts.size()) + (worker.has_answered ? 0 : config_.start_timeout_s);
@@ -268,7 +268,7 @@ class RewardCommand::Pool {
 
   static void fail_rows(Worker& worker, const std::string& error) {
     log_warn(error);
-    for (const Row& row : worker.rows) row.settle({.error = error});
+    for (const PendingRow& row : worker.rows) row.settle({.error = error});
     worker.rows.clear();
   }
 
@@ -290,7 +290,7 @@ class RewardCommand::Pool {
     const std::string error = str(worker.name, " ", how, said(worker));
     log_warn(error);
     if (!worker.has_answered) ++num_stillborn_;
-    std::vector<Row> rows = std::exchange(worker.rows, {});
+    std::vector<PendingRow> rows = std::exchange(worker.rows, {});
     if (rows.size() == 1 && ++rows[0].num_deaths > config_.retries) {
       rows[0].settle({.error = str(error, "; tried ", rows[0].num_deaths, rows[0].num_deaths == 1 ? " time" : " times")});
     } else {
@@ -300,7 +300,7 @@ class RewardCommand::Pool {
   }
 
   // One of them is at fault and the others are not.
-  void try_alone(std::vector<Row> rows) {
+  void try_alone(std::vector<PendingRow> rows) {
     for (; !rows.empty(); rows.pop_back()) {
       rows.back().alone = true;
       waiting_.push_front(std::move(rows.back()));
@@ -309,7 +309,7 @@ class RewardCommand::Pool {
 
   // The command cannot do its work at all; what comes later finds out again.
   void give_up(const std::string& error) {
-    for (const Row& row : waiting_) row.settle({.error = str(error, "; ", num_stillborn_, " processes in a row gave no reply")});
+    for (const PendingRow& row : waiting_) row.settle({.error = str(error, "; ", num_stillborn_, " processes in a row gave no reply")});
     waiting_.clear();
     num_stillborn_ = 0;
   }
@@ -319,7 +319,7 @@ class RewardCommand::Pool {
       log_warn(worker.name, " gave no reply to ", worker.rows.size(), " rows in time and is killed; they are tried one by one");
       try_alone(std::exchange(worker.rows, {}));
     } else {
-      const Row& row = worker.rows[0];
+      const PendingRow& row = worker.rows[0];
       fail_rows(worker, str(worker.name, " gave no reply for prompt ", row.call->rollouts[row.index]->prompt_id, " within ",
                             config_.timeout_s, " s and was killed", said(worker)));
     }
@@ -328,9 +328,9 @@ class RewardCommand::Pool {
 
   void close_down() {
     const RowReward closed{.error = str(config_.name, ": closed before it replied")};
-    for (const Row& row : waiting_) row.settle(closed);
+    for (const PendingRow& row : waiting_) row.settle(closed);
     for (Worker& worker : workers_) {
-      for (const Row& row : worker.rows) row.settle(closed);
+      for (const PendingRow& row : worker.rows) row.settle(closed);
       if (worker.is_busy()) worker.process.reset();
       if (worker.process != nullptr) worker.process->close_input();
     }
@@ -348,13 +348,13 @@ class RewardCommand::Pool {
   RewardCommandConfig config_;
   std::vector<std::string> argv_;
   std::vector<Worker> workers_;
-  std::deque<Row> waiting_;
+  std::deque<PendingRow> waiting_;
   int64_t next_id_ = 1;
   int64_t num_stillborn_ = 0;  // processes that ended without a single reply, since the last reply
 
   int wake_ = -1;
   std::mutex mutex_;  // of the two below
-  std::deque<Row> arrived_;
+  std::deque<PendingRow> arrived_;
   bool closing_ = false;
   std::thread thread_;
 };

@@ -15,11 +15,11 @@ namespace {
 
 bool same(const Json& a, const Json& b) { return a == b || (a.is_number() && b.is_number() && a.as_number("") == b.as_number("")); }
 
-const Json* field_of(const Rollout& rollout, const std::string& name) { return rollout.row == nullptr ? nullptr : rollout.row->find(name); }
+const Json* field_if_any(const Rollout& rollout, const std::string& name) { return rollout.row == nullptr ? nullptr : rollout.row->find(name); }
 
 bool takes(const RewardSourceConfig& config, const Rollout& rollout) {
   return std::all_of(config.route.begin(), config.route.end(), [&](const auto& wanted) {
-    const Json* found = field_of(rollout, wanted.first);
+    const Json* found = field_if_any(rollout, wanted.first);
     if (found == nullptr) return false;
     if (!wanted.second.is_array()) return same(*found, wanted.second);
     const auto& any = wanted.second.as_array(wanted.first);
@@ -121,7 +121,7 @@ std::string RewardSet::nobody_takes(const Rollout& rollout) const {
   }
   std::string has;
   for (const std::string& field : fields) {
-    const Json* found = field_of(rollout, field);
+    const Json* found = field_if_any(rollout, field);
     has += str(has.empty() ? "" : ", ", field, found == nullptr ? " is not there" : " is " + found->dump());
   }
   return str("prompt ", rollout.prompt_id, ": no reward source takes its row, where ", has, "; ", wanted);

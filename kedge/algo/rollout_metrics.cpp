@@ -41,7 +41,7 @@ void set_mean(Metrics& metrics, std::string_view name, Rows rows, auto&& number_
 
 bool has_reward(const AnswerRow& row) { return !row.reward.failed(); }
 double reward_of(const AnswerRow& row) { return row.reward.value; }
-int64_t length_of(const AnswerRow& row) { return row.rollout->length(); }
+int64_t tokens_of(const AnswerRow& row) { return row.rollout->length(); }
 int64_t prompt_length_of(const AnswerRow& row) { return row.rollout->prompt_length; }
 int64_t response_length_of(const AnswerRow& row) { return row.rollout->response_length(); }
 
@@ -136,7 +136,7 @@ std::string_view tail_of(std::string_view text) {
 
 Metrics answer_metrics(std::span<const AnswerRow> rows) {
   Metrics metrics{{"rollout_size", static_cast<double>(rows.size())}};
-  set_mean(metrics, "response_lengths", rows, length_of);
+  set_mean(metrics, "response_lengths", rows, tokens_of);
   set_mean(metrics, "prompt_lengths", rows, prompt_length_of);
   set_mean(metrics, "generation_length", rows, response_length_of);
   set_mean(metrics, "rewards", rows, reward_of, has_reward);

@@ -26,7 +26,7 @@ constexpr size_t kWord = sizeof(uint64_t), kLanes = 8, kBlock = kLanes * kWord;
 // The digits of e, pi and the golden ratio, whose bits look random. Odd, so that multiplying by them loses nothing.
 constexpr uint64_t kOfWord = 0xB7E151628AED2A6BU, kOfState = 0x243F6A8885A308D3U, kSeed = 0x9E3779B97F4A7C15U;
 
-uint64_t word_at(const char* bytes) {
+uint64_t word64_at(const char* bytes) {
   uint64_t word = 0;
   std::memcpy(&word, bytes, kWord);
   if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
@@ -49,11 +49,11 @@ class PieceHash {
     size_ += bytes.size();
     std::array<uint64_t, kLanes> lanes = lanes_;
     for (; bytes.size() >= kBlock; bytes.remove_prefix(kBlock))
-      for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = step(lanes[lane], word_at(bytes.data() + lane * kWord));
+      for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = step(lanes[lane], word64_at(bytes.data() + lane * kWord));
     if (!bytes.empty()) {
       std::array<char, kBlock> last{};
       std::copy(bytes.begin(), bytes.end(), last.begin());
-      for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = step(lanes[lane], word_at(last.data() + lane * kWord));
+      for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = step(lanes[lane], word64_at(last.data() + lane * kWord));
     }
     lanes_ = lanes;
   }

@@ -22,7 +22,7 @@ bool take_end(std::string_view& text, std::string_view end) {
   return true;
 }
 
-std::optional<Architecture> parse(std::string_view text) {
+std::optional<Architecture> parse_architecture(std::string_view text) {
   Architecture parsed;
   if (take_end(text, "-real")) parsed.ptx = false;
   if (take_end(text, "-virtual")) parsed.real = false;
@@ -42,7 +42,7 @@ bool compiles(const Architecture& code, int card) {
   return code.suffix == '\0' || (code.suffix == 'a' ? code.number == card : code.number / 10 == card / 10);
 }
 
-std::string name_of(const Architecture& architecture) {
+std::string text_of(const Architecture& architecture) {
   std::string name = std::to_string(architecture.number);
   if (architecture.suffix != '\0') name += architecture.suffix;
   return name;
@@ -56,14 +56,14 @@ GpuCode gpu_code_for(ComputeCapability card, std::string_view architectures) {
   std::optional<Architecture> native, ptx;
   while (!architectures.empty()) {
     const size_t end = std::min(architectures.find_first_of("; "), architectures.size());
-    const std::optional<Architecture> code = parse(architectures.substr(0, end));
+    const std::optional<Architecture> code = parse_architecture(architectures.substr(0, end));
     architectures.remove_prefix(std::min(end + 1, architectures.size()));
     if (!code) continue;
     if (runs_natively(*code, number) && (!native || native->number < code->number)) native = code;
     if (compiles(*code, number) && (!ptx || ptx->number < code->number)) ptx = code;
   }
-  if (native) return {GpuCodeKind::native, name_of(*native)};
-  if (ptx) return {GpuCodeKind::ptx, name_of(*ptx)};
+  if (native) return {GpuCodeKind::native, text_of(*native)};
+  if (ptx) return {GpuCodeKind::ptx, text_of(*ptx)};
   return {GpuCodeKind::none, ""};
 }
 

@@ -20,13 +20,13 @@ uint32_t little_endian(std::string_view bytes) {
 }
 
 std::string decode_base64(std::string_view text, const std::string& where) {
-  static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr std::string_view kBase64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   while (text.ends_with('=')) text.remove_suffix(1);
   std::string out;
   uint32_t bits = 0;
   unsigned num_bits = 0;
   for (const char c : text) {
-    const size_t digit = kAlphabet.find(c);
+    const size_t digit = kBase64Digits.find(c);
     check(digit != std::string_view::npos, where, ": not base64");
     bits = bits << 6U | static_cast<uint32_t>(digit);
     num_bits += 6;

@@ -18,12 +18,12 @@ std::string_view text_of(const std::array<char, N>& field) {
   return {field.data(), static_cast<size_t>(std::find(field.begin(), field.end(), '\0') - field.begin())};
 }
 
-std::string describe(const Call& call) {
+std::string describe(const CollectiveCall& call) {
   if (text_of(call.dtype).empty()) return std::string(text_of(call.name));
   return str(text_of(call.name), " of ", text_of(call.dtype), " ", shape_text(call.shape()));
 }
 
-bool shapes_agree(const Call& a, const Call& b, Freedom freedom) {
+bool shapes_agree(const CollectiveCall& a, const CollectiveCall& b, Freedom freedom) {
   if (freedom == Freedom::all) return true;
   if (a.num_dims != b.num_dims) return false;
   const size_t first = freedom == Freedom::rows && a.num_dims > 0 ? 1 : 0;
@@ -32,9 +32,9 @@ bool shapes_agree(const Call& a, const Call& b, Freedom freedom) {
 
 }  // namespace
 
-Call make_call(std::string_view name, std::string_view dtype, std::span<const int64_t> shape) {
-  ensure(shape.size() <= Call::kMaxDims, name, ": at most ", Call::kMaxDims, " dimensions, found ", shape_text(shape));
-  Call call;
+CollectiveCall make_call(std::string_view name, std::string_view dtype, std::span<const int64_t> shape) {
+  ensure(shape.size() <= CollectiveCall::kMaxDims, name, ": at most ", CollectiveCall::kMaxDims, " dimensions, found ", shape_text(shape));
+  CollectiveCall call;
   put_text(call.name, name);
   put_text(call.dtype, dtype);
   call.num_dims = static_cast<int64_t>(shape.size());
@@ -42,10 +42,10 @@ Call make_call(std::string_view name, std::string_view dtype, std::span<const in
   return call;
 }
 
-void check_agreement(std::span<const Call> calls, Freedom freedom) {
-  const Call& first = calls.front();
+void check_agreement(std::span<const CollectiveCall> calls, Freedom freedom) {
+  const CollectiveCall& first = calls.front();
   for (size_t rank = 1; rank < calls.size(); ++rank) {
-    const Call& other = calls[rank];
+    const CollectiveCall& other = calls[rank];
     if (first.name == other.name && first.dtype == other.dtype && shapes_agree(first, other, freedom)) continue;
     throw Error(str("the ranks disagree: rank 0 calls ", describe(first), ", rank ", rank, " calls ", describe(other)));
   }

@@ -10,7 +10,7 @@
 
 namespace kedge {
 
-struct Call {
+struct CollectiveCall {
   static constexpr size_t kMaxDims = 8;
 
   std::array<char, 32> name{};   // with what else must be equal: "all_reduce sum", "broadcast from rank 2"
@@ -21,13 +21,13 @@ struct Call {
   [[nodiscard]] std::span<const int64_t> shape() const { return std::span(dims).first(static_cast<size_t>(num_dims)); }
 };
 
-[[nodiscard]] Call make_call(std::string_view name, std::string_view dtype = "", std::span<const int64_t> shape = {});
+[[nodiscard]] CollectiveCall make_call(std::string_view name, std::string_view dtype = "", std::span<const int64_t> shape = {});
 
 // Where shapes may differ between ranks.
 enum class Freedom { none, rows, all };
 
 // Entry r is rank r's call. Every rank holds the same list, so all of them throw, and the same Error.
-void check_agreement(std::span<const Call> calls, Freedom freedom);
+void check_agreement(std::span<const CollectiveCall> calls, Freedom freedom);
 
 // "[3, 4]"
 [[nodiscard]] std::string shape_text(std::span<const int64_t> shape);

@@ -17,12 +17,12 @@ namespace {
 mpi::Bytes bytes_of(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 mpi::ConstBytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-Call call_for_text(std::string_view name, std::string_view text) {
+CollectiveCall call_for_text(std::string_view name, std::string_view text) {
   return make_call(name, "bytes", std::array{static_cast<int64_t>(text.size())});
 }
 
-std::vector<Call> all_calls(const mpi::World& world, const Call& mine) {
-  std::vector<Call> calls(static_cast<size_t>(world.size()));
+std::vector<CollectiveCall> all_calls(const mpi::World& world, const CollectiveCall& mine) {
+  std::vector<CollectiveCall> calls(static_cast<size_t>(world.size()));
   world.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(calls)));
   return calls;
 }
@@ -55,8 +55,8 @@ Group Group::over_mpi() {
   return group;
 }
 
-std::vector<Call> Group::agree(const Call& mine, Freedom freedom) const {
-  std::vector<Call> calls = all_calls(*world_, mine);
+std::vector<CollectiveCall> Group::agree(const CollectiveCall& mine, Freedom freedom) const {
+  std::vector<CollectiveCall> calls = all_calls(*world_, mine);
   check_agreement(calls, freedom);
   return calls;
 }
@@ -71,18 +71,18 @@ void Group::barrier() const {
 void Group::broadcast(std::string& text, int root) const {
   check_root(root);
   if (size_ == 1) return;
-  const std::vector<Call> calls = agree(call_for_text(str("broadcast from rank ", root), text), Freedom::all);
+  const std::vector<CollectiveCall> calls = agree(call_for_text(str("broadcast from rank ", root), text), Freedom::all);
   if (rank_ != root) text.resize(static_cast<size_t>(calls[static_cast<size_t>(root)].dims[0]));
   world_->broadcast(bytes_of(text), root);
 }
 
 std::vector<std::string> Group::all_gather(std::string_view text) const {
   if (size_ == 1) return {std::string(text)};
-  const std::vector<Call> calls = agree(call_for_text("all_gather", text), Freedom::all);
+  const std::vector<CollectiveCall> calls = agree(call_for_text("all_gather", text), Freedom::all);
   std::vector<std::string> texts;
   texts.reserve(calls.size());
   std::vector<mpi::Bytes> from;
-  for (const Call& call : calls) from.push_back(bytes_of(texts.emplace_back(static_cast<size_t>(call.dims[0]), '\0')));
+  for (const CollectiveCall& call : calls) from.push_back(bytes_of(texts.emplace_back(static_cast<size_t>(call.dims[0]), '\0')));
   const std::vector<mpi::ConstBytes> to(calls.size(), bytes_of(text));
   world_->exchange(to, from);
   return texts;

@@ -22,7 +22,7 @@ namespace kedge {
 namespace mpi {
 class World;
 }
-struct Call;
+struct CollectiveCall;
 enum class Freedom;
 
 enum class Reduce { sum, max };  // of a NaN and anything: NaN
@@ -66,7 +66,7 @@ class Group {
  private:
   Group() = default;
   // Every rank's call, after they were found to agree.
-  std::vector<Call> agree(const Call& mine, Freedom freedom) const;
+  std::vector<CollectiveCall> agree(const CollectiveCall& mine, Freedom freedom) const;
   void check_root(int root) const;
   [[nodiscard]] at::Tensor gather(const at::Tensor& tensor, std::string_view name, Freedom freedom) const;
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kPieceBytes = int64_t{32} << 20;
 
-Call call_for(std::string_view name, const Tensor& tensor) { return make_call(name, name_of(tensor.scalar_type()), tensor.sizes()); }
+CollectiveCall call_for(std::string_view name, const Tensor& tensor) { return make_call(name, name_of(tensor.scalar_type()), tensor.sizes()); }
 
 void check_reducible(const Tensor& tensor, Reduce reduce) {
   ensure(reduce != Reduce::sum || tensor.scalar_type() != at::kBool, "there is no sum of bool tensors; convert them to int64 first");
@@ -183,17 +183,17 @@ Tensor Group::all_gather_rows(const Tensor& tensor) const { return gather(tensor
 Tensor Group::gather(const Tensor& tensor, std::string_view name, Freedom freedom) const {
   const Tensor rows = tensor.dim() > 0 ? tensor : tensor.view({1});
   if (size_ == 1) return rows.detach().contiguous();
-  const std::vector<Call> calls = agree(call_for(name, rows), freedom);
+  const std::vector<CollectiveCall> calls = agree(call_for(name, rows), freedom);
   const c10::DeviceGuard guard(tensor.device());
   std::vector<int64_t> shape = rows.sizes().vec();
   shape[0] = 0;
-  for (const Call& call : calls) shape[0] += call.dims[0];
+  for (const CollectiveCall& call : calls) shape[0] += call.dims[0];
   const Tensor result = at::empty(shape, tensor.options());
 
   const Tensor flat_result = result.view(-1);
   std::vector<Tensor> blocks;  // rank r's rows, flat
   int64_t longest = 0;
-  for (int64_t start = 0; const Call& call : calls) {
+  for (int64_t start = 0; const CollectiveCall& call : calls) {
     const int64_t numel = std::accumulate(call.shape().begin(), call.shape().end(), int64_t{1}, std::multiplies<>());
     blocks.push_back(flat_result.narrow(0, start, numel));
     start += numel;

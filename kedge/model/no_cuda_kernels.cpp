@@ -1,19 +1,13 @@
-#include "kedge/core/error.h"
+#include "kedge/core/no_cuda.h"
 #include "kedge/model/cuda_kernels.h"
 
 namespace kedge::cuda {
-namespace {
-
-[[noreturn]] void fail() { throw Error("this kedge was built without CUDA; build it with: scripts/build cuda"); }
-
-}  // namespace
-
-void norm(const Tensor&, const NormWeights&, Normed&) { fail(); }
-void norm_backward(const Tensor&, const Tensor&, const Normed&, const NormWeights&, const Tensor&, const Tensor&) { fail(); }
-void silu_gate(const Tensor&, const Tensor&) { fail(); }
-void silu_gate_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) { fail(); }
-void rotate(const Tensor&, const Rotation&, bool) { fail(); }
-void logit_stats(const Tensor&, const Tensor&, LogitStats&) { fail(); }
-void logit_gradient(const Tensor&, const Tensor&, const LogitStats&, const Tensor&, const Tensor&, const Tensor&) { fail(); }
+void norm(const Tensor&, const NormWeights&, Normed&) { fail_without_cuda(); }
+void norm_backward(const Tensor&, const Tensor&, const Normed&, const NormWeights&, const Tensor&, const Tensor&) { fail_without_cuda(); }
+void silu_gate(const Tensor&, const Tensor&) { fail_without_cuda(); }
+void silu_gate_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) { fail_without_cuda(); }
+void rotate(const Tensor&, const Rotation&, bool) { fail_without_cuda(); }
+void logit_stats(const Tensor&, const Tensor&, LogitStats&) { fail_without_cuda(); }
+void logit_gradient(const Tensor&, const Tensor&, const LogitStats&, const Tensor&, const Tensor&, const Tensor&) { fail_without_cuda(); }
 
 }  // namespace kedge::cuda

@@ -28,7 +28,7 @@ using tcp = asio::ip::tcp;
 using Failure = beast::error_code;
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr size_t kMiB = 1 << 20;
+constexpr size_t kPiece = 1 << 20;
 
 }  // namespace
 
@@ -113,9 +113,9 @@ class HttpConnection::Parts {
     stream_.expires_after(stall);
     http::request_serializer<http::empty_body> serializer(head);
     run([&](auto done) { http::async_write_header(stream_, serializer, done); });
-    for (size_t at = 0; at < request.body.size(); at += kMiB) {
+    for (size_t at = 0; at < request.body.size(); at += kPiece) {
       stream_.expires_after(stall);
-      const auto part = asio::buffer(request.body.data() + at, std::min(kMiB, request.body.size() - at));
+      const auto part = asio::buffer(request.body.data() + at, std::min(kPiece, request.body.size() - at));
       run([&](auto done) { asio::async_write(stream_, part, done); });
     }
   }
@@ -133,7 +133,7 @@ class HttpConnection::Parts {
     while (!parser.is_done()) {
       const size_t have = response.body.size();
       const auto length = parser.content_length();
-      const size_t step = length ? std::min<size_t>(kMiB, *length - have) : kMiB / 8;
+      const size_t step = length ? std::min<size_t>(kPiece, *length - have) : kPiece / 8;
       response.body.resize(have + step);
       auto& body = parser.get().body();
       body.data = response.body.data() + have;

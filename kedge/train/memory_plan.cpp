@@ -40,10 +40,10 @@ class Tally {
 };
 
 // One micro-batch through decoder.cpp, decoder_layer.cpp, attention.cpp and logprob_head.cpp, in their order.
-class Step {
+class MicroBatchMemory {
  public:
   // Both must outlive it.
-  Step(const MemoryInput& input, const std::vector<LinearSlice>& adapted)
+  MicroBatchMemory(const MemoryInput& input, const std::vector<LinearSlice>& adapted)
       : in_(input), m_(input.model), trains_all_(!input.lora), adapters_(adapted) {}
 
   // What the passes keep between them, and the most that was held.
@@ -301,10 +301,10 @@ MemoryPlan plan_memory(const MemoryInput& input) {
   const bool offloads = input.optimizer.offload_adam_states && input.is_cuda;
   if (offloads) plan.host_optimizer = 2 * pinned_bytes(share * moment);
   if (!offloads) plan.optimizer = 2 * share * moment;
-  const Step::Peak peak = Step(input, adapted).play();
+  const MicroBatchMemory::Peak peak = MicroBatchMemory(input, adapted).play();
   plan.activations = peak.kept;
   plan.workspace = std::max(peak.most, update_workspace(input, share, moment)) - peak.kept + (input.is_cuda ? kCublasWorkspace : 0);
-  plan.look = Step(input, adapted).look() + (input.is_cuda ? kCublasWorkspace : 0);
+  plan.look = MicroBatchMemory(input, adapted).look() + (input.is_cuda ? kCublasWorkspace : 0);
   if (input.is_cuda) plan.slack = (plan.activations + plan.workspace) / kSlackParts;
   plan.fixed = process_bytes(input.is_cuda);
   plan.snapshot = size * 4 + 2 * size * moment;
@@ -313,7 +313,7 @@ MemoryPlan plan_memory(const MemoryInput& input) {
 
 LookMemory plan_look(const MemoryInput& input) {
   return {flat_size(make_parameters(input.model, input.head).specs) * (input.dtype == at::kFloat ? 4 : 2),
-          Step(input, {}).look() + (input.is_cuda ? kCublasWorkspace : 0)};
+          MicroBatchMemory(input, {}).look() + (input.is_cuda ? kCublasWorkspace : 0)};
 }
 
 int64_t pinned_bytes(int64_t bytes) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes))); }

@@ -20,7 +20,7 @@ AnswerRows rows_of(const std::vector<std::vector<double>>& prompts) {
 }
 
 // Hand-worked numbers are given to 1e-12: sums of a few doubles of the size of 1.
-constexpr double kClose = 1e-12;
+constexpr double kRounding = 1e-12;
 
 TEST(EvalNumbers, StandardErrorOfAMeanIsThatOfPrompts) {
   // Mean 4, squares of the distances 9 + 1 + 1 + 9 = 20; 20 / 3 / 4 = 5 / 3.
@@ -28,7 +28,7 @@ TEST(EvalNumbers, StandardErrorOfAMeanIsThatOfPrompts) {
   ASSERT_TRUE(mean);
   EXPECT_DOUBLE_EQ(mean->mean, 4);
   EXPECT_EQ(mean->num_prompts, 4);
-  EXPECT_NEAR(mean->error.value(), std::sqrt(5.0 / 3), kClose);
+  EXPECT_NEAR(mean->error.value(), std::sqrt(5.0 / 3), kRounding);
   EXPECT_FALSE(mean_of_prompts({}));
   const auto alone = mean_of_prompts(std::vector<double>{2});
   EXPECT_EQ(alone->mean, 2);
@@ -39,8 +39,8 @@ TEST(EvalNumbers, SamplesOfAPromptCountAsOne) {
   // Means 1, 3, 5: mean 3, error sqrt(8 / 2 / 3). Six answers taken as independent would have a smaller error.
   const auto mean = reward_of_prompts(rows_of({{0, 2}, {3, 3}, {4, 6}}));
   ASSERT_TRUE(mean);
-  EXPECT_NEAR(mean->mean, 3, kClose);
-  EXPECT_NEAR(mean->error.value(), std::sqrt(4.0 / 3), kClose);
+  EXPECT_NEAR(mean->mean, 3, kRounding);
+  EXPECT_NEAR(mean->error.value(), std::sqrt(4.0 / 3), kRounding);
   EXPECT_EQ(mean->num_prompts, 3);
 }
 
@@ -49,7 +49,7 @@ TEST(EvalNumbers, RowsWithoutARewardAreLeftOut) {
   rows[1].reward.error = rows[3].reward.error = "nobody could judge it";
   const auto mean = reward_of_prompts(rows);
   ASSERT_TRUE(mean);
-  EXPECT_NEAR(mean->mean, 2, kClose);
+  EXPECT_NEAR(mean->mean, 2, kRounding);
   EXPECT_EQ(mean->num_prompts, 2);
   for (AnswerRow& row : rows) row.reward.error = "nor these";
   EXPECT_FALSE(reward_of_prompts(rows));
@@ -73,10 +73,10 @@ TEST(EvalNumbers, AHigherRewardWinsAndATieIsHalf) {
   // Prompts: won, lost, tied, won.
   const auto compared = compare_answers(rows_of({{2}, {0}, {5}, {1}}), rows_of({{1}, {3}, {5}, {-1}}));
   ASSERT_TRUE(compared);
-  EXPECT_NEAR(compared->wins.mean, 2.5 / 4, kClose);
+  EXPECT_NEAR(compared->wins.mean, 2.5 / 4, kRounding);
   // Gains 1, -3, 0, 2: mean 0, squares 14; 14 / 3 / 4.
-  EXPECT_NEAR(compared->gain.mean, 0, kClose);
-  EXPECT_NEAR(compared->gain.error.value(), std::sqrt(14.0 / 12), kClose);
+  EXPECT_NEAR(compared->gain.mean, 0, kRounding);
+  EXPECT_NEAR(compared->gain.error.value(), std::sqrt(14.0 / 12), kRounding);
   const Interval wanted = wilson_interval(0.625, 4);
   EXPECT_DOUBLE_EQ(compared->interval.low, wanted.low);
   EXPECT_DOUBLE_EQ(compared->interval.high, wanted.high);
@@ -86,7 +86,7 @@ TEST(EvalNumbers, SeveralSamplesMeetTheirOwnNumbers) {
   // Prompt 0: sample 0 wins, 1 loses, so it is half won; prompt 1: both win. Two prompts, not four answers, make the interval.
   const auto compared = compare_answers(rows_of({{2, 1}, {1, 1}}), rows_of({{1, 2}, {0, 0}}));
   ASSERT_TRUE(compared);
-  EXPECT_NEAR(compared->wins.mean, 0.75, kClose);
+  EXPECT_NEAR(compared->wins.mean, 0.75, kRounding);
   EXPECT_EQ(compared->wins.num_prompts, 2);
   EXPECT_DOUBLE_EQ(compared->interval.low, wilson_interval(0.75, 2).low);
 }
@@ -117,31 +117,31 @@ TEST(EvalNumbers, PairsOfWhichOneHasNoRewardAreLeftOut) {
 
 TEST(EvalNumbers, PassAtKIsWithoutBias) {
   // One of 4 passes. k = 1: 1/4. k = 2: 1 - (3 choose 2) / (4 choose 2) = 1 - 3/6. k = 3: 1 - 1/4. k = 4: certain.
-  EXPECT_NEAR(pass_at_k(4, 1, 1), 0.25, kClose);
-  EXPECT_NEAR(pass_at_k(4, 1, 2), 0.5, kClose);
-  EXPECT_NEAR(pass_at_k(4, 1, 3), 0.75, kClose);
+  EXPECT_NEAR(pass_at_k(4, 1, 1), 0.25, kRounding);
+  EXPECT_NEAR(pass_at_k(4, 1, 2), 0.5, kRounding);
+  EXPECT_NEAR(pass_at_k(4, 1, 3), 0.75, kRounding);
   EXPECT_EQ(pass_at_k(4, 1, 4), 1);
   // Two of 5, k = 2: 1 - 3/10.
-  EXPECT_NEAR(pass_at_k(5, 2, 2), 0.7, kClose);
+  EXPECT_NEAR(pass_at_k(5, 2, 2), 0.7, kRounding);
   EXPECT_EQ(pass_at_k(5, 0, 3), 0);
   EXPECT_EQ(pass_at_k(5, 5, 1), 1);
-  EXPECT_NEAR(pass_at_k(1000, 1, 500), 0.5, kClose) << "binomials of this size overflow a double";
+  EXPECT_NEAR(pass_at_k(1000, 1, 500), 0.5, kRounding) << "binomials of this size overflow a double";
 }
 
 TEST(EvalNumbers, PassRateIsTheMeanOverPrompts) {
   const AnswerRows rows = rows_of({{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 0, 0, 0}});
-  EXPECT_NEAR(pass_rate(rows, 1, 1).value(), (0.25 + 0.5 + 0) / 3, kClose);
+  EXPECT_NEAR(pass_rate(rows, 1, 1).value(), (0.25 + 0.5 + 0) / 3, kRounding);
   // 1 - 3/6 and 1 - 1/6.
-  EXPECT_NEAR(pass_rate(rows, 1, 2).value(), (0.5 + 5.0 / 6 + 0) / 3, kClose);
-  EXPECT_NEAR(pass_rate(rows, 0, 1).value(), 1, kClose) << "the threshold itself passes";
+  EXPECT_NEAR(pass_rate(rows, 1, 2).value(), (0.5 + 5.0 / 6 + 0) / 3, kRounding);
+  EXPECT_NEAR(pass_rate(rows, 0, 1).value(), 1, kRounding) << "the threshold itself passes";
   EXPECT_FALSE(pass_rate(rows, 1, 5));
 }
 
 TEST(EvalNumbers, PromptsWithTooFewJudgedAnswersAreLeftOutOfPassAtK) {
   AnswerRows rows = rows_of({{1, 0}, {1, 1}});
   rows[0].reward.error = "no reward";
-  EXPECT_NEAR(pass_rate(rows, 1, 1).value(), 0.5, kClose) << "of the first prompt only the failure counts";
-  EXPECT_NEAR(pass_rate(rows, 1, 2).value(), 1, kClose);
+  EXPECT_NEAR(pass_rate(rows, 1, 1).value(), 0.5, kRounding) << "of the first prompt only the failure counts";
+  EXPECT_NEAR(pass_rate(rows, 1, 2).value(), 1, kRounding);
 }
 
 }  // namespace

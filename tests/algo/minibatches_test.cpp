@@ -86,12 +86,12 @@ double loss_of(const Terms& terms, const Rows& counts, int64_t micro_size, LossN
 }
 
 TEST(TokenWeights, GiveTheReferencesLosses) {
-  constexpr double kClose = 1e-9;  // the specification has nine digits
-  EXPECT_NEAR(loss_of(kWeighted, kEnded, 1, LossNorm::reference), -0.006111111, kClose);
-  EXPECT_NEAR(loss_of(kWeighted, kEnded, 3, LossNorm::reference), 0.169, kClose);
-  EXPECT_NEAR(loss_of(kWeighted, kAll, 3, LossNorm::reference), 0.027857143, kClose);
-  EXPECT_NEAR(loss_of(kNegative, kAll, 1, LossNorm::reference), 0.805555556, kClose);
-  EXPECT_NEAR(loss_of(kNegative, kAll, 3, LossNorm::reference), 0.8, kClose);
+  constexpr double kTolerance = 1e-9;  // the specification has nine digits
+  EXPECT_NEAR(loss_of(kWeighted, kEnded, 1, LossNorm::reference), -0.006111111, kTolerance);
+  EXPECT_NEAR(loss_of(kWeighted, kEnded, 3, LossNorm::reference), 0.169, kTolerance);
+  EXPECT_NEAR(loss_of(kWeighted, kAll, 3, LossNorm::reference), 0.027857143, kTolerance);
+  EXPECT_NEAR(loss_of(kNegative, kAll, 1, LossNorm::reference), 0.805555556, kTolerance);
+  EXPECT_NEAR(loss_of(kNegative, kAll, 3, LossNorm::reference), 0.8, kTolerance);
 }
 
 TEST(TokenWeights, ByTokensOrSequencesDoNotDependOnMicroBatches) {

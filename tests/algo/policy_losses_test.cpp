@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
+
 #include <vector>
 
 #include "kedge/algo/minibatches.h"

@@ -28,7 +28,7 @@ SftModelConfig config_for(const Path& train) {
   return config;
 }
 
-struct Toy {
+struct SftToy {
   std::unique_ptr<Model> model = byte_model();
   std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
 
@@ -38,7 +38,7 @@ struct Toy {
 // The loss of a row worked out from its ids: "qq:" is read, " answer 1" and the end are learnt.
 TEST(Sft, TheLossIsTheMeanOverTheTokensOfAnswers) {
   const TempFolder temp;
-  Toy toy;
+  SftToy toy;
   const SupervisedTask task = toy.task(config_for(temp.file("train.jsonl", testing::sft_rows(3))));
   EXPECT_EQ(task.train.size, 3);
   TokenIds ids = toy.tokenizer->encode("qq: answer 1");
@@ -59,7 +59,7 @@ TEST(Sft, TheLossIsTheMeanOverTheTokensOfAnswers) {
 // A micro-batch's loss weighs its tokens alike; the step's is the mean of its micro-batches'.
 TEST(Sft, MicroBatchesWeighAlike) {
   const TempFolder temp;
-  Toy toy;
+  SftToy toy;
   const SupervisedTask task = toy.task(config_for(temp.file("train.jsonl", testing::sft_rows(20))));
   const auto sums = [&](const std::vector<int64_t>& rows) { return task.train.compute(rows, {}).sums; };
   const Tensor one = sums({9}), other = sums({10}), both = sums({9, 10});
@@ -75,7 +75,7 @@ TEST(Sft, MicroBatchesWeighAlike) {
 // spec/models-data-ops.md 21.4
 TEST(Sft, PackedAndUnpackedRowsGiveTheSameLossAndGradient) {
   const TempFolder temp;
-  Toy toy;
+  SftToy toy;
   const SftModelConfig plain = config_for(temp.file("train.jsonl", testing::sft_rows(6)));
   const SftDataset rows(open_sft_data(plain.data.train_ds, "train"), encoder_of(*toy.tokenizer), plain.data.train_ds);
   const PackingReport report = write_packs(
@@ -102,7 +102,7 @@ TEST(Sft, PackedAndUnpackedRowsGiveTheSameLossAndGradient) {
 
 TEST(Sft, ConversationsAreTrainedOnWhatTheAssistantSays) {
   const TempFolder temp;
-  Toy toy;
+  SftToy toy;
   SftModelConfig config = config_for(temp.file(
       "chat.jsonl", R"({"system": "", "mask": "User", "conversations": [{"from": "User", "value": "hi"}, {"from": "Bot", "value": "yo"}]})"
                     "\n"));
@@ -113,7 +113,7 @@ TEST(Sft, ConversationsAreTrainedOnWhatTheAssistantSays) {
 
 TEST(Sft, ARowWithoutAnAnswerTeachesNothing) {
   const TempFolder temp;
-  Toy toy;
+  SftToy toy;
   SftModelConfig config = config_for(temp.file("train.jsonl", R"({"input": "long enough", "output": ""})"
                                                               "\n"));
   config.data.train_ds.add_eos = false;
@@ -125,7 +125,7 @@ TEST(Sft, ARowWithoutAnAnswerTeachesNothing) {
 
 TEST(Sft, PacksAreNoConversations) {
   const TempFolder temp;
-  Toy toy;
+  SftToy toy;
   SftModelConfig config = config_for(temp.file("train.jsonl", testing::sft_rows(2)));
   config.data.chat = config.data.train_ds.packed_sequence = true;
   EXPECT_THAT(error_of([&] { return toy.task(config); }), HasSubstr("model.data.train_ds.packed_sequence"));
@@ -133,7 +133,7 @@ TEST(Sft, PacksAreNoConversations) {
 
 TEST(Sft, ValidationHasSamplesToLookAt) {
   const TempFolder temp;
-  Toy toy;
+  SftToy toy;
   SftModelConfig config = config_for(temp.file("train.jsonl", testing::sft_rows(8)));
   config.data.validation_ds.file_path = temp.file("val.jsonl", testing::sft_rows(3)).string();
   config.num_samples = 2;

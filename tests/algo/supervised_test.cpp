@@ -19,7 +19,7 @@ using testing::same_bits;
 using testing::TempFolder;
 
 // A trainer over a tiny network and prompt-response rows.
-struct Toy {
+struct SupervisedToy {
   TempFolder temp;
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
@@ -27,7 +27,7 @@ struct Toy {
   OptimConfig optim;
   SupervisedBatches batches{4, 2, true, 7, false};
 
-  explicit Toy(std::unique_ptr<Model> network = testing::byte_model()) : model(std::move(network)) {
+  explicit SupervisedToy(std::unique_ptr<Model> network = testing::byte_model()) : model(std::move(network)) {
     config.max_epochs = 2;
     optim.lr = 0.01;
     optim.sched = {.name = ScheduleKind::constant, .warmup_steps = 3};
@@ -60,7 +60,7 @@ std::string shown(const Metrics& metrics) {
 }
 
 TEST(Supervised, PlansWholeBatches) {
-  Toy toy;
+  SupervisedToy toy;
   const SupervisedTask task = toy.task();
   const SupervisedPlan plan = plan_supervised(toy.config, task, toy.batches, 1, "trainer.sft");
   EXPECT_EQ(plan.steps.steps_per_epoch, 5);
@@ -81,7 +81,7 @@ TEST(Supervised, PlansWholeBatches) {
 
 // Rows of 1 to 5 question bytes, ": " or " ", "answer" and a number, of which the last token is not put in.
 TEST(Supervised, TheLargestMicroBatchIsMadeOfTheLongestRows) {
-  Toy toy;
+  SupervisedToy toy;
   const SupervisedTask task = toy.task();
   std::vector<int64_t> tokens;
   double all = 0;
@@ -101,7 +101,7 @@ TEST(Supervised, TheLargestMicroBatchIsMadeOfTheLongestRows) {
 }
 
 TEST(Supervised, PlansThatCannotBe) {
-  Toy toy;
+  SupervisedToy toy;
   const SupervisedTask task = toy.task();
   const auto error = [&](const auto& change, int num_ranks = 1) {
     SupervisedConfig config = toy.config;
@@ -133,7 +133,7 @@ TEST(Supervised, AnotherBatchSizeGoesOnWithTheRowsThatAreLeft) {
 
 // The gradient of a step is the mean of its micro-batches': the first update of plain gradient descent, by hand.
 TEST(Supervised, AStepAveragesItsMicroBatches) {
-  Toy toy, by_hand;
+  SupervisedToy toy, by_hand;
   toy.config.gradient_clip_val = std::nullopt;
   SupervisedTrainer trainer = toy.trainer();
   const Metrics metrics = trainer.train_step().metrics;
@@ -152,7 +152,7 @@ TEST(Supervised, AStepAveragesItsMicroBatches) {
 }
 
 TEST(Supervised, TheLossFalls) {
-  Toy toy;
+  SupervisedToy toy;
   SupervisedTrainer trainer = toy.trainer();
   const double before = *trainer.validate().metrics.find("validation/loss");
   for (int i = 0; i < 10; ++i) static_cast<void>(trainer.train_step());
@@ -161,7 +161,7 @@ TEST(Supervised, TheLossFalls) {
 
 // Seven rows make one batch of four and, where the last is not dropped, one of three.
 TEST(Supervised, ValidationKeepsAnIncompleteBatchWhereAsked) {
-  Toy toy;
+  SupervisedToy toy;
   SupervisedTask task = toy.task();
   const double whole_batches = *toy.trainer().validate().metrics.find("validation/tokens");
   task.validation[0].drop_last = false;
@@ -178,7 +178,7 @@ TEST(Supervised, ValidationKeepsAnIncompleteBatchWhereAsked) {
 
 // The loss of a validation is the mean over its own micro-batches, whatever those of training are.
 TEST(Supervised, ValidationHasBatchesOfItsOwn) {
-  Toy toy;
+  SupervisedToy toy;
   SupervisedTask task = toy.task();
   task.validation[0].global_size = 7;
   task.validation[0].micro_size = 7;
@@ -189,13 +189,13 @@ TEST(Supervised, ValidationHasBatchesOfItsOwn) {
 }
 
 TEST(Supervised, ASetSmallerThanABatchIsValidatedAllTheSame) {
-  Toy toy;
+  SupervisedToy toy;
   toy.batches = {8, 2, true, 7, false};
   EXPECT_GT(*toy.trainer().validate().metrics.find("validation/tokens"), 0);
 }
 
 void expect_exact_resume(const std::function<std::unique_ptr<Model>()>& network) {
-  Toy whole(network()), first(network()), second(network());
+  SupervisedToy whole(network()), first(network()), second(network());
   SupervisedTrainer unbroken = whole.trainer(), before = first.trainer(), after = second.trainer();
   for (int i = 0; i < 7; ++i) static_cast<void>(unbroken.train_step());
   for (int i = 0; i < 4; ++i) static_cast<void>(before.train_step());
@@ -219,7 +219,7 @@ TEST(Supervised, AResumedRunIsTheUnbrokenOneBitForBit) {
 
 // Where there is no memory for a copy, what is written is the very same.
 TEST(Supervised, SavesWithoutACopyHoldTheSame) {
-  Toy toy;
+  SupervisedToy toy;
   SupervisedTrainer trainer = toy.trainer();
   static_cast<void>(trainer.train_step());
   StateSnapshot copied, shared(false);

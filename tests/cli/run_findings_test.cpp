@@ -20,12 +20,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Three records and a checkpoint of step 2, which fit together.
-struct ToyRun {
+struct FoundRun {
   TempFolder folder;
   Tensor weights = at::ones({8});
   std::string hash = weights_hash(weights);
 
-  ToyRun() {
+  FoundRun() {
     folder.file("config.yaml", "{}");
     folder.file("run.json", R"([{"command_line": ["kedge", "rs"], "folder": "/there"}])");
     record({.step = 0, .fingerprint = "f", .weights_before = "a", .weights_after = "b"});
@@ -49,7 +49,7 @@ struct ToyRun {
 };
 
 TEST(RunFindings, ASoundRunHasNone) {
-  const ToyRun run;
+  const FoundRun run;
   EXPECT_THAT(checkpoint_findings(run.open()), IsEmpty());
   EXPECT_THAT(record_findings(run.open()), IsEmpty());
   EXPECT_EQ(known_weights(run.open(), 2), run.hash);
@@ -58,7 +58,7 @@ TEST(RunFindings, ASoundRunHasNone) {
 }
 
 TEST(RunFindings, AChangedBitOfACheckpointIsNamed) {
-  const ToyRun run;
+  const FoundRun run;
   std::string bytes = read_text(run.state());
   bytes.back() = static_cast<char>(static_cast<unsigned char>(bytes.back()) ^ 1U);
   write_atomic(run.state(), bytes);
@@ -69,7 +69,7 @@ TEST(RunFindings, AChangedBitOfACheckpointIsNamed) {
 }
 
 TEST(RunFindings, ACheckpointOfOtherWeightsThanItsRecordsIsNamed) {
-  ToyRun run;
+  FoundRun run;
   run.record({.step = 2, .fingerprint = "f", .weights_before = "other", .weights_after = "d"});
   const std::vector<Finding> findings = checkpoint_findings(run.open());
   ASSERT_EQ(findings.size(), 1U);
@@ -81,7 +81,7 @@ TEST(RunFindings, ACheckpointOfOtherWeightsThanItsRecordsIsNamed) {
 }
 
 TEST(RunFindings, WhatCannotBeReadIsNamed) {
-  const ToyRun run;
+  const FoundRun run;
   run.folder.file("rollouts/step-1.jsonl", "{\"step\":1,");
   write_atomic(run.state(), "short");
   const std::vector<Finding> records = record_findings(run.open()), checkpoints = checkpoint_findings(run.open());

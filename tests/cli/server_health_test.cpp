@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using State = ServerHealth::State;
+using HealthState = ServerHealth::State;
 
 std::vector<std::string> addresses(const std::string& settings, std::string_view algorithm) {
   std::vector<std::string> all;
@@ -70,42 +70,42 @@ class HealthTest : public ::testing::Test {
 
 TEST_F(HealthTest, AServerIsReadyOrNot) {
   const ServerHealth ready = ask_server(asked_);
-  EXPECT_EQ(ready.state, State::ready);
+  EXPECT_EQ(ready.state, HealthState::ready);
   EXPECT_THAT(ready.numbers, ElementsAre(ServerNumber{"kedge_queue_length", "", 3}));
   status_ = 503;
-  EXPECT_EQ(ask_server(asked_).state, State::not_ready);
+  EXPECT_EQ(ask_server(asked_).state, HealthState::not_ready);
   status_ = 401;
-  EXPECT_EQ(ask_server(asked_).state, State::refuses);
+  EXPECT_EQ(ask_server(asked_).state, HealthState::refuses);
 }
 
 TEST_F(HealthTest, TheTokenThatTheRunShowsIsShown) {
   const kedge::testing::TempFolder folder;
   status_ = 401;
   asked_.token_file = folder.file("word.txt", "word\n");
-  EXPECT_EQ(ask_server(asked_).state, State::ready);
+  EXPECT_EQ(ask_server(asked_).state, HealthState::ready);
   asked_.token_file = folder / "nowhere";
-  EXPECT_EQ(ask_server(asked_).state, State::away);  // said by name
+  EXPECT_EQ(ask_server(asked_).state, HealthState::away);  // said by name
   EXPECT_THAT(ask_server(asked_).text, HasSubstr("nowhere"));
 }
 
 TEST_F(HealthTest, OneThatIsNotThereIsAway) {
   server_.stop();
   const ServerHealth health = ask_server(asked_);
-  EXPECT_EQ(health.state, State::away);
+  EXPECT_EQ(health.state, HealthState::away);
   EXPECT_FALSE(health.text.empty());
 }
 
 TEST_F(HealthTest, TheDeskNeverWaitsAndAsksSeldom) {
   HealthDesk desk(std::chrono::hours(1));
-  EXPECT_EQ(desk.look(asked_).state, State::unknown);
-  while (desk.look(asked_).state == State::unknown) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  EXPECT_EQ(desk.look(asked_).state, State::ready);
+  EXPECT_EQ(desk.look(asked_).state, HealthState::unknown);
+  while (desk.look(asked_).state == HealthState::unknown) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(desk.look(asked_).state, HealthState::ready);
   EXPECT_EQ(num_calls_, 2);  // health and numbers, once
 }
 
 TEST(ServerHealth, StatesHaveNames) {
-  EXPECT_EQ(name_of(State::not_ready), "not ready");
-  EXPECT_EQ(name_of(State::away), "away");
+  EXPECT_EQ(name_of(HealthState::not_ready), "not ready");
+  EXPECT_EQ(name_of(HealthState::away), "away");
 }
 
 }  // namespace

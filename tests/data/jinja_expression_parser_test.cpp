@@ -14,7 +14,7 @@ using testing::rendered;
 std::string value_of(std::string_view code) {
   return rendered(str("{{ ", code, " }}"), R"({"n": 7, "l": [3, 1, 2], "d": {"a": {"b": 1}}, "z": 0})");
 }
-std::string error_in(std::string_view code) {
+std::string expression_error(std::string_view code) {
   return error_of([&] { return value_of(code); });
 }
 
@@ -44,7 +44,7 @@ TEST(JinjaExpressionParser, TestsTakeAnArgumentWithoutParentheses) {
   EXPECT_EQ(value_of("n is divisibleby 7 and n is not none"), "True");
   EXPECT_EQ(value_of("n is in [7]"), "True");
   EXPECT_EQ(value_of("n is eq(7)"), "True");
-  EXPECT_EQ(error_in("n is defined is defined"), "t:1: you cannot chain multiple tests with is");
+  EXPECT_EQ(expression_error("n is defined is defined"), "t:1: you cannot chain multiple tests with is");
 }
 
 TEST(JinjaExpressionParser, SubscriptsAndSlices) {
@@ -52,7 +52,7 @@ TEST(JinjaExpressionParser, SubscriptsAndSlices) {
   EXPECT_EQ(value_of("l.0"), "3");
   EXPECT_EQ(value_of("l[::-1][0:2]"), "[2, 1]");
   EXPECT_EQ(value_of("{(1, 2): 'x'}[1, 2]"), "x");
-  EXPECT_EQ(error_in("l[1:2, 3]"), "t:1: several slices in one [ ] are not supported");
+  EXPECT_EQ(expression_error("l[1:2, 3]"), "t:1: several slices in one [ ] are not supported");
 }
 
 TEST(JinjaExpressionParser, LiteralsOfEveryKind) {
@@ -61,19 +61,19 @@ TEST(JinjaExpressionParser, LiteralsOfEveryKind) {
 }
 
 TEST(JinjaExpressionParser, WhatIsWrongIsNamed) {
-  EXPECT_EQ(error_in(""), "t:1: expected an expression, found }}");
-  EXPECT_EQ(error_in("1 2"), "t:1: expected }}, found a number");
-  EXPECT_EQ(error_in("1 +"), "t:1: unexpected }}");
-  EXPECT_EQ(error_in("a."), "t:1: expected a name or a number after '.'");
-  EXPECT_EQ(error_in("f(a=1, 2)"), "t:1: invalid syntax for function call expression");
-  EXPECT_EQ(error_in("f(a=1, a=2)"), "t:1: keyword argument repeated: a");
+  EXPECT_EQ(expression_error(""), "t:1: expected an expression, found }}");
+  EXPECT_EQ(expression_error("1 2"), "t:1: expected }}, found a number");
+  EXPECT_EQ(expression_error("1 +"), "t:1: unexpected }}");
+  EXPECT_EQ(expression_error("a."), "t:1: expected a name or a number after '.'");
+  EXPECT_EQ(expression_error("f(a=1, 2)"), "t:1: invalid syntax for function call expression");
+  EXPECT_EQ(expression_error("f(a=1, a=2)"), "t:1: keyword argument repeated: a");
 }
 
 TEST(JinjaExpressionParser, DepthIsBounded) {
-  EXPECT_EQ(error_in(std::string(1000, '(') + "1" + std::string(1000, ')')), "t:1: nested too deep");
+  EXPECT_EQ(expression_error(std::string(1000, '(') + "1" + std::string(1000, ')')), "t:1: nested too deep");
   std::string sum = "1";
   for (int i = 0; i < 1000; ++i) sum += "+1";
-  EXPECT_EQ(error_in(sum), "t:1: an expression of too many parts");
+  EXPECT_EQ(expression_error(sum), "t:1: an expression of too many parts");
   EXPECT_EQ(value_of(std::string(50, '(') + "1" + std::string(50, ')')), "1");
 }
 

@@ -17,11 +17,11 @@ TokenIds apply(std::string_view json, const TokenIds& ids) {
   return PostProcessor(&parsed, "here").apply(ids);
 }
 
-constexpr const char* kTemplate = R"({"type": "TemplateProcessing",
+constexpr const char* kTwoTexts = R"({"type": "TemplateProcessing",
   "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "end", "type_id": 0}}],
   "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}, "end": {"id": "end", "ids": [2, 3], "tokens": ["e", "d"]}}})";
 
-TEST(PostProcessor, FollowsATemplate) { EXPECT_THAT(apply(kTemplate, {7, 8}), ElementsAre(1, 7, 8, 2, 3)); }
+TEST(PostProcessor, FollowsATemplate) { EXPECT_THAT(apply(kTwoTexts, {7, 8}), ElementsAre(1, 7, 8, 2, 3)); }
 
 TEST(PostProcessor, PutsBertsAndRobertasTokensAround) {
   EXPECT_THAT(apply(R"({"type": "BertProcessing", "sep": ["[SEP]", 9], "cls": ["[CLS]", 8]})", {1}), ElementsAre(8, 1, 9));
@@ -31,7 +31,7 @@ TEST(PostProcessor, PutsBertsAndRobertasTokensAround) {
 }
 
 TEST(PostProcessor, AppliesASequenceOneAfterAnother) {
-  EXPECT_THAT(apply(R"({"type": "Sequence", "processors": [{"type": "ByteLevel"}, )" + std::string(kTemplate) +
+  EXPECT_THAT(apply(R"({"type": "Sequence", "processors": [{"type": "ByteLevel"}, )" + std::string(kTwoTexts) +
                         R"(, {"type": "BertProcessing", "sep": ["s", 9], "cls": ["c", 8]}]})",
                     {7}),
               ElementsAre(8, 1, 7, 2, 3, 9));

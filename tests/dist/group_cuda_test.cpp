@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 

@@ -17,11 +17,9 @@ namespace {
 using testing::error_of;
 using testing::world;
 
-int rank() { return world().rank(); }
-int size() { return world().size(); }
-
-constexpr std::array kEveryDtype = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong,
-                                    at::kInt,   at::kShort,  at::kByte,     at::kBool};
+using testing::kEveryDtype;
+using testing::rank;
+using testing::size;
 
 // More than one piece of 32 MiB shared by two or three ranks, and no round number.
 constexpr int64_t kManyInts = 5'000'001;

@@ -20,8 +20,9 @@ namespace {
 
 using testing::world;
 
-int rank() { return world().rank(); }
-int size() { return world().size(); }
+using testing::kEveryDtype;
+using testing::rank;
+using testing::size;
 
 // [0, 1, 2, ...] of that many elements, times `factor`.
 Tensor count_up(int64_t numel, int64_t factor, at::ScalarType dtype = at::kFloat) {
@@ -32,8 +33,6 @@ Tensor count_up(int64_t numel, int64_t factor, at::ScalarType dtype = at::kFloat
 int64_t sum_of_ranks_from_1() { return size() == 2 ? 3 : 6; }
 
 constexpr std::array kNumbers = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kInt, at::kShort, at::kByte};
-constexpr std::array kEveryDtype = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong,
-                                    at::kInt,   at::kShort,  at::kByte,     at::kBool};
 
 // More than one piece of 32 MiB, and no round number.
 constexpr int64_t kManyFloats = 9'000'001;

@@ -77,7 +77,7 @@ class Target {
  private:
   // The toys trust their callers; a served model looks first.
   std::vector<ServedModel> models() {
-    ServedModel doubling = testing::doubling_model({}, {2}, 100), counting = counter_.model();
+    ServedModel doubling = kedge::testing::doubling_model({}, {2}, 100), counting = counter_.model();
     doubling.check = [](const InferRequest& request) {
       for (const int64_t value : int64_values(request.inputs.front()))
         check_request(value >= INT32_MIN && value <= INT32_MAX, "x: ", value, " is too large to double");
@@ -103,7 +103,7 @@ class Target {
     }
   }
 
-  testing::Counter counter_;
+  kedge::testing::Counter counter_;
   ModelServer server_;
   int64_t num_inputs_ = 0;
 };

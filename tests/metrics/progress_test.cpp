@@ -9,7 +9,7 @@
 namespace kedge {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kForever = std::numeric_limits<double>::infinity();
 
 TEST(FormatDuration, ShowsTheTwoLargestUnits) {
   EXPECT_EQ(format_duration(0), "0s");
@@ -23,7 +23,7 @@ TEST(FormatDuration, ShowsTheTwoLargestUnits) {
 
 TEST(FormatDuration, WhatIsNoDurationIsAQuestionMark) {
   EXPECT_EQ(format_duration(-1), "?");
-  EXPECT_EQ(format_duration(kInfinity), "?");
+  EXPECT_EQ(format_duration(kForever), "?");
   EXPECT_EQ(format_duration(std::nan("")), "?");
 }
 
@@ -48,8 +48,8 @@ TEST(FormatNumber, ShowsAllOfAWholeOrLargeNumber) {
 
 TEST(FormatNumber, NamesWhatIsNotFinite) {
   EXPECT_EQ(format_number(std::nan("")), "nan");
-  EXPECT_EQ(format_number(kInfinity), "inf");
-  EXPECT_EQ(format_number(-kInfinity), "-inf");
+  EXPECT_EQ(format_number(kForever), "inf");
+  EXPECT_EQ(format_number(-kForever), "-inf");
 }
 
 TEST(FormatRate, CountsWhateverIsAboveOne) {

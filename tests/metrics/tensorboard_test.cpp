@@ -21,9 +21,9 @@ using testing::FileSizeLimit;
 using testing::TempFolder;
 
 constexpr double kNow = 1700000000.5;
-const WallClock kClock = [] { return kNow; };
+const WallClock kStoppedClock = [] { return kNow; };
 
-std::vector<Path> files_in(const Path& folder) {
+std::vector<Path> event_files_in(const Path& folder) {
   std::vector<Path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
@@ -34,13 +34,13 @@ std::string head(int64_t step) { return tf_record(version_event(kNow)) + tf_reco
 
 TEST(TensorBoardSink, AFileSaysItsVersionAndFirstStepAndThenTheNumbers) {
   const TempFolder folder;
-  TensorBoardSink sink(folder / "new/tb", kClock);
-  EXPECT_TRUE(files_in(folder / "new/tb").empty());
+  TensorBoardSink sink(folder / "new/tb", kStoppedClock);
+  EXPECT_TRUE(event_files_in(folder / "new/tb").empty());
   sink.write(4, {{"a", 1}, {"b", 2}});
   sink.write(5, {});  // nothing to say
   sink.write(6, {{"a", 3}});
   sink.flush();
-  const auto files = files_in(folder / "new/tb");
+  const auto files = event_files_in(folder / "new/tb");
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(read_text(files[0]),
             head(4) + tf_record(scalars_event(kNow, 4, {{"a", 1}, {"b", 2}})) + tf_record(scalars_event(kNow, 6, {{"a", 3}})));
@@ -54,8 +54,8 @@ TEST(TensorBoardSink, ANewFileSortsAfterAllOlderOnes) {
   folder.file("events.out.tfevents.1700000007.host.1.0", "from a clock that went ahead");
   folder.file("events.out.tfevents.what.ever", "");
   folder.file("zzz", "something else");
-  for (int i = 0; i < 3; ++i) TensorBoardSink(folder.path(), kClock).write(0, {{"a", 1}});
-  const auto files = files_in(folder.path());
+  for (int i = 0; i < 3; ++i) TensorBoardSink(folder.path(), kStoppedClock).write(0, {{"a", 1}});
+  const auto files = event_files_in(folder.path());
   ASSERT_EQ(files.size(), 6U);
   for (const size_t i : {1U, 2U, 3U}) {
     const std::string wanted = "events.out.tfevents." + std::to_string(1700000007 + i) + ".";
@@ -67,7 +67,7 @@ TEST(TensorBoardSink, AResumedRunStartsAtItsStepButKeepsWhatTheCheckpointHolds) 
   const TempFolder folder;
   SinkPositions before, after;
   {
-    TensorBoardSink sink(folder / "a", kClock);
+    TensorBoardSink sink(folder / "a", kStoppedClock);
     sink.record(before);
     sink.write(9, {{"train/loss", 1}});
     sink.write(10, {{"val/loss", 1}});  // after the tenth step, before its checkpoint
@@ -76,13 +76,13 @@ TEST(TensorBoardSink, AResumedRunStartsAtItsStepButKeepsWhatTheCheckpointHolds) 
   EXPECT_TRUE(before.empty());
   EXPECT_EQ(after, (SinkPositions{{"tensorboard", 10}}));
   const auto first_bytes = [&](const char* name, int64_t step, const SinkPositions& positions) {
-    TensorBoardSink sink(folder / name, kClock);
+    TensorBoardSink sink(folder / name, kStoppedClock);
     sink.resume(step, positions);
     SinkPositions again;
     sink.record(again);
     EXPECT_EQ(again, positions);
     sink.write(10, {{"train/loss", 1}});
-    return read_text(files_in(folder / name).at(0)).substr(0, head(0).size());
+    return read_text(event_files_in(folder / name).at(0)).substr(0, head(0).size());
   };
   EXPECT_EQ(first_bytes("b", 10, after), head(11));
   EXPECT_EQ(first_bytes("c", 10, {{"tensorboard", 9}}), head(10));
@@ -91,24 +91,24 @@ TEST(TensorBoardSink, AResumedRunStartsAtItsStepButKeepsWhatTheCheckpointHolds) 
 
 TEST(TensorBoardSink, AResumeAfterTheFirstWriteIsSaidInTheSameFile) {
   const TempFolder folder;
-  TensorBoardSink sink(folder.path(), kClock);
+  TensorBoardSink sink(folder.path(), kStoppedClock);
   sink.write_text(0, "config", "a: 1");
   sink.resume(10, {});
-  const auto files = files_in(folder.path());
+  const auto files = event_files_in(folder.path());
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(read_text(files[0]), head(0) + tf_record(text_event(kNow, 0, "config", "a: 1")) + tf_record(session_start_event(kNow, 10)));
 }
 
 TEST(TensorBoardSink, AFullDiskLosesEventsButNeverTheHeadOfTheFile) {
   const TempFolder folder;
-  TensorBoardSink sink(folder.path(), kClock);
+  TensorBoardSink sink(folder.path(), kStoppedClock);
   {
     const FileSizeLimit limit(20);
     EXPECT_THROW(sink.write(0, {{"a", 1}}), Error);
     EXPECT_THROW(sink.write(1, {{"a", 1}}), Error);
   }
   sink.write(2, {{"a", 1}});
-  const auto files = files_in(folder.path());
+  const auto files = event_files_in(folder.path());
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(read_text(files[0]), head(2) + tf_record(scalars_event(kNow, 2, {{"a", 1}})));
 }

@@ -17,7 +17,7 @@ using testing::leaf;
 using testing::normals;
 using testing::relative_error;
 
-PackedBatch batch_of(const std::vector<int64_t>& lengths) {
+PackedBatch ragged_batch(const std::vector<int64_t>& lengths) {
   std::vector<std::vector<int32_t>> rows;
   for (const int64_t length : lengths) rows.emplace_back(static_cast<size_t>(length), 0);
   return pack_rows(rows, at::kCPU);
@@ -29,7 +29,7 @@ void compare(const std::vector<int64_t>& lengths, const AttentionShape& shape, d
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   const Tensor qkv = normals({tokens, (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim}, 1, spread);
   const Tensor dout = normals({tokens, shape.num_heads * shape.head_dim}, 2);
-  const PackedBatch batch = batch_of(lengths);
+  const PackedBatch batch = ragged_batch(lengths);
   const Attended found = attention(qkv, batch, shape);
   const Tensor dqkv = attention_backward(dout, qkv, found, batch, shape);
   const Tensor qkv_leaf = leaf(qkv);
@@ -58,7 +58,7 @@ TEST(Attention, SharpDistributionsStayExact) { compare({70, 5}, {2, 2, 16, 0}, 6
 TEST(Attention, TheFirstTokenOfARowIsItsOwnValue) {
   const AttentionShape shape{2, 1, 4, 0};
   const Tensor qkv = normals({5, 16}, 1);
-  const Tensor out = attention(qkv, batch_of({2, 3}), shape).out;
+  const Tensor out = attention(qkv, ragged_batch({2, 3}), shape).out;
   for (const int64_t first : {0, 2})
     for (const int64_t head : {0, 1}) EXPECT_LT(relative_error(out[first].narrow(0, head * 4, 4), qkv[first].narrow(0, 12, 4)), 1e-6);
 }

@@ -20,7 +20,7 @@ using testing::relative_error;
 using testing::same_bits;
 
 constexpr int64_t kHidden = 20, kMlp = 28;
-const std::vector<int64_t> kLengths = {5, 9, 1};
+const std::vector<int64_t> kRowLengths = {5, 9, 1};
 constexpr int64_t kTokens = 15;
 
 struct LayerKind {
@@ -30,7 +30,7 @@ struct LayerKind {
   AttentionShape shape;
   GateKind gate;
 };
-const LayerKind kFamilies[] = {{"llama", NormKind::rms, false, false, true, {4, 2, 6, 0}, {Activation::silu, true}},
+const LayerKind kLayerKinds[] = {{"llama", NormKind::rms, false, false, true, {4, 2, 6, 0}, {Activation::silu, true}},
                                {"mistral", NormKind::rms, false, false, true, {4, 2, 6, 3}, {Activation::silu, true}},
                                {"qwen3", NormKind::rms, false, true, true, {4, 2, 10, 0}, {Activation::silu, true}},
                                {"qwen3 with one head of keys", NormKind::rms, false, true, true, {2, 1, 10, 0}, {Activation::silu, true}},
@@ -83,7 +83,7 @@ class PlainLayer {
       qkv = at::cat(heads, 1);
     }
     if (rotation != nullptr) qkv = testing::plain_rotation(qkv, *rotation);
-    const Tensor h = x + project(testing::plain_attention(qkv, kLengths, shape), layer_.out);
+    const Tensor h = x + project(testing::plain_attention(qkv, kRowLengths, shape), layer_.out);
     const Tensor up = project(normed(h, layer_.norm2), layer_.gate_up);
     const Tensor inside =
         layer_.gate.gated ? up.narrow(1, 0, kMlp) * up.narrow(1, 0, kMlp).sigmoid() * up.narrow(1, kMlp, kMlp) : at::gelu(up, "tanh");
@@ -116,7 +116,7 @@ class PlainLayer {
 
 PackedBatch batch() {
   std::vector<std::vector<int32_t>> rows;
-  for (const int64_t length : kLengths) rows.emplace_back(static_cast<size_t>(length), 0);
+  for (const int64_t length : kRowLengths) rows.emplace_back(static_cast<size_t>(length), 0);
   return pack_rows(rows, at::kCPU);
 }
 
@@ -126,7 +126,7 @@ Rotation rotation_of(const AttentionShape& shape) {
 }
 
 TEST(DecoderLayer, OutputAndEveryGradientEqualThePlainFormulation) {
-  for (const LayerKind& family : kFamilies) {
+  for (const LayerKind& family : kLayerKinds) {
     SCOPED_TRACE(family.name);
     const LayerView layer = layer_of(family);
     const PackedBatch packed = batch();
@@ -149,7 +149,7 @@ TEST(DecoderLayer, OutputAndEveryGradientEqualThePlainFormulation) {
 }
 
 TEST(DecoderLayer, TheStateIsEmptyAfterTheBackwardAndAnUnwantedInputHasNoGradient) {
-  const LayerView layer = layer_of(kFamilies[0]);
+  const LayerView layer = layer_of(kLayerKinds[0]);
   const PackedBatch packed = batch();
   const Rotation rotation = rotation_of(layer.shape);
   const PassContext pass{packed, &rotation, {}};

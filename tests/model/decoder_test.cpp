@@ -15,8 +15,8 @@ using testing::relative_error;
 using testing::same_bits;
 using testing::tiny_model;
 
-constexpr std::array kFamilies = {testing::kTinyLlama, testing::kTinyMistral, testing::kTinyQwen3, testing::kTinyGpt2};
-const std::vector<int64_t> kLengths = {13, 1, 20, 6};
+constexpr std::array kDecoderFamilies = {testing::kTinyLlama, testing::kTinyMistral, testing::kTinyQwen3, testing::kTinyGpt2};
+const std::vector<int64_t> kDecoderLengths = {13, 1, 20, 6};
 
 PackedBatch single(const std::vector<int32_t>& row) { return pack_rows(std::vector<std::vector<int32_t>>{row}, at::kCPU); }
 
@@ -28,9 +28,9 @@ Tensor flat_gradient(Model& model, const PackedBatch& batch, const PassOptions& 
 }
 
 TEST(Decoder, CheckpointingGivesTheSameBits) {
-  for (const char* family : kFamilies) {
+  for (const char* family : kDecoderFamilies) {
     const auto model = tiny_model(family);
-    const PackedBatch batch = batch_of(kLengths);
+    const PackedBatch batch = batch_of(kDecoderLengths);
     EXPECT_TRUE(same_bits(model->hidden(batch), model->hidden(batch, {.checkpoint = true, .dropout_seed = {}})));
     const Tensor kept = flat_gradient(*model, batch);
     EXPECT_GT(kept.abs().max().item<double>(), 0.1);
@@ -40,9 +40,9 @@ TEST(Decoder, CheckpointingGivesTheSameBits) {
 
 TEST(Decoder, APackedRowGivesWhatItGivesAlone) {
   double worst = 0;
-  for (const char* family : kFamilies) {
+  for (const char* family : kDecoderFamilies) {
     const auto model = tiny_model(family, {});
-    const auto rows = testing::rows_of(kLengths);
+    const auto rows = testing::rows_of(kDecoderLengths);
     const Tensor together = model->hidden(pack_rows(rows, at::kCPU));
     int64_t start = 0;
     for (const auto& row : rows) {
@@ -57,9 +57,9 @@ TEST(Decoder, APackedRowGivesWhatItGivesAlone) {
 }
 
 TEST(Decoder, PackedRowsGiveTheGradientsOfTheirSum) {
-  for (const char* family : kFamilies) {
+  for (const char* family : kDecoderFamilies) {
     const auto packed = tiny_model(family), apart = tiny_model(family);
-    const auto rows = testing::rows_of(kLengths);
+    const auto rows = testing::rows_of(kDecoderLengths);
     const Tensor together = packed->hidden(pack_rows(rows, at::kCPU)), weights = normals(together.sizes(), 3);
     backward((together * weights).sum());
     int64_t start = 0;
@@ -73,7 +73,7 @@ TEST(Decoder, PackedRowsGiveTheGradientsOfTheirSum) {
 }
 
 TEST(Decoder, TokensBehindDoNotReachBack) {
-  for (const char* family : kFamilies) {
+  for (const char* family : kDecoderFamilies) {
     const auto model = tiny_model(family, {});
     auto row = testing::rows_of({20})[0];
     const Tensor before = model->hidden(single(row));
@@ -97,7 +97,7 @@ TEST(Decoder, AWindowHidesWhatLiesBeforeIt) {
 }
 
 TEST(Decoder, GradientsAddUpOverBackwardPasses) {
-  for (const char* family : kFamilies) {
+  for (const char* family : kDecoderFamilies) {
     const auto model = tiny_model(family);
     const PackedBatch first = batch_of({13, 4}), second = batch_of({7});
     const Tensor one = flat_gradient(*model, first), other = flat_gradient(*model, second);
@@ -112,9 +112,9 @@ TEST(Decoder, GradientsAddUpOverBackwardPasses) {
 
 // A central difference of the whole network in the direction of the gradient itself, in fp32: the slope is its square norm.
 TEST(Decoder, TheGradientIsTheSlope) {
-  for (const char* family : kFamilies) {
+  for (const char* family : kDecoderFamilies) {
     const auto model = tiny_model(family);
-    const PackedBatch batch = batch_of(kLengths);
+    const PackedBatch batch = batch_of(kDecoderLengths);
     const Tensor gradient = flat_gradient(*model, batch);
     const double norm = gradient.norm().item<double>();
     const NoGrad no_grad;
@@ -134,7 +134,7 @@ TEST(Decoder, TheGradientIsTheSlope) {
 
 TEST(Decoder, NothingIsRecordedUnderNoGradOrWhereNothingTrains) {
   const auto trained = tiny_model(testing::kTinyLlama), frozen = tiny_model(testing::kTinyLlama, {});
-  const PackedBatch batch = batch_of(kLengths);
+  const PackedBatch batch = batch_of(kDecoderLengths);
   EXPECT_TRUE(trained->hidden(batch).requires_grad());
   EXPECT_FALSE(frozen->hidden(batch).requires_grad());
   EXPECT_TRUE(same_bits(trained->hidden(batch), frozen->hidden(batch)));
@@ -162,9 +162,9 @@ TEST(Decoder, APassGoesBackwardOnce) {
 // A rounding to bf16 is an error of up to 2^-9 of a number, in the mean half of that; about ten lie one behind another in two layers and
 // add up like noise: sqrt(10) * 2^-10 = 0.003 of the states' norm, and several times that in gradients, which pass them twice.
 TEST(Decoder, Bf16IsClose) {
-  for (const char* family : kFamilies) {
+  for (const char* family : kDecoderFamilies) {
     const auto wide = tiny_model(family), narrow = tiny_model(family, {.dtype = at::kBFloat16, .trainable = true});
-    const PackedBatch batch = batch_of(kLengths);
+    const PackedBatch batch = batch_of(kDecoderLengths);
     EXPECT_EQ(narrow->hidden(batch).scalar_type(), at::kBFloat16);
     const auto error = [](const Tensor& found, const Tensor& wanted) {
       return (found.to(at::kFloat) - wanted).norm().item<double>() / wanted.norm().item<double>();

@@ -39,10 +39,10 @@ TEST(LogprobHead, HandWorkedLogprobsEntropiesAndGradients) {
               {-0.224207818, -0.609460038, -0.135988916, 0.969656771, 0.869285807, -0.176445705, -0.107019730, -0.585820372, 0, 0, 0, 0});
 }
 
-constexpr int64_t kTokens = 50, kHidden = 12, kVocab = 37;
+constexpr int64_t kHeadTokens = 50, kHeadHidden = 12, kVocab = 37;
 
 struct Case {
-  Tensor hidden = normals({kTokens, kHidden}, 1), weight = normals({kVocab, kHidden}, 2);
+  Tensor hidden = normals({kHeadTokens, kHeadHidden}, 1), weight = normals({kVocab, kHeadHidden}, 2);
   PredictedTokens predicted = {testing::longs({0, 1, 2, 5, 7, 9, 10, 11, 12, 13, 14, 20, 21, 22, 40, 48, 49}), ids_below(kVocab, 17, 3)};
   Tensor dlogprobs = normals({17}, 4), dentropy = normals({17}, 5);
 };
@@ -52,7 +52,7 @@ struct Found {
 };
 
 Found ours(const Case& given, const LogprobOptions& options, bool train_head = true) {
-  const Tensor hidden = given.hidden.clone().requires_grad_(true), gradient = train_head ? at::zeros({kVocab, kHidden}) : Tensor();
+  const Tensor hidden = given.hidden.clone().requires_grad_(true), gradient = train_head ? at::zeros({kVocab, kHeadHidden}) : Tensor();
   const TokenLogprobs found = token_logprobs(hidden, {given.weight, gradient}, given.predicted, options);
   Tensor loss = (found.logprobs * given.dlogprobs).sum();
   if (options.entropy) loss = loss + (found.entropy * given.dentropy).sum();
@@ -93,7 +93,7 @@ TEST(LogprobHead, AFrozenHeadGivesTheSameGradientOfTheStates) {
 
 TEST(LogprobHead, TheWeightsGradientIsAddedToWhatIsThere) {
   const Case given;
-  const Tensor hidden = given.hidden.clone().requires_grad_(true), gradient = at::ones({kVocab, kHidden});
+  const Tensor hidden = given.hidden.clone().requires_grad_(true), gradient = at::ones({kVocab, kHeadHidden});
   backward((token_logprobs(hidden, {given.weight, gradient}, given.predicted).logprobs * given.dlogprobs).sum());
   EXPECT_LT(relative_error(gradient - 1, plain(given, false).dweight), 1e-5);
 }
@@ -110,7 +110,7 @@ TEST(LogprobHead, ALossOfTheEntropyAloneGoesBackward) {
 
 TEST(LogprobHead, GoingBackwardTwiceGivesTwiceTheGradients) {
   const Case given;
-  const Tensor hidden = given.hidden.clone().requires_grad_(true), gradient = at::zeros({kVocab, kHidden});
+  const Tensor hidden = given.hidden.clone().requires_grad_(true), gradient = at::zeros({kVocab, kHeadHidden});
   const Tensor loss = (token_logprobs(hidden, {given.weight, gradient}, given.predicted, {.chunk = 7}).logprobs * given.dlogprobs).sum();
   torch::autograd::backward({loss}, {}, true);
   backward(loss);
@@ -140,8 +140,8 @@ TEST(LogprobHead, MoreLogitsThanMayWaitGiveTheSameGradients) {
 }
 
 TEST(LogprobHead, NothingToPredictIsNothing) {
-  const Tensor hidden = normals({1, kHidden}, 1).requires_grad_(true), none = at::empty({0}, at::kLong);
-  const TokenLogprobs found = token_logprobs(hidden, {normals({kVocab, kHidden}, 2), {}}, {none, none}, {.entropy = true});
+  const Tensor hidden = normals({1, kHeadHidden}, 1).requires_grad_(true), none = at::empty({0}, at::kLong);
+  const TokenLogprobs found = token_logprobs(hidden, {normals({kVocab, kHeadHidden}, 2), {}}, {none, none}, {.entropy = true});
   EXPECT_EQ(found.logprobs.numel(), 0);
   EXPECT_EQ(found.entropy.numel(), 0);
   backward(found.logprobs.sum());

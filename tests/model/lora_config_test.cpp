@@ -21,7 +21,7 @@ const std::vector<LinearSlice>& llama() {
     "num_hidden_layers": 3, "num_attention_heads": 4})");
   return kSlices;
 }
-const std::vector<LinearSlice>& gpt2() {
+const std::vector<LinearSlice>& gpt2_slices() {
   static const auto kSlices = slices_of(R"({"model_type": "gpt2", "vocab_size": 31, "n_embd": 24, "n_layer": 3, "n_head": 3})");
   return kSlices;
 }
@@ -45,17 +45,17 @@ TEST(LoraConfig, GroupsMeanTheLayersOfEveryFamily) {
   EXPECT_EQ(chosen(llama(), {"mlp"}).size(), 3U);
   EXPECT_EQ(chosen(llama(), {"all"}).size(), 7U);
   EXPECT_EQ(chosen(llama(), {"all-linear"}).size(), 7U);
-  EXPECT_THAT(chosen(gpt2(), {"attention_qkv"}), ElementsAre("attn.c_attn"));
-  EXPECT_THAT(chosen(gpt2(), {"attention_dense"}), ElementsAre("attn.c_proj"));
-  EXPECT_THAT(chosen(gpt2(), {"mlp_fc1"}), ElementsAre("mlp.c_fc"));
-  EXPECT_THAT(chosen(gpt2(), {"mlp_fc2"}), ElementsAre("mlp.c_proj"));
-  EXPECT_THAT(chosen(gpt2(), {"attention"}), ElementsAre("attn.c_attn", "attn.c_proj"));
+  EXPECT_THAT(chosen(gpt2_slices(), {"attention_qkv"}), ElementsAre("attn.c_attn"));
+  EXPECT_THAT(chosen(gpt2_slices(), {"attention_dense"}), ElementsAre("attn.c_proj"));
+  EXPECT_THAT(chosen(gpt2_slices(), {"mlp_fc1"}), ElementsAre("mlp.c_fc"));
+  EXPECT_THAT(chosen(gpt2_slices(), {"mlp_fc2"}), ElementsAre("mlp.c_proj"));
+  EXPECT_THAT(chosen(gpt2_slices(), {"attention"}), ElementsAre("attn.c_attn", "attn.c_proj"));
 }
 
 TEST(LoraConfig, NamesMeanTheEndOfAModuleAtADot) {
   EXPECT_THAT(chosen(llama(), {"q_proj", "down_proj"}), ElementsAre("self_attn.q_proj", "mlp.down_proj"));
-  EXPECT_THAT(chosen(gpt2(), {"c_proj"}), ElementsAre("attn.c_proj", "mlp.c_proj"));
-  EXPECT_THAT(chosen(gpt2(), {"mlp.c_proj"}), ElementsAre("mlp.c_proj"));
+  EXPECT_THAT(chosen(gpt2_slices(), {"c_proj"}), ElementsAre("attn.c_proj", "mlp.c_proj"));
+  EXPECT_THAT(chosen(gpt2_slices(), {"mlp.c_proj"}), ElementsAre("mlp.c_proj"));
   EXPECT_THAT(error_of([] { return chosen(llama(), {"proj"}); }), ::testing::HasSubstr("\"proj\" is no linear layer"));
 }
 

@@ -18,7 +18,7 @@ using testing::TempFolder;
 
 constexpr const char* kHash = "0123456789abcdef0123456789abcdef01234567";
 
-std::string fault(const std::string& given) {
+std::string folder_fault(const std::string& given) {
   return error_of([&] { return find_model_folder(given, "--model"); });
 }
 
@@ -74,19 +74,19 @@ TEST(ModelFolder, TheCacheIsWhereTheEnvironmentSays) {
 TEST(ModelFolder, ANameThatIsNowhereSaysWhereWasLooked) {
   const TempFolder folder;
   const ScopedVariable hub("HF_HUB_CACHE", folder.path().string());
-  EXPECT_EQ(fault("Org/None"),
+  EXPECT_EQ(folder_fault("Org/None"),
             str("--model: no model Org/None; looked for the folder ", (std::filesystem::current_path() / "Org/None").string(),
                 " and in the Hugging Face cache for ", (folder / "models--Org--None").string(),
                 ". kedge downloads nothing; `hf download Org/None` fetches it"));
-  EXPECT_EQ(fault(""), "--model: wants a model folder, or Org/Name of a model in the Hugging Face cache");
+  EXPECT_EQ(folder_fault(""), "--model: wants a model folder, or Org/Name of a model in the Hugging Face cache");
 }
 
 TEST(ModelFolder, APathIsNotLookedForInTheCache) {
   const TempFolder folder;
   const ScopedVariable hub("HF_HUB_CACHE", folder.path().string());
   for (const std::string given : {"/no/such", "./none", "a/b/c", "../x", "Org/..", "~/none", "a b", "none/", "Org/.x"})
-    EXPECT_THAT(fault(given), HasSubstr(": no such folder; a model folder holds config.json")) << given;
-  EXPECT_THAT(fault(std::string(5000, 'x')), HasSubstr("no model xxx"));
+    EXPECT_THAT(folder_fault(given), HasSubstr(": no such folder; a model folder holds config.json")) << given;
+  EXPECT_THAT(folder_fault(std::string(5000, 'x')), HasSubstr("no model xxx"));
 }
 
 TEST(ModelFolder, AHalfDownloadedModelIsCalledThat) {
@@ -94,20 +94,20 @@ TEST(ModelFolder, AHalfDownloadedModelIsCalledThat) {
   const ScopedVariable hub("HF_HUB_CACHE", folder.path().string());
   const std::string model = (folder / "models--m").string();
   make_folder(model);
-  EXPECT_EQ(fault("m"), "--model: " + model + " has no refs/main: an incomplete download?");
+  EXPECT_EQ(folder_fault("m"), "--model: " + model + " has no refs/main: an incomplete download?");
   put(model + "/refs/main", kHash);
-  EXPECT_EQ(fault("m"), "--model: " + model + "/refs/main names the snapshot " + kHash + ", which is not there: an incomplete download?");
+  EXPECT_EQ(folder_fault("m"), "--model: " + model + "/refs/main names the snapshot " + kHash + ", which is not there: an incomplete download?");
   put(model + "/refs/main", "../../elsewhere");
-  EXPECT_EQ(fault("m"), model + "/refs/main: wants the name of a snapshot, found \"../../elsewhere\"");
+  EXPECT_EQ(folder_fault("m"), model + "/refs/main: wants the name of a snapshot, found \"../../elsewhere\"");
 }
 
 TEST(ModelFolder, OtherFormatsAreRefusedWithWhatToDo) {
   const TempFolder folder;
-  EXPECT_THAT(fault(folder.file("m.nemo", "")), HasSubstr("m.nemo: a NeMo checkpoint is not read; NeMo itself writes it"));
-  EXPECT_THAT(fault(folder.file("m.gguf", "")), HasSubstr("m.gguf: GGUF files are not read; name the Hugging Face folder"));
+  EXPECT_THAT(folder_fault(folder.file("m.nemo", "")), HasSubstr("m.nemo: a NeMo checkpoint is not read; NeMo itself writes it"));
+  EXPECT_THAT(folder_fault(folder.file("m.gguf", "")), HasSubstr("m.gguf: GGUF files are not read; name the Hugging Face folder"));
   for (const char* name : {"m.bin", "m.pt", "m.pth"})
-    EXPECT_THAT(fault(folder.file(name, "")), HasSubstr(": pickled weights are not read, because")) << name;
-  EXPECT_THAT(fault(folder.file("model.safetensors", "")), HasSubstr("model.safetensors: is a file; a model folder holds config.json"));
+    EXPECT_THAT(folder_fault(folder.file(name, "")), HasSubstr(": pickled weights are not read, because")) << name;
+  EXPECT_THAT(folder_fault(folder.file("model.safetensors", "")), HasSubstr("model.safetensors: is a file; a model folder holds config.json"));
 }
 
 TEST(ModelFolder, NemoFoldersAreKnownByWhatTheyHold) {
@@ -115,35 +115,35 @@ TEST(ModelFolder, NemoFoldersAreKnownByWhatTheyHold) {
     const TempFolder folder;
     put(folder / "model_config.yaml");
     put(folder / weights);
-    EXPECT_THAT(fault(folder.path().string()), HasSubstr("NeMo itself writes it as a Hugging Face folder: `nemo llm export"));
+    EXPECT_THAT(folder_fault(folder.path().string()), HasSubstr("NeMo itself writes it as a Hugging Face folder: `nemo llm export"));
   }
   const TempFolder folder;
   put(folder / "context/model.yaml");
   put(folder / "weights/x");
-  EXPECT_THAT(fault(folder.path().string()), HasSubstr("NeMo itself writes it"));
+  EXPECT_THAT(folder_fault(folder.path().string()), HasSubstr("NeMo itself writes it"));
 }
 
 TEST(ModelFolder, AFolderWithoutAConfigIsRefused) {
   const TempFolder folder;
   const std::string here = "--model: " + folder.path().string();
-  EXPECT_EQ(fault(folder.path().string()), here +
+  EXPECT_EQ(folder_fault(folder.path().string()), here +
                                                ": no config.json; a model folder holds config.json, model.safetensors (or shards with "
                                                "model.safetensors.index.json) and the tokenizer's files");
   put(folder / "adapter_config.json", R"({"base_model_name_or_path": "gpt2"})");
-  EXPECT_EQ(fault(folder.path().string()), here + ": is an adapter, not a model: name its base model here (adapter_config.json says gpt2)");
+  EXPECT_EQ(folder_fault(folder.path().string()), here + ": is an adapter, not a model: name its base model here (adapter_config.json says gpt2)");
   put(folder / "adapter_config.json");
-  EXPECT_EQ(fault(folder.path().string()), here + ": is an adapter, not a model: name its base model here");
+  EXPECT_EQ(folder_fault(folder.path().string()), here + ": is an adapter, not a model: name its base model here");
 }
 
 TEST(ModelFolder, RunsAndCheckpointsHaveOneInside) {
   const TempFolder folder;
   const std::string here = "--model: " + folder.path().string() + ": ";
   make_folder(folder / "checkpoints");
-  EXPECT_EQ(fault(folder.path().string()), here + "a run that has left no model yet; name one of its checkpoints, " +
+  EXPECT_EQ(folder_fault(folder.path().string()), here + "a run that has left no model yet; name one of its checkpoints, " +
                                                (folder / "checkpoints/NAME").string() + ", or take the best or newest: kedge export " +
                                                folder.path().string() + " OUT");
   put(folder / "model/adapter_config.json");
-  EXPECT_THAT(fault(folder.path().string()), HasSubstr(here + "its model/ holds adapters, which want their base"));
+  EXPECT_THAT(folder_fault(folder.path().string()), HasSubstr(here + "its model/ holds adapters, which want their base"));
   put(folder / "model/config.json");
   EXPECT_EQ(find_model_folder(folder.path().string(), "--model"), folder / "model");
 }

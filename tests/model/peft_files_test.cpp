@@ -22,7 +22,7 @@ using testing::tiny_model;
 using testing::WeightFolder;
 
 constexpr const char* kConfig = "adapter_config.json";
-constexpr const char* kWeights = "adapter_model.safetensors";
+constexpr const char* kAdapterFile = "adapter_model.safetensors";
 
 std::unique_ptr<Model> adapted(const char* family, const std::vector<std::string>& targets,
                                std::optional<std::vector<int64_t>> layers = {}) {
@@ -39,9 +39,9 @@ std::unique_ptr<Model> adapted(const char* family, const std::vector<std::string
 }
 
 // An adapter on q_proj and down_proj of the tiny llama, whose files can be changed.
-class Folder {
+class AdapterFolder {
  public:
-  Folder() { save_adapter(*model, folder_.path(), "base"); }
+  AdapterFolder() { save_adapter(*model, folder_.path(), "base"); }
 
   [[nodiscard]] const Path& path() const { return folder_.path(); }
   [[nodiscard]] std::string config() const { return (path() / kConfig).string(); }
@@ -95,13 +95,13 @@ TEST(PeftFiles, TheConfigurationIsPefts) {
   EXPECT_EQ(text("layers_to_transform"), "[1]");
   EXPECT_EQ(text("fan_in_fan_out"), "true");
   EXPECT_EQ(text("bias"), "\"none\"");
-  const WeightFolder weights(folder / kWeights);
+  const WeightFolder weights(folder / kAdapterFile);
   EXPECT_EQ(weights.at("base_model.model.transformer.h.1.mlp.c_fc.lora_A.weight").sizes(), at::IntArrayRef({4, 24}));
   EXPECT_EQ(weights.at("base_model.model.transformer.h.1.mlp.c_fc.lora_B.weight").sizes(), at::IntArrayRef({96, 4}));
 }
 
 TEST(PeftFiles, AdaptersInEveryLayerNameNoLayers) {
-  const Folder folder;
+  const AdapterFolder folder;
   const Json json = Json::parse(read_text(folder.path() / kConfig));
   EXPECT_TRUE(json.find("layers_to_transform")->is_null());
   EXPECT_EQ(json.find("target_modules")->dump(), R"(["down_proj", "q_proj"])");
@@ -122,7 +122,7 @@ TEST(PeftFiles, AdaptersHereAndThereAreSavedUnderTheirWholeNames) {
 }
 
 TEST(PeftFiles, RankStabilisedAdaptersScaleByTheRootOfTheRank) {
-  const Folder folder;
+  const AdapterFolder folder;
   folder.set("use_rslora", true);
   const auto base = tiny_model(testing::kTinyLlama, {});
   load_adapter(*base, folder.path(), false);
@@ -138,23 +138,23 @@ TEST(PeftFiles, WhatIsNotSupportedIsNamed) {
                                                                {"trainable_token_indices", Json::parse("[3]"), "[3]"},
                                                                {"layer_replication", Json::parse("[[0, 1]]"), "[[0, 1]]"},
                                                                {"lora_bias", true, "true"}}) {
-    const Folder folder;
+    const AdapterFolder folder;
     folder.set(key, value);
     EXPECT_EQ(folder.fault(), str(folder.config(), ": ", key, ": ", text, " is not supported"));
   }
-  const Folder module;
+  const AdapterFolder module;
   module.set("modules_to_save", Json::parse(R"(["score", "lm_head"])"));
   EXPECT_EQ(module.fault(), module.config() + ": modules_to_save: \"lm_head\" is not supported, only \"score\" is");
-  const Folder bias;
+  const AdapterFolder bias;
   bias.set("bias", "all");
   EXPECT_EQ(bias.fault(), bias.config() + ": bias: \"all\" is not supported, only \"none\" is");
-  const Folder kind;
+  const AdapterFolder kind;
   kind.set("peft_type", "IA3");
   EXPECT_EQ(kind.fault(), kind.config() + ": peft_type: \"IA3\" is not supported, only LORA is");
 }
 
 TEST(PeftFiles, KeysThatAreSetToNothingAreFine) {
-  const Folder folder;
+  const AdapterFolder folder;
   for (const char* key : {"rank_pattern", "alpha_pattern"}) folder.set(key, Json(Json::Object{}));
   for (const char* key : {"modules_to_save", "layer_replication", "trainable_token_indices"}) folder.set(key, Json());
   folder.set("use_dora", false);
@@ -164,29 +164,29 @@ TEST(PeftFiles, KeysThatAreSetToNothingAreFine) {
 }
 
 TEST(PeftFiles, NumbersThatMakeNoSenseAreNamed) {
-  const Folder rank;
+  const AdapterFolder rank;
   rank.set("r", 0);
   EXPECT_EQ(rank.fault(), rank.config() + ": r: 0 is no rank");
   for (const double dropout : {1.0, -0.5}) {
-    const Folder folder;
+    const AdapterFolder folder;
     folder.set("lora_dropout", dropout);
     EXPECT_EQ(folder.fault(), str(folder.config(), ": lora_dropout: ", dropout, " is not in [0, 1)"));
   }
-  const Folder alpha;
+  const AdapterFolder alpha;
   alpha.set("lora_alpha", "big");
   EXPECT_EQ(alpha.fault(), alpha.config() + ": lora_alpha: wants a number, found \"big\"");
 }
 
 TEST(PeftFiles, TensorsThatDoNotFitAreNamed) {
   const std::string prefix = "base_model.model.model.layers.0.self_attn.q_proj.";
-  const auto fault = [](const Folder& folder, auto&& change) {
-    WeightFolder weights(folder.path() / kWeights);
+  const auto fault = [](const AdapterFolder& folder, auto&& change) {
+    WeightFolder weights(folder.path() / kAdapterFile);
     change(weights);
     weights.write();
     return folder.fault();
   };
-  const Folder shape, module, name, missing, rank;
-  const auto file = [](const Folder& folder) { return (folder.path() / kWeights).string(); };
+  const AdapterFolder shape, module, name, missing, rank;
+  const auto file = [](const AdapterFolder& folder) { return (folder.path() / kAdapterFile).string(); };
   EXPECT_EQ(fault(shape,
                   [&](WeightFolder& weights) {
                     weights.remove(prefix + "lora_A.weight");
@@ -226,7 +226,7 @@ class ScoreFolder {
     });
   }
   void change_weights(auto&& change) const {
-    WeightFolder weights(path() / kWeights);
+    WeightFolder weights(path() / kAdapterFile);
     change(weights);
     weights.write();
   }
@@ -248,7 +248,7 @@ TEST(PeftFiles, ATrainedScoreHeadComesBackBitForBit) {
     const Json json = Json::parse(read_text(folder.path() / kConfig));
     EXPECT_EQ(json.find("modules_to_save")->dump(), R"(["score"])");
     EXPECT_EQ(json.find("task_type")->dump(), R"("SEQ_CLS")");
-    const WeightFolder weights(folder.path() / kWeights);
+    const WeightFolder weights(folder.path() / kAdapterFile);
     EXPECT_TRUE(same_bits(weights.at("base_model.model.score.weight"), folder.model->score_head().weight));
     const auto head = load_adapter_head(folder.path());
     ASSERT_TRUE(head.has_value());
@@ -261,7 +261,7 @@ TEST(PeftFiles, ATrainedScoreHeadComesBackBitForBit) {
 }
 
 TEST(PeftFiles, AnAdapterWithoutAHeadLeavesTheBasesOnAScoreModel) {
-  const Folder folder;
+  const AdapterFolder folder;
   EXPECT_FALSE(load_adapter_head(folder.path()).has_value());
   const auto base = ScoreFolder::base(true, 2);
   load_adapter(*base, folder.path(), true);
@@ -282,7 +282,7 @@ TEST(PeftFiles, AHeadWithoutItsBiasKeepsTheBasesBias) {
 
 TEST(PeftFiles, ABaseWithoutAScoreHeadStartsWithTheAdaptersShape) {
   LoadOptions options;
-  start_head_of_adapter(options, Folder().path());
+  start_head_of_adapter(options, AdapterFolder().path());
   EXPECT_EQ(options.head, HeadKind::language);
   start_head_of_adapter(options, ScoreFolder(true).path());
   EXPECT_EQ(options.head, HeadKind::score);
@@ -293,7 +293,7 @@ TEST(PeftFiles, ABaseWithoutAScoreHeadStartsWithTheAdaptersShape) {
 TEST(PeftFiles, HeadsThatDoNotFitAreNamed) {
   const std::string tensor = ": tensor base_model.model.score.";
   const ScoreFolder plain(false), with_bias(true), missing(false), unlisted(false);
-  const auto file = [](const ScoreFolder& folder) { return (folder.path() / kWeights).string(); };
+  const auto file = [](const ScoreFolder& folder) { return (folder.path() / kAdapterFile).string(); };
   EXPECT_EQ(plain.fault(*ScoreFolder::base(false, 3)), file(plain) + tensor + "weight: found [2, 24], wanted [3, 24]");
   EXPECT_EQ(plain.fault(*tiny_model(testing::kTinyLlama, {})),
             plain.path().string() + ": an adapter with a score head (modules_to_save) on a language model");
@@ -307,7 +307,7 @@ TEST(PeftFiles, HeadsThatDoNotFitAreNamed) {
 }
 
 TEST(PeftFiles, AnAdapterThatDoesNotLoadLeavesTheModelAsItWas) {
-  const Folder folder;
+  const AdapterFolder folder;
   folder.set("r", 8);
   const auto base = tiny_model(testing::kTinyLlama, {});
   const PackedBatch batch = batch_of({5});

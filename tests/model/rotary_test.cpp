@@ -12,7 +12,7 @@ namespace {
 using testing::largest_difference;
 using testing::same_bits;
 
-PackedBatch batch_of(const std::vector<int64_t>& lengths) { return testing::batch_of(lengths); }
+PackedBatch positions_batch(const std::vector<int64_t>& lengths) { return testing::batch_of(lengths); }
 
 ModelConfig config_with(const RopeConfig& rope) {
   ModelConfig config = testing::tiny_config(testing::kTinyLlama);
@@ -35,7 +35,7 @@ void expect_angles(const Rotation& rotation, const std::vector<int64_t>& positio
 TEST(RotaryTable, EveryRowTurnsFromItsOwnStart) {
   const ModelConfig config = testing::tiny_config(testing::kTinyLlama);
   RotaryTable table(config, at::kCPU);
-  const Rotation rotation = table.rotation(batch_of({3, 1, 2}));
+  const Rotation rotation = table.rotation(positions_batch({3, 1, 2}));
   EXPECT_EQ(rotation.num_heads, 6);  // four of queries, two of keys
   EXPECT_EQ(rotation.head_dim, 6);
   EXPECT_EQ(rotation.dim, 6);
@@ -45,23 +45,23 @@ TEST(RotaryTable, EveryRowTurnsFromItsOwnStart) {
 TEST(RotaryTable, GrowsWithoutChangingWhatItGave) {
   const ModelConfig config = testing::tiny_config(testing::kTinyLlama);
   RotaryTable table(config, at::kCPU);
-  const Rotation before = table.rotation(batch_of({40}));
-  const Rotation longer = table.rotation(batch_of({700}));
+  const Rotation before = table.rotation(positions_batch({40}));
+  const Rotation longer = table.rotation(positions_batch({700}));
   EXPECT_EQ(longer.cos.size(0), 700);
   EXPECT_TRUE(same_bits(longer.cos.narrow(0, 0, 40), before.cos));
-  EXPECT_TRUE(same_bits(table.rotation(batch_of({40})).sin, before.sin));
+  EXPECT_TRUE(same_bits(table.rotation(positions_batch({40})).sin, before.sin));
 }
 
 TEST(RotaryTable, YarnScalesCosinesAndSines) {
   RopeConfig rope{.type = RopeType::yarn, .dim = 6, .max_positions = 64, .factor = 4, .original_positions = 16, .attention_factor = 1.25};
   RotaryTable table(config_with(rope), at::kCPU);
-  expect_angles(table.rotation(batch_of({4})), {0, 1, 2, 3}, inverse_frequencies(rope, 4), 1.25);
+  expect_angles(table.rotation(positions_batch({4})), {0, 1, 2, 3}, inverse_frequencies(rope, 4), 1.25);
 }
 
 TEST(RotaryTable, DynamicRowsBeyondTheModelsLengthTurnByTheirOwnAngles) {
   const RopeConfig rope{.type = RopeType::dynamic, .dim = 6, .max_positions = 5, .factor = 2};
   RotaryTable table(config_with(rope), at::kCPU);
-  const Rotation rotation = table.rotation(batch_of({4, 8, 3}));
+  const Rotation rotation = table.rotation(positions_batch({4, 8, 3}));
   const Rotation slice{rotation.cos.narrow(0, 4, 8), rotation.sin.narrow(0, 4, 8), 0, 0, 0};
   expect_angles(slice, {0, 1, 2, 3, 4, 5, 6, 7}, inverse_frequencies(rope, 8), 1);
   EXPECT_GT(largest_difference(slice.cos.narrow(0, 1, 2), rotation.cos.narrow(0, 1, 2)), 1e-3);

@@ -21,7 +21,7 @@ using testing::relative_error;
 using testing::same_bits;
 using testing::tiny_model;
 
-const std::vector<int64_t> kLengths = {5, 1, 9};
+const std::vector<int64_t> kScoredLengths = {5, 1, 9};
 
 std::unique_ptr<Model> score_model(int64_t labels, bool bias = true) {
   return tiny_model(testing::kTinyLlama, {.trainable = true}, {HeadKind::score, labels, bias});
@@ -30,7 +30,7 @@ std::unique_ptr<Model> score_model(int64_t labels, bool bias = true) {
 Tensor pooled(const Tensor& hidden, Pooling pooling) {
   std::vector<Tensor> rows;
   int64_t start = 0;
-  for (const int64_t length : kLengths) {
+  for (const int64_t length : kScoredLengths) {
     const Tensor row = hidden.narrow(0, start, length);
     rows.push_back(pooling == Pooling::last ? row[length - 1] : pooling == Pooling::mean ? row.mean(0) : row.amax(0));
     start += length;
@@ -42,7 +42,7 @@ TEST(ScoreHead, EveryPoolingEqualsADoublePrecisionReference) {
   for (const int64_t labels : {1, 9})
     for (const Pooling pooling : {Pooling::last, Pooling::mean, Pooling::max}) {
       const auto model = score_model(labels);
-      const PackedBatch batch = batch_of(kLengths);
+      const PackedBatch batch = batch_of(kScoredLengths);
       const Tensor hidden = model->hidden(batch).detach().to(at::kDouble);
       const Tensor weight = model->parameters().value(model->places().score).to(at::kDouble);
       const Tensor bias = model->parameters().value(model->places().score_bias).to(at::kDouble);
@@ -54,7 +54,7 @@ TEST(ScoreHead, EveryPoolingEqualsADoublePrecisionReference) {
 
 TEST(ScoreHead, ACriticScoresEveryToken) {
   const auto model = score_model(2);
-  const PackedBatch batch = batch_of(kLengths);
+  const PackedBatch batch = batch_of(kScoredLengths);
   const Tensor all = token_scores(*model, batch);
   EXPECT_EQ(all.sizes(), at::IntArrayRef({15, 2}));
   const Tensor ends = all.index_select(0, testing::longs({4, 5, 14}));
@@ -77,7 +77,7 @@ TEST(ScoreHead, GradientsOfHeadAndStatesEqualAutograd) {
 TEST(ScoreHead, EveryPoolingSendsGradientsThroughTheWholeModel) {
   for (const Pooling pooling : {Pooling::last, Pooling::mean, Pooling::max}) {
     const auto model = score_model(1, false);
-    backward(row_scores(*model, batch_of(kLengths), pooling).sum());
+    backward(row_scores(*model, batch_of(kScoredLengths), pooling).sum());
     for (size_t i = 0; i < model->parameters().specs().size(); ++i)
       EXPECT_GT(model->parameters().gradient(static_cast<int>(i)).abs().max().item<double>(), 1e-7) << model->parameters().specs()[i].name;
   }
@@ -153,7 +153,7 @@ TEST(ScoreHead, GradientsOfTheAdaptersHeadEqualAutograd) {
 
 TEST(ScoreHead, AdaptersAndTheirHeadGetGradientsOnAFrozenBase) {
   const auto model = adapted_score_model();
-  backward(row_scores(*model, batch_of(kLengths), Pooling::mean).sum());
+  backward(row_scores(*model, batch_of(kScoredLengths), Pooling::mean).sum());
   const Parameters& parameters = model->adapters()->parameters();
   for (size_t i = 0; i < parameters.specs().size(); ++i)
     EXPECT_GT(parameters.gradient(static_cast<int>(i)).abs().max().item<double>(), 1e-6) << parameters.specs()[i].name;

@@ -22,11 +22,11 @@ namespace {
 using std::chrono::milliseconds;
 using testing::error_of;
 
-int64_t free_port() {
+int64_t unused_port() {
   return HttpServer({}, [](const HttpRequest&, const HttpReply&) {}).port();
 }
 
-WatchOptions options_of(int64_t port) {
+WatchOptions watch_options(int64_t port) {
   return {.label = "reward server",
           .port = port,
           .keys = "remote_rm.reward_model.ip and .port",
@@ -41,8 +41,8 @@ std::unique_ptr<HttpServer> health_server(int64_t port, const std::atomic<int>& 
 }
 
 TEST(ServerWatch, WaitsForAServerThatComesLater) {
-  const int64_t port = free_port();
-  ServerWatch watch(options_of(port), [] {});
+  const int64_t port = unused_port();
+  ServerWatch watch(watch_options(port), [] {});
   const ServerWatch::Interest interest(watch);
   auto up = std::async(std::launch::async, [&] { watch.wait_until_up(); });
   EXPECT_EQ(up.wait_for(milliseconds(150)), std::future_status::timeout);
@@ -54,8 +54,8 @@ TEST(ServerWatch, WaitsForAServerThatComesLater) {
 }
 
 TEST(ServerWatch, AServerThatNeverComesIsNamedWithItsKeys) {
-  const int64_t port = free_port();
-  WatchOptions options = options_of(port);
+  const int64_t port = unused_port();
+  WatchOptions options = watch_options(port);
   options.start_limit = milliseconds(200);
   ServerWatch watch(options, [] {});
   const ServerWatch::Interest interest(watch);
@@ -65,10 +65,10 @@ TEST(ServerWatch, AServerThatNeverComesIsNamedWithItsKeys) {
 }
 
 TEST(ServerWatch, NoticesAServerThatGoesAndThatItIsBack) {
-  const int64_t port = free_port();
+  const int64_t port = unused_port();
   std::atomic<int> status = 200, num_gone = 0;
   auto server = health_server(port, status);
-  ServerWatch watch(options_of(port), [&] { ++num_gone; });
+  ServerWatch watch(watch_options(port), [&] { ++num_gone; });
   const ServerWatch::Interest interest(watch);
   watch.wait_until_up();
   EXPECT_EQ(num_gone, 0);
@@ -81,10 +81,10 @@ TEST(ServerWatch, NoticesAServerThatGoesAndThatItIsBack) {
 }
 
 TEST(ServerWatch, AServerThatOnlyIsNotReadyHasNotLostItsCalls) {
-  const int64_t port = free_port();
+  const int64_t port = unused_port();
   std::atomic<int> status = 200, num_gone = 0;
   const auto server = health_server(port, status);
-  ServerWatch watch(options_of(port), [&] { ++num_gone; });
+  ServerWatch watch(watch_options(port), [&] { ++num_gone; });
   const ServerWatch::Interest interest(watch);
   watch.wait_until_up();
   status = 400;
@@ -93,7 +93,7 @@ TEST(ServerWatch, AServerThatOnlyIsNotReadyHasNotLostItsCalls) {
 }
 
 TEST(ServerWatch, AServerThatFallsSilentIsGone) {
-  const int64_t port = free_port();
+  const int64_t port = unused_port();
   std::atomic<bool> silent = false;
   std::mutex mutex;
   std::vector<HttpReply> unanswered;
@@ -107,7 +107,7 @@ TEST(ServerWatch, AServerThatFallsSilentIsGone) {
   });
   std::atomic<int> num_gone = 0;
   {
-    ServerWatch watch(options_of(port), [&] { ++num_gone; });
+    ServerWatch watch(watch_options(port), [&] { ++num_gone; });
     const ServerWatch::Interest interest(watch);
     watch.wait_until_up();
     silent = true;
@@ -155,7 +155,7 @@ class OneConnectionServer {
 TEST(ServerWatch, AServerThatTakesNoNewConnectionsIsGone) {
   const OneConnectionServer server;
   std::atomic<int> num_gone = 0;
-  ServerWatch watch(options_of(server.port()), [&] { ++num_gone; });
+  ServerWatch watch(watch_options(server.port()), [&] { ++num_gone; });
   const ServerWatch::Interest interest(watch);
   watch.wait_until_up();
   watch.suspect("a call was refused");
@@ -172,13 +172,13 @@ TEST(ServerWatch, AServerThatWantsAnotherTokenIsNotWaitedFor) {
   });
   for (const auto& [token, error] :
        {std::pair{std::optional<std::string>{}, " wants a token"}, {std::optional<std::string>("wrong"), " wants another token"}}) {
-    WatchOptions options = options_of(server.port());
+    WatchOptions options = watch_options(server.port());
     options.token = token;
     ServerWatch watch(options, [] {});
     const ServerWatch::Interest interest(watch);
     EXPECT_EQ(error_of<UsageError>([&] { watch.wait_until_up(); }), "the " + watch.name() + error);
   }
-  WatchOptions options = options_of(server.port());
+  WatchOptions options = watch_options(server.port());
   options.token = "right";
   ServerWatch watch(options, [] {});
   const ServerWatch::Interest interest(watch);
@@ -186,9 +186,9 @@ TEST(ServerWatch, AServerThatWantsAnotherTokenIsNotWaitedFor) {
 }
 
 TEST(ServerWatch, ASignalEndsTheWaitForAServerThatIsAway) {
-  const int64_t port = free_port();
+  const int64_t port = unused_port();
   std::atomic<int> signal = 0, status = 200, num_gone = 0;
-  WatchOptions options = options_of(port);
+  WatchOptions options = watch_options(port);
   options.stop = [&] { return signal == 0 ? std::nullopt : std::optional<int>(signal); };
   ServerWatch watch(options, [&] { ++num_gone; });
   const ServerWatch::Interest interest(watch);
@@ -209,13 +209,13 @@ TEST(ServerWatch, ASignalEndsTheWaitForAServerThatIsAway) {
 }
 
 TEST(ServerWatch, AServerThatIsOnlySuspectedIsAskedBeforeASignalCounts) {
-  const int64_t port = free_port();
+  const int64_t port = unused_port();
   std::atomic<bool> is_silent = false;
   HttpServer server({.port = port}, [&](const HttpRequest&, const HttpReply& reply) {
     while (is_silent) std::this_thread::yield();
     reply.send({200, {}, ""});
   });
-  WatchOptions options = options_of(port);
+  WatchOptions options = watch_options(port);
   options.patience = std::chrono::seconds(60);
   options.stop = [] { return std::optional<int>(SIGTERM); };
   ServerWatch watch(options, [] {});
@@ -230,7 +230,7 @@ TEST(ServerWatch, AServerThatIsOnlySuspectedIsAskedBeforeASignalCounts) {
 }
 
 TEST(ServerWatch, WhoWaitsWhenItStopsIsTold) {
-  ServerWatch watch(options_of(free_port()), [] {});
+  ServerWatch watch(watch_options(unused_port()), [] {});
   const ServerWatch::Interest interest(watch);
   auto up = std::async(std::launch::async, [&] { return error_of<Error>([&] { watch.wait_until_up(); }); });
   std::this_thread::sleep_for(milliseconds(50));

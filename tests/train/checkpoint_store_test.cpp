@@ -33,13 +33,13 @@ CheckpointMeta meta_of(int64_t step, double loss) {
   return meta;
 }
 
-void fill(const Path& folder) {
+void fill_checkpoint(const Path& folder) {
   make_folder(folder / "model");
   write_atomic(folder / "model" / "weights", "0123456789");
   write_atomic(folder / "state", "abc");
 }
 
-Names names_in(const Path& folder) {
+Names checkpoints_in(const Path& folder) {
   Names names;
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
@@ -57,8 +57,8 @@ TEST(CheckpointStore, TheBestAndTheLastAreKept) {
                                      {"run-step=1-val_loss=0.50", "run-step=3-val_loss=0.70", "run-step=4-val_loss=0.80-last"},
                                      {"run-step=1-val_loss=0.50", "run-step=5-val_loss=0.40", "run-step=5-val_loss=0.40-last"}};
   for (size_t i = 0; i < losses.size(); ++i) {
-    store.save(meta_of(static_cast<int64_t>(i) + 1, losses[i]), fill);
-    EXPECT_EQ(names_in(temp / "checkpoints"), wanted[i]) << i;
+    store.save(meta_of(static_cast<int64_t>(i) + 1, losses[i]), fill_checkpoint);
+    EXPECT_EQ(checkpoints_in(temp / "checkpoints"), wanted[i]) << i;
   }
   const Checkpoint newest = *store.newest();
   EXPECT_EQ(newest.folder.filename(), "run-step=5-val_loss=0.40-last");
@@ -76,24 +76,24 @@ TEST(CheckpointStore, ModesAndNumbersOfCheckpoints) {
   config.mode = MonitorMode::max;
   CheckpointStore store(temp / "max", config);
   for (const auto& [step, value] : std::vector<std::pair<int64_t, double>>{{1, 0.5}, {2, 0.9}, {3, 0.7}})
-    store.save(meta_of(step, value), fill);
-  EXPECT_EQ(names_in(temp / "max"), (Names{"run-step=2-val_loss=0.90"}));
+    store.save(meta_of(step, value), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "max"), (Names{"run-step=2-val_loss=0.90"}));
 
   CheckpointStore all(temp / "all", config_of(-1, false));
-  for (int64_t step = 1; step <= 4; ++step) all.save(meta_of(step, 0.5), fill);
+  for (int64_t step = 1; step <= 4; ++step) all.save(meta_of(step, 0.5), fill_checkpoint);
   EXPECT_EQ(all.list().size(), 4U);
 
   CheckpointStore none(temp / "none", config_of(0));
-  for (int64_t step = 1; step <= 4; ++step) none.save(meta_of(step, 0.5), fill);
-  EXPECT_EQ(names_in(temp / "none"), (Names{"run-step=4-val_loss=0.50-last"}));
+  for (int64_t step = 1; step <= 4; ++step) none.save(meta_of(step, 0.5), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "none"), (Names{"run-step=4-val_loss=0.50-last"}));
 }
 
 TEST(CheckpointStore, WithoutTheMonitoredNumberOnlyTheLastIsKept) {
   const TempFolder temp;
   CheckpointStore store(temp / "c", config_of(2));
-  store.save(meta_of(1, 0.5), fill);
-  store.save(meta_of(2, std::nan("")), fill);
-  EXPECT_EQ(names_in(temp / "c"), (Names{"run-step=1-val_loss=0.50", "run-step=2-val_loss=nan-last"}));
+  store.save(meta_of(1, 0.5), fill_checkpoint);
+  store.save(meta_of(2, std::nan("")), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-step=1-val_loss=0.50", "run-step=2-val_loss=nan-last"}));
 }
 
 TEST(CheckpointStore, ACounterCanBeMonitored) {
@@ -102,21 +102,21 @@ TEST(CheckpointStore, ACounterCanBeMonitored) {
   config.monitor = "step";
   config.mode = MonitorMode::max;
   CheckpointStore store(temp / "c", config);
-  for (int64_t step = 1; step <= 4; ++step) store.save(meta_of(step, 0.5), fill);
-  EXPECT_EQ(names_in(temp / "c"), (Names{"run-step=3-val_loss=0.50", "run-step=4-val_loss=0.50"}));
+  for (int64_t step = 1; step <= 4; ++step) store.save(meta_of(step, 0.5), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-step=3-val_loss=0.50", "run-step=4-val_loss=0.50"}));
 }
 
 TEST(CheckpointStore, ANewRunGoesOnRankingWhereTheOldOneStopped) {
   const TempFolder temp;
-  CheckpointStore(temp / "c", config_of(1)).save(meta_of(1, 0.5), fill);
-  CheckpointStore(temp / "c", config_of(1)).save(meta_of(2, 0.6), fill);
-  EXPECT_EQ(names_in(temp / "c"), (Names{"run-step=1-val_loss=0.50", "run-step=2-val_loss=0.60-last"}));
+  CheckpointStore(temp / "c", config_of(1)).save(meta_of(1, 0.5), fill_checkpoint);
+  CheckpointStore(temp / "c", config_of(1)).save(meta_of(2, 0.6), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-step=1-val_loss=0.50", "run-step=2-val_loss=0.60-last"}));
 }
 
 TEST(CheckpointStore, SavingTheSameStepAgainReplacesIt) {
   const TempFolder temp;
   CheckpointStore store(temp / "c", config_of(2));
-  store.save(meta_of(1, 0.5), fill);
+  store.save(meta_of(1, 0.5), fill_checkpoint);
   store.save(meta_of(1, 0.5), [](const Path& folder) { write_atomic(folder / "other", "x"); });
   EXPECT_EQ(store.list().size(), 2U);
   EXPECT_TRUE(is_file(store.newest()->folder / "other"));
@@ -126,35 +126,35 @@ TEST(CheckpointStore, SavingTheSameStepAgainReplacesIt) {
 TEST(CheckpointStore, AnErrorLeavesEverythingAsItWas) {
   const TempFolder temp;
   CheckpointStore store(temp / "c", config_of(2));
-  store.save(meta_of(1, 0.5), fill);
-  const Names before = names_in(temp / "c");
+  store.save(meta_of(1, 0.5), fill_checkpoint);
+  const Names before = checkpoints_in(temp / "c");
   EXPECT_EQ(error_of<Error>([&] {
               store.save(meta_of(2, 0.4), [](const Path& folder) {
-                fill(folder);
+                fill_checkpoint(folder);
                 throw Error("the disk is full");
               });
               return 0;
             }),
             "the disk is full");
-  EXPECT_EQ(names_in(temp / "c"), before);
+  EXPECT_EQ(checkpoints_in(temp / "c"), before);
   {
     const testing::FileSizeLimit small(100);  // the record does not fit any more
-    EXPECT_THROW(store.save(meta_of(2, 0.4), fill), Error);
+    EXPECT_THROW(store.save(meta_of(2, 0.4), fill_checkpoint), Error);
   }
-  EXPECT_EQ(names_in(temp / "c"), before);
+  EXPECT_EQ(checkpoints_in(temp / "c"), before);
   EXPECT_EQ(store.newest()->step(), 1);
 }
 
 TEST(CheckpointStore, WhatAKilledRunLeftIsNoCheckpointAndGoes) {
   const TempFolder temp;
-  CheckpointStore(temp / "c", config_of(2)).save(meta_of(1, 0.5), fill);
-  const Names before = names_in(temp / "c");
+  CheckpointStore(temp / "c", config_of(2)).save(meta_of(1, 0.5), fill_checkpoint);
+  const Names before = checkpoints_in(temp / "c");
   for (const char* name : {".unfinished-run-step=2", ".removed-run-step=0"}) {
     fs::create_directories(temp / "c" / name / "model");
     write_atomic(temp / "c" / name / "model" / "weights", "01234");
   }
   const CheckpointStore store(temp / "c", config_of(2));
-  EXPECT_EQ(names_in(temp / "c"), before);
+  EXPECT_EQ(checkpoints_in(temp / "c"), before);
   EXPECT_EQ(store.newest()->step(), 1);
 }
 
@@ -166,8 +166,8 @@ TEST(CheckpointStore, OneThatIsNotWholeIsNotResumedFrom) {
       const TempFolder temp;
       CheckpointStore store(temp / "c", config_of(0));
       CheckpointStore older(temp / "c", config_of(-1, false));
-      older.save(meta_of(1, 0.5), fill);
-      store.save(meta_of(2, 0.4), fill);
+      older.save(meta_of(1, 0.5), fill_checkpoint);
+      store.save(meta_of(2, 0.4), fill_checkpoint);
       ASSERT_EQ(store.newest()->step(), 2);
       const Path broken = store.newest()->folder / file;
       missing ? static_cast<void>(fs::remove(broken)) : fs::resize_file(broken, fs::file_size(broken) / 2);
@@ -188,8 +188,8 @@ TEST(CheckpointStore, AFlippedBitIsNamedAndTheOneBeforeIsUsed) {
     SCOPED_TRACE(file);
     const TempFolder temp;
     CheckpointStore store(temp / "c", config_of(-1));
-    store.save(meta_of(1, 0.5), fill);
-    store.save(meta_of(2, 0.4), fill);
+    store.save(meta_of(1, 0.5), fill_checkpoint);
+    store.save(meta_of(2, 0.4), fill_checkpoint);
     EXPECT_EQ(store.newest_sound()->step(), 2);
     EXPECT_EQ(store.best_sound()->step(), 2);
     const Checkpoint newest = *store.newest();
@@ -206,7 +206,7 @@ TEST(CheckpointStore, AFlippedBitIsNamedAndTheOneBeforeIsUsed) {
 TEST(CheckpointStore, AFlippedBitInTheRecordIsSeenAtOnce) {
   const TempFolder temp;
   CheckpointStore store(temp / "c", config_of(0));
-  store.save(meta_of(5, 0.5), fill);
+  store.save(meta_of(5, 0.5), fill_checkpoint);
   const Path folder = store.newest()->folder;
   std::string record = read_text(folder / "meta.json");
   const size_t at = record.find("\"step\": 5");
@@ -222,7 +222,7 @@ TEST(CheckpointStore, OneWithoutHashesIsStillRead) {
   const TempFolder temp;
   const Path folder = temp / "c" / "old";
   make_folder(folder);
-  fill(folder);
+  fill_checkpoint(folder);
   write_atomic(folder / "meta.json",
                R"({"counters": {"step": 3}, "metrics": {"val_loss": 0.5}, "record": {}, "files": {"model/weights": 10, "state": 3}})");
   const CheckpointStore store(temp / "c", config_of(2));
@@ -235,7 +235,7 @@ TEST(CheckpointStore, OneWithoutHashesIsStillRead) {
 TEST(CheckpointStore, TellsItsFiles) {
   const TempFolder temp;
   CheckpointStore store(temp / "c", config_of(0));
-  store.save(meta_of(1, 0.5), fill);
+  store.save(meta_of(1, 0.5), fill_checkpoint);
   const Checkpoint one = *store.newest();
   ASSERT_EQ(one.files.size(), 2U);
   EXPECT_EQ(one.files[0].name, "model/weights");
