@@ -51,7 +51,8 @@ Finding look_at_cuda() {
 
 Finding look_at_mpi() {
   const std::string version = mpi::library_version();
-  if (version.empty()) return {"MPI", "none: one process only", "libopenmpi-dev openmpi-bin", "then build again"};
+  if (!mpi::is_built()) return {"MPI", "none: one process only", "libopenmpi-dev openmpi-bin", "then build again"};
+  if (version.empty()) return {"MPI", "not installed: one process only", "openmpi-bin", ""};
   if (std::system("command -v mpirun >/dev/null 2>&1") != 0)
     return {"MPI", version + ", but no mpirun to start ranks with", "openmpi-bin", ""};
   return {"MPI", version, "", ""};

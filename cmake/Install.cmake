@@ -9,7 +9,8 @@ set(package lib/cmake/kedge)
 set(torch_home lib/kedge/torch)
 
 install(TARGETS kedge_program RUNTIME DESTINATION bin)
-set(rpath "$ORIGIN/../${torch_home}/lib")
+# lib/kedge/lib is where scripts/package puts libraries of the system; the folders are those of libraries under another prefix.
+set(rpath "$ORIGIN/../${torch_home}/lib" "$ORIGIN/../lib/kedge/lib" ${KEDGE_LIBRARY_FOLDERS})
 if(KEDGE_CUDA)  # the CUDA runtime: in a wheel it lies beside torch, else it is the toolkit's
   list(APPEND rpath "$ORIGIN/../${torch_home}/../nvidia/cu13/lib" "${CUDAToolkit_LIBRARY_DIR}")
 endif()
@@ -31,6 +32,8 @@ foreach(folder configs docs examples launch)
     install(DIRECTORY ${folder} DESTINATION share/kedge USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
   endif()
 endforeach()
+
+install(PROGRAMS scripts/quickstart DESTINATION share/kedge/scripts)  # it finds the program that it was installed with
 
 install(CODE "set(PROGRAM \"$<TARGET_FILE:kedge_program>\")\nset(FOLDER \"${CMAKE_BINARY_DIR}/generated/completion\")")
 if(EXISTS "${CMAKE_SOURCE_DIR}/cli/completion.h")

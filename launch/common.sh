@@ -70,6 +70,7 @@ need_prompts() {
 # Sets $KEDGE, $KEDGE_RUN as a whole path, and $token_file.
 prepare_run() {
   if [ -z "${KEDGE:-}" ] && [ -x "$home/build/release/bin/kedge" ]; then KEDGE=$home/build/release/bin/kedge; fi
+  if [ -z "${KEDGE:-}${KEDGE_CONTAINER:-}" ] && [ ! -e "$home/CMakeLists.txt" ] && [ -x "$home/../../bin/kedge" ]; then KEDGE=$(realpath "$home/../../bin/kedge"); fi  # installed
   KEDGE=${KEDGE:-kedge}
   [ -n "${KEDGE_CONTAINER:-}" ] || command -v "$KEDGE" >/dev/null || refuse "KEDGE: no program $KEDGE; scripts/build makes one, KEDGE=FILE names one that is elsewhere"
   mkdir -p "$KEDGE_RUN/logs" || refuse "KEDGE_RUN: the folder $KEDGE_RUN cannot be made"

@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "kedge/core/error.h"
+#include "kedge/core/gpu_code.h"
 #include "kedge/core/machine.h"
 
 namespace kedge {
@@ -12,6 +13,12 @@ namespace {
 
 void must(cudaError_t status) {
   if (status != cudaSuccess) throw Error(str("CUDA: ", cudaGetErrorString(status)));
+}
+
+cudaDeviceProp properties_of(int index) {
+  cudaDeviceProp properties{};
+  must(cudaGetDeviceProperties(&properties, index));
+  return properties;
 }
 
 constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
@@ -22,13 +29,18 @@ bool has_tensors() { return c10::cuda::CUDACachingAllocator::get()->initialized(
 }  // namespace
 
 std::string describe_cuda_device(int index) {
-  cudaDeviceProp properties{};
-  must(cudaGetDeviceProperties(&properties, index));
+  const cudaDeviceProp properties = properties_of(index);
   must(cudaSetDevice(index));
   size_t free_bytes = 0, total_bytes = 0;
   must(cudaMemGetInfo(&free_bytes, &total_bytes));
   return str(properties.name, ", ", format_bytes(static_cast<int64_t>(total_bytes)), " (", format_bytes(static_cast<int64_t>(free_bytes)),
-             " free), sm_", properties.major, properties.minor);
+             " free), sm_", properties.major, properties.minor, ", ",
+             describe(gpu_code_for({properties.major, properties.minor}, KEDGE_CUDA_ARCHITECTURES)));
+}
+
+void check_cuda_device(int index, std::string_view where) {
+  const cudaDeviceProp properties = properties_of(index);
+  check_gpu({properties.name, {properties.major, properties.minor}}, KEDGE_CUDA_ARCHITECTURES, str(where, ": cuda:", index));
 }
 
 void synchronize_cuda() { must(cudaDeviceSynchronize()); }

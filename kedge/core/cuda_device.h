@@ -2,11 +2,16 @@
 // Facts of a CUDA device. In a build without CUDA there are none to ask about.
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace kedge {
 
-// "NVIDIA H200, 139 GiB (137 GiB free), sm_90". `index` must be below num_cuda_devices().
+// "NVIDIA H200, 139 GiB (137 GiB free), sm_90, kernels compiled for sm_90a" (core/gpu_code.h). `index` must be below num_cuda_devices().
 [[nodiscard]] std::string describe_cuda_device(int index);
+
+// Throws UsageError where this program has no kernels for the device: too old, or not among those that it was compiled for. `where` opens
+// the error: "--device".
+void check_cuda_device(int index, std::string_view where);
 
 // Waits until the device has done all it was given.
 void synchronize_cuda();

@@ -12,6 +12,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/util/Exception.h>
 
+#include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
 
 namespace kedge {
@@ -55,13 +56,14 @@ int num_cuda_devices() { return at::detail::getCUDAHooks().deviceCount(); }
 
 at::Device parse_device(std::string_view name, std::string_view where) {
   if (name == "cpu") return {at::kCPU};
-  if (name == "auto") return num_cuda_devices() > 0 ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
-  const std::optional<int> index = name == "cuda" ? 0 : cuda_index(name);
-  check(index.has_value(), where, ": wants auto, cpu, cuda or cuda:N, found \"", name, "\"");
   const int present = num_cuda_devices();
+  if (name == "auto" && present == 0) return {at::kCPU};
+  const std::optional<int> index = name == "cuda" || name == "auto" ? 0 : cuda_index(name);
+  check(index.has_value(), where, ": wants auto, cpu, cuda or cuda:N, found \"", name, "\"");
   check(*index<present, where, ": ", name, " asked for, but ", present> 0
             ? str("only ", present, " CUDA devices are present")
             : std::string("no CUDA device is usable (kedge doctor says why)"));
+  check_cuda_device(*index, where);
   return {at::kCUDA, static_cast<at::DeviceIndex>(*index)};
 }
 

@@ -7,6 +7,7 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
 #include "kedge/dist/mpi.h"
 
@@ -61,6 +62,7 @@ Mesh Mesh::from_environment(const MeshOptions& options) {
   check(world.size() == launch.num_ranks, "the launcher started ", launch.num_ranks, " ranks, but MPI connects ", world.size(),
         ": is it the launcher of another MPI?");
   const at::Device device = device_of_rank(options, launch.local_rank, options.device == "cpu" ? 0 : num_cuda_devices());
+  if (device.is_cuda()) check_cuda_device(device.index(), options.device_key);
   // Without this, every rank of a machine would also hold a context, and its memory, on the first GPU.
   if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return {world, launch.local_rank, device};

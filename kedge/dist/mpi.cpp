@@ -1,5 +1,6 @@
 #include "kedge/dist/mpi.h"
 
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -15,11 +16,57 @@
 namespace kedge::mpi {
 namespace {
 
+// MPI is loaded when a job has ranks, and nothing of it is linked: one process runs on machines that have none, and any version with the
+// same name will do (Open MPI 4 and 5 share theirs). Global, because its plugins look for its symbols.
+void* open_library(int mode) { return ::dlopen(KEDGE_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL | mode); }
+
+struct Library {
+  void* handle = open_library(0);
+  std::string why = handle == nullptr ? ::dlerror() : "";
+
+  template <typename F>
+  [[nodiscard]] F* find(const char* name) const {
+    void* const found = handle == nullptr ? nullptr : ::dlsym(handle, name);
+    ensure(found != nullptr || handle == nullptr, KEDGE_MPI_LIBRARY, " has no ", name);
+    return reinterpret_cast<F*>(found);
+  }
+
+  decltype(MPI_Abort)* abort = find<decltype(MPI_Abort)>("MPI_Abort");
+  decltype(MPI_Allgather)* all_gather = find<decltype(MPI_Allgather)>("MPI_Allgather");
+  decltype(MPI_Bcast)* broadcast = find<decltype(MPI_Bcast)>("MPI_Bcast");
+  decltype(MPI_Comm_rank)* comm_rank = find<decltype(MPI_Comm_rank)>("MPI_Comm_rank");
+  decltype(MPI_Comm_set_errhandler)* set_error_handler = find<decltype(MPI_Comm_set_errhandler)>("MPI_Comm_set_errhandler");
+  decltype(MPI_Comm_size)* comm_size = find<decltype(MPI_Comm_size)>("MPI_Comm_size");
+  decltype(MPI_Error_string)* error_string = find<decltype(MPI_Error_string)>("MPI_Error_string");
+  decltype(MPI_Finalize)* finalize = find<decltype(MPI_Finalize)>("MPI_Finalize");
+  decltype(MPI_Finalized)* finalized = find<decltype(MPI_Finalized)>("MPI_Finalized");
+  decltype(MPI_Get_library_version)* library_version = find<decltype(MPI_Get_library_version)>("MPI_Get_library_version");
+  decltype(MPI_Init_thread)* init_thread = find<decltype(MPI_Init_thread)>("MPI_Init_thread");
+  decltype(MPI_Initialized)* initialized = find<decltype(MPI_Initialized)>("MPI_Initialized");
+  decltype(MPI_Irecv)* receive = find<decltype(MPI_Irecv)>("MPI_Irecv");
+  decltype(MPI_Isend)* send = find<decltype(MPI_Isend)>("MPI_Isend");
+  decltype(MPI_Waitall)* wait_all = find<decltype(MPI_Waitall)>("MPI_Waitall");
+#ifdef OPEN_MPI  // what its header calls constants are addresses inside the library
+  MPI_Comm world = static_cast<MPI_Comm>(find<void>("ompi_mpi_comm_world"));
+  MPI_Datatype byte = static_cast<MPI_Datatype>(find<void>("ompi_mpi_byte"));
+  MPI_Errhandler errors_return = static_cast<MPI_Errhandler>(find<void>("ompi_mpi_errors_return"));
+#else
+  MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Datatype byte = MPI_BYTE;
+  MPI_Errhandler errors_return = MPI_ERRORS_RETURN;
+#endif
+};
+
+const Library& library() {
+  static const Library instance;
+  return instance;
+}
+
 void checked(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   std::string text(MPI_MAX_ERROR_STRING, '\0');
   int length = 0;
-  MPI_Error_string(code, text.data(), &length);
+  library().error_string(code, text.data(), &length);
   throw Error(str(call, ": ", text.substr(0, static_cast<size_t>(length))));
 }
 
@@ -33,30 +80,32 @@ void in_messages(std::span<Byte> data, size_t message_bytes, Visit&& visit) {
 }  // namespace
 
 World::World() {
+  check(library().handle != nullptr, "more than one process is connected by MPI, which is not installed here (", library().why,
+        "): apt-get install openmpi-bin");
   int started = 0;
-  MPI_Initialized(&started);
+  library().initialized(&started);
   ensure(started == 0, "MPI is started twice in one process");
   int threads = MPI_THREAD_SINGLE;
-  checked(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads), "MPI_Init_thread");
+  checked(library().init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads), "MPI_Init_thread");
   // Failures come back as codes, so that they reach the log with our rank like any other error.
-  checked(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  checked(library().set_error_handler(library().world, library().errors_return), "MPI_Comm_set_errhandler");
   if (threads < MPI_THREAD_SERIALIZED) throw Error("this MPI cannot be used from more than one thread (MPI_THREAD_SERIALIZED)");
-  checked(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-  checked(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+  checked(library().comm_rank(library().world, &rank_), "MPI_Comm_rank");
+  checked(library().comm_size(library().world, &size_), "MPI_Comm_size");
 }
 
-World::~World() { MPI_Finalize(); }
+World::~World() { library().finalize(); }
 
 void World::all_gather(ConstBytes mine, Bytes all) const {
   ensure(all.size() == mine.size() * static_cast<size_t>(size_) && mine.size() <= kMaxMessageBytes, "all_gather of ", mine.size(),
          " bytes into ", all.size());
   const int count = static_cast<int>(mine.size());
-  checked(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather");
+  checked(library().all_gather(mine.data(), count, library().byte, all.data(), count, library().byte, library().world), "MPI_Allgather");
 }
 
 void World::broadcast(Bytes data, int root, size_t message_bytes) const {
   in_messages(data, message_bytes, [&](Bytes message) {
-    checked(MPI_Bcast(message.data(), static_cast<int>(message.size()), MPI_BYTE, root, MPI_COMM_WORLD), "MPI_Bcast");
+    checked(library().broadcast(message.data(), static_cast<int>(message.size()), library().byte, root, library().world), "MPI_Bcast");
   });
 }
 
@@ -70,40 +119,44 @@ void World::exchange(std::span<const ConstBytes> to, std::span<const Bytes> from
   for (size_t step = 1; step < size; ++step) {
     const size_t source = (self + size - step) % size;
     in_messages(from[source], message_bytes, [&](Bytes message) {
-      checked(MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, static_cast<int>(source), kTag, MPI_COMM_WORLD,
-                        &requests.emplace_back()),
+      checked(library().receive(message.data(), static_cast<int>(message.size()), library().byte, static_cast<int>(source), kTag,
+                                library().world, &requests.emplace_back()),
               "MPI_Irecv");
     });
   }
   for (size_t step = 1; step < size; ++step) {  // each rank starts with its neighbour: no rank is everybody's first
     const size_t target = (self + step) % size;
     in_messages(to[target], message_bytes, [&](ConstBytes message) {
-      checked(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, static_cast<int>(target), kTag, MPI_COMM_WORLD,
-                        &requests.emplace_back()),
+      checked(library().send(message.data(), static_cast<int>(message.size()), library().byte, static_cast<int>(target), kTag,
+                             library().world, &requests.emplace_back()),
               "MPI_Isend");
     });
   }
   if (!to[self].empty() && to[self].data() != from[self].data()) std::memcpy(from[self].data(), to[self].data(), to[self].size());
-  checked(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  checked(library().wait_all(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 
+bool is_built() { return true; }
+
 std::string library_version() {
+  if (library().handle == nullptr) return "";
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
-  checked(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  checked(library().library_version(text.data(), &length), "MPI_Get_library_version");
   const std::string version(text.data(), static_cast<size_t>(length));
   return version.substr(0, version.find_first_of(",\n"));  // what follows is how it was built
 }
 
 void abort_job(int exit_code) {
+  if (open_library(RTLD_NOLOAD) == nullptr) return;  // a process that never met others
   int started = 0;
   int ended = 0;
-  MPI_Initialized(&started);
-  MPI_Finalized(&ended);
+  library().initialized(&started);
+  library().finalized(&ended);
   if (started == 0 || ended != 0) return;
   std::cout.flush();  // MPI_Abort flushes nothing
   std::fflush(nullptr);
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  library().abort(library().world, exit_code);
 }
 
 }  // namespace kedge::mpi

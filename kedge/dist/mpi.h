@@ -36,7 +36,10 @@ class World {
   int size_ = 1;
 };
 
-// "Open MPI v4.1.4", without starting it; empty in a build without MPI.
+// Was this program built with MPI? Its library need not be here.
+[[nodiscard]] bool is_built();
+
+// "Open MPI v4.1.4", without starting it; empty in a build without MPI and where its library is not installed.
 [[nodiscard]] std::string library_version();
 
 // Ends every process of the job at once. Returns only where MPI is not running.

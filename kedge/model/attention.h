@@ -19,6 +19,9 @@ struct Attended {
   Tensor random;   // what flash attention's backward wants back, although nothing is dropped
 };
 
+// Does flash attention take bf16 heads of so many channels, on every GPU?
+[[nodiscard]] bool flash_takes(int64_t head_dim);
+
 [[nodiscard]] Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape);
 // The gradient of qkv.
 [[nodiscard]] Tensor attention_backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, const PackedBatch& batch,

@@ -7,6 +7,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/model/adapters.h"
+#include "kedge/model/attention.h"
 #include "kedge/model/logprob_head.h"
 #include "kedge/model/parameters.h"
 
@@ -95,7 +96,7 @@ class MicroBatchMemory {
 
   [[nodiscard]] int64_t norm_stats(int64_t rows_a_token) const { return column(rows_a_token) * (m_.norm == NormKind::layer ? 2 : 1); }
   [[nodiscard]] int64_t head_norm_stats() const { return m_.qk_norm ? column(m_.num_heads + m_.num_kv_heads) : 0; }
-  [[nodiscard]] bool is_flash() const { return in_.is_cuda && narrow_type() && m_.head_dim % 8 == 0 && m_.head_dim <= 256; }
+  [[nodiscard]] bool is_flash() const { return in_.is_cuda && narrow_type() && flash_takes(m_.head_dim); }
   [[nodiscard]] int64_t log_sums() const { return in_.is_cuda && !is_flash() ? 0 : column(m_.num_heads); }
   [[nodiscard]] int64_t rotation() const { return m_.learned_positions ? 0 : column(m_.rope.dim); }
   [[nodiscard]] int64_t batch() const { return in_.tokens * 4 * 8; }  // ids, positions, places, targets

@@ -61,5 +61,10 @@ TEST(Mpi, StartsOnceInAProcess) {
   EXPECT_EQ(testing::error_of<Bug>([] { return World().rank(); }), "MPI is started twice in one process");
 }
 
+TEST(Mpi, SaysWhichItIs) {
+  EXPECT_TRUE(is_built());
+  EXPECT_FALSE(library_version().empty());
+}
+
 }  // namespace
 }  // namespace kedge::mpi

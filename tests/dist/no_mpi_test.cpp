@@ -15,6 +15,11 @@ TEST(NoMpi, MoreThanOneRankIsRefusedWithThePackagesToInstall) {
             "with KEDGE_MPI=ON");
 }
 
+TEST(NoMpi, SaysThatItIsNotThere) {
+  EXPECT_FALSE(mpi::is_built());
+  EXPECT_EQ(mpi::library_version(), "");
+}
+
 TEST(NoMpi, ThereIsNoJobToAbort) { mpi::abort_job(1); }
 
 }  // namespace

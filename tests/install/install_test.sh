@@ -24,7 +24,7 @@ kedge=$tree/bin/kedge
 
 # What is there
 for file in bin/kedge lib/libkedge.a lib/libkedge_plain.a include/kedge/algo/reinforce.h lib/cmake/kedge/kedge{Config,ConfigVersion,Targets}.cmake \
-  lib/kedge/torch/lib/libtorch_cpu.so lib/kedge/torch/include/ATen/core/Tensor.h share/kedge/{LICENSE,configs/tiny/sft.yaml,docs/install.md,examples/gsm8k/run.sh}; do
+  lib/kedge/torch/lib/libtorch_cpu.so lib/kedge/torch/include/ATen/core/Tensor.h share/kedge/{LICENSE,configs/tiny/sft.yaml,docs/install.md,examples/gsm8k/run.sh,scripts/quickstart}; do
   [ -s "$tree/$file" ] || fail "no $file"
 done
 [ -x "$tree/share/kedge/examples/gsm8k/run.sh" ] || fail 'a script that cannot be run'
@@ -55,8 +55,11 @@ grep 'not found' ldd.txt && fail 'libraries are not found'
 strangers=$(awk '$2 == "=>" { print $3 }' ldd.txt | xargs realpath | grep -vE "^($allowed|/usr/lib|/lib)/")
 [ -z "$strangers" ] || fail "libraries from elsewhere: $strangers"
 grep -qF "=> $tree/bin/../lib/kedge/torch/lib/libtorch_cpu.so" ldd.txt || fail "not the tree's own libtorch: $(cat ldd.txt)"
+grep 'libmpi' ldd.txt && fail 'a machine without MPI could not run it'
 packages=$("$source/scripts/packages_of" "$kedge") || fail 'packages_of'
-for package in libc6 libyaml-cpp zlib1g; do
+wanted=(libc6 libyaml-cpp zlib1g)
+[ "$("$kedge" doctor --json | sed -nE 's/.*"MPI": *"(none)?.*/\1/p')" = none ] || wanted+=(openmpi-bin)
+for package in "${wanted[@]}"; do
   grep -q "^$package" <<<"$packages" || fail "$package is no package that the program needs: $packages"
 done
 
@@ -75,6 +78,33 @@ expect 0 '^kedge [0-9]' hidden "$kedge" --version
 make_letters letters
 expect 0 '"parameters"' hidden "$kedge" init lm --shape tiny --tokenizer letters --threads 1
 expect 0 '"response": ' hidden "$kedge" generate --model lm --text 'bb' --max-new-tokens 3 --threads 1
+
+# The tarball of it: unpacked elsewhere it has every library but those of the C and C++ compilers, the licences of all, and a quickstart that builds nothing.
+if [ "$cuda" != ON ]; then
+  SECONDS=0
+  expect 0 'kedge-[0-9.]*-linux-[a-z0-9_]*\.tar\.gz' "$source/scripts/package" --tree "$tree" --out "$folder/packages" --level 1
+  [ "$(ls packages)" = "$(basename packages/kedge-*-linux-"$(uname -m)".tar.gz)" ] || fail "not one tarball: $(ls packages)"
+  mkdir unpacked && tar xf packages/*.tar.gz -C unpacked || fail 'it cannot be unpacked'
+  echo "packed and unpacked in $SECONDS s: $(du -h packages/*.tar.gz | cut -f 1), $(du -sh unpacked | cut -f 1)"
+  unpacked=$(realpath unpacked/kedge-*)
+  ldd "$unpacked/bin/kedge" >ldd.txt
+  strangers=$(awk '$2 == "=>" { print $1, $3 }' ldd.txt | grep -vE " $unpacked/|^(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so")
+  [ -z "$strangers" ] || fail "libraries that a bare system may not have: $strangers"
+  for one in libyaml-cpp libpcre2-8 libutf8proc zlib1g libboost nlohmann-json3-dev torch; do
+    [ -n "$(find "$unpacked"/share/kedge/licenses/"$one"* -type f 2>/dev/null)" ] || fail "no licence of $one"
+    grep -q "^$one" "$unpacked/share/kedge/licenses/README.txt" || fail "$one is not listed among the licences"
+  done
+  [ -z "$(find "$unpacked" -name '*.a' -o -name '*.h' -o -name '*.cmake')" ] || fail 'what only a compiler reads is packed'
+  newest=$(objdump -T "$unpacked/bin/kedge" "$unpacked"/lib/kedge/*/*.so* "$unpacked"/lib/kedge/torch/lib/* 2>/dev/null | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
+  ours=GLIBC_$(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2)
+  [ "$(printf '%s\n' "$newest" "$ours" | sort -V | tail -n 1)" = "$ours" ] || fail "it asks for a newer C library than this machine's: $newest"
+  expect 0 '^kedge [0-9]' hidden "$unpacked/bin/kedge" --version
+  expect 0 '"response": ' hidden "$unpacked/bin/kedge" generate --model lm --text 'bb' --max-new-tokens 3 --threads 1
+  mkdir -p begun/data.txt  # a folder in the way of a file ends the quickstart behind its first part
+  expect 1 '^ +kedge [0-9]' hidden "$unpacked/share/kedge/scripts/quickstart" --out begun --short
+  expect 2 'wants a checkout' "$unpacked/share/kedge/scripts/quickstart" --rival
+  rm -rf packages unpacked
+fi
 
 # A program of somebody else's, with nothing but the folder to look in
 generator=()

@@ -65,5 +65,10 @@ TEST(Attention, TheFirstTokenOfARowIsItsOwnValue) {
 
 TEST(Attention, ScalesByTheRootOfTheHeadSize) { EXPECT_EQ((AttentionShape{1, 1, 16, 0}).scale(), 0.25); }
 
+TEST(Attention, FlashAttentionIsLeftOutWhereSomeGpusCannot) {
+  for (const int64_t head_dim : {8, 64, 128, 192, 256}) EXPECT_TRUE(flash_takes(head_dim)) << head_dim;
+  for (const int64_t head_dim : {5, 37, 200, 224, 264}) EXPECT_FALSE(flash_takes(head_dim)) << head_dim;
+}
+
 }  // namespace
 }  // namespace kedge
