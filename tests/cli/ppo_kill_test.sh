@@ -33,9 +33,9 @@ journal_bytes() { cat "$1"/journals/* 2>/dev/null | wc -c; }
 
 # wait_for_moment NAME CRITIC KIND: until a save or a training call is under way, or some time is over. Says which it was.
 wait_for_moment() {
-  local before end=$((SECONDS + 3))
+  local before end=$((${EPOCHREALTIME/[.,]/} + patience))
   before=$(journal_bytes "$2")
-  while is_alive "$actor_pid" && [ $SECONDS -lt $end ]; do
+  while is_alive "$actor_pid" && [ ${EPOCHREALTIME/[.,]/} -lt $end ]; do
     case $3 in
       actor_save) compgen -G "$1/checkpoints/.unfinished-*" >/dev/null && echo "$3" && return ;;
       critic_save) compgen -G "$2/checkpoints/.unfinished-*" >/dev/null && echo "$3" && return ;;
@@ -86,10 +86,14 @@ killed() {
 }
 
 begin_critic whole_critic
+began=${EPOCHREALTIME/[.,]/}
 begin_actor whole
 wait "$actor_pid" || fail "the run that is left alone does not end well: $(tail -n 20 whole.log)"
 kill -INT "$critic_pid"
 wait "$critic_pid"
+# How long a kill waits for its moment, in microseconds: on a fast machine the run would otherwise be over before the last of them.
+patience=$(((${EPOCHREALTIME/[.,]/} - began) / (kills + 3)))
+[ $patience -lt 3000000 ] || patience=3000000
 killed shot actor
 grep -qE 'resumed from shot/checkpoints/.* at step [0-9]+' shot.log || fail "it does not say that it went on: $(cat shot.log)"
 grep -qE 'back at actor_step [0-9]*[1-9][0-9]*: step [0-9]+, [0-9]+ training calls' shot_critic.log || fail "the critic did not go back: $(cat shot_critic.log)"

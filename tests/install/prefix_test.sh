@@ -3,6 +3,7 @@
 # run with, even where the system has others of the same names. The libraries are made here and hold a function each.
 # prefix_test.sh
 set -uo pipefail
+unset CMAKE_PREFIX_PATH  # of the machine: the folders that are found here are to be known
 modules=$(realpath "$(dirname "$0")/../../cmake")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
