@@ -88,7 +88,7 @@ if [ "$cuda" != ON ]; then
   echo "packed and unpacked in $SECONDS s: $(du -h packages/*.tar.gz | cut -f 1), $(du -sh unpacked | cut -f 1)"
   unpacked=$(realpath unpacked/kedge-*)
   ldd "$unpacked/bin/kedge" >ldd.txt
-  strangers=$(awk '$2 == "=>" { print $1, $3 }' ldd.txt | grep -vE " $unpacked/|^(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so")
+  strangers=$(awk '$2 == "=>" { print $1, $3 }' ldd.txt | grep -vE " $unpacked/|^(libc|libm|libdl|librt|libpthread|libutil|libstdc\+\+|libgcc_s)\.so")
   [ -z "$strangers" ] || fail "libraries that a bare system may not have: $strangers"
   for one in libyaml-cpp libpcre2-8 libutf8proc zlib1g libboost nlohmann-json3-dev torch; do
     [ -n "$(find "$unpacked"/share/kedge/licenses/"$one"* -type f 2>/dev/null)" ] || fail "no licence of $one"
