@@ -8,7 +8,6 @@
 #include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
-#include "kedge/core/machine.h"
 #include "kedge/core/simd.h"
 #include "kedge/model/cpu_products.h"
 #include "kedge/model/cpu_rows.h"
@@ -512,21 +511,10 @@ void run_linear(const Tensor& x, const Tensor& weight, const Tensor& out, const 
 }
 #endif
 
-bool has_amx() {
-  static const bool found = [] {
-    const std::vector<std::string> features = this_machine().features;
-    return std::find(features.begin(), features.end(), "amx_bf16") != features.end();
-  }();
-  return found;
-}
-
 }  // namespace
 
-// Without AMX the library's bf16 products are slower, and a row's bits depend on the others.
 bool linear_suits(const Tensor& x, const Tensor& weight) {
-  // The library's products of bf16 by AMX are many times as fast, and row-invariant where no tile is left over at the edges.
-  const bool library = has_amx() && weight.size(0) % 64 == 0 && weight.size(1) % 64 == 0;
-  const bool known = x.scalar_type() == at::kFloat || (x.scalar_type() == at::kBFloat16 && !library);
+  const bool known = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
   return known && weight.scalar_type() == x.scalar_type() && !x.is_cuda() && x.dim() == 2 && x.is_contiguous() && weight.is_contiguous();
 }
 

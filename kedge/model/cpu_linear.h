@@ -5,8 +5,8 @@
 
 namespace kedge::cpu {
 
-// Whether `linear` below is the one to take here: for fp32 wherever it can read the tensors, for bf16 unless the library's own is
-// row-invariant and faster, which is so on x86_64 with AMX.
+// Whether `linear` below can read the tensors. It is then the one to take, for bf16 too: the library's is faster with AMX, but splits long
+// sums by the number of rows, so that a row's bits depend on the others.
 [[nodiscard]] bool linear_suits(const Tensor& x, const Tensor& weight);
 
 // What is added to the sums in fp32, before the one rounding. Either may be undefined.
