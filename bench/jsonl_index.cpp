@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "kedge/core/random.h"
-#include "kedge/data/jsonl_file.h"
-#include "kedge/data/rows.h"
+#include "kedge/data/files/jsonl_file.h"
+#include "kedge/data/files/rows.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include "kedge/core/error.h"
 #include "kedge/core/files.h"
 #include "kedge/core/json.h"
-#include "kedge/data/json_tokenizer.h"
-#include "kedge/data/sentencepiece.h"
+#include "kedge/text/tokenizer/json_tokenizer.h"
+#include "kedge/text/tokenizer/sentencepiece.h"
 
 namespace kedge {
 namespace {

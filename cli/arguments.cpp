@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "kedge/core/config_overrides.h"
+#include "kedge/config/config_overrides.h"
+#include "kedge/config/nearest.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/core/nearest.h"
-
-#include "cli/text_layout.h"
+#include "kedge/text/unicode/text_layout.h"
 
 namespace kedge::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
 
 namespace kedge::cli {
 

@@ -4,11 +4,11 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/inspect/replay_run.h"
+#include "kedge/inspect/run_findings.h"
 
 #include "cli/commands.h"
-#include "cli/replay_run.h"
-#include "cli/replay_text.h"
-#include "cli/run_findings.h"
+#include "cli/text/replay_text.h"
 
 namespace kedge::cli {
 namespace {
@@ -18,15 +18,16 @@ constexpr int kExitDiffers = 1;
 struct BisectOptions {
   std::string run;
   std::optional<int64_t> from, to;
-  bool servers = false, regenerate = false, json = false;
+  bool servers = false, regenerate = false, json = false, allow_commands = false;
 
   void fields(auto&& field) {
     field("run", run, "the folder of a run of kedge reinforce, rs or ppo", required());
     field("from", from, "the first step to replay; null: the run's first", at_least(0));
     field("to", to, "the last step to replay; null: the run's last", at_least(0));
-    field("regenerate", regenerate, "draw the answers of every step again from the policy, and compare their tokens");
-    field("servers", servers, "ask servers of rewards again; without it what they said is the records'");
-    field("json", json, "one JSON object instead of text");
+    field("regenerate", regenerate, "sample the responses of every step again from the policy and compare their tokens");
+    field("servers", servers, "query reward servers again; by default their recorded rewards are used");
+    field("allow_commands", allow_commands, "run the reward commands of a run that belongs to another user");
+    field("json", json, "print one JSON object instead of text");
   }
 };
 
@@ -61,7 +62,7 @@ class SlowTeller {
 };
 
 // Steps of one part of the settings, in order, until one does not match.
-void play_part(const OnlineJob& job, const RunOnDisk& run, const ReplayChoice& choice, int64_t from, int64_t to, Playback& playback) {
+void play_part(OnlineJob& job, const RunOnDisk& run, const ReplayChoice& choice, int64_t from, int64_t to, Playback& playback) {
   ReplayRun replay(job, run, choice, from);
   playback.is_exact = playback.is_exact && replay.is_exact();
   add_once(playback.notes, replay.notes());
@@ -86,14 +87,13 @@ void play_part(const OnlineJob& job, const RunOnDisk& run, const ReplayChoice& c
   }
 }
 
-Playback play_all(const RunOnDisk& run, WithJob with_job, const ReplayChoice& choice, int64_t from, int64_t to) {
-  std::vector<SettingsPart> parts;
-  with_job([&](const OnlineJob& job) { parts = settings_parts(run, job); });
+Playback play_all(const RunOnDisk& run, const ReplayChoice& choice, int64_t from, int64_t to) {
+  const std::vector<SettingsPart> parts = settings_parts(run, *make_online_job(run.algorithm));
   Playback playback;
   for (size_t i = 0; i < parts.size() && !playback.first_other && !playback.broken; ++i) {
     const int64_t begin = std::max(from, parts[i].from), end = i + 1 < parts.size() ? std::min(to, parts[i + 1].from - 1) : to;
     if (begin > end) continue;
-    with_job([&](const OnlineJob& job) { play_part(job, run, choice, begin, end, playback); });
+    play_part(*make_online_job(run.algorithm), run, choice, begin, end, playback);
   }
   return playback;
 }
@@ -166,8 +166,8 @@ int run_bisect(const Arguments& arguments) {
   BisectOptions options;
   parse_arguments(describe(options), arguments, kBisectPositionals);
   const RunOnDisk run = open_run(options.run);
-  const WithJob with_job = find_online_job(run.algorithm);
-  check(with_job != nullptr, options.run, ": a run of kedge ", run.algorithm,
+  check_may_run(run.folder, options.allow_commands);
+  check(trains_online(run.algorithm), options.run, ": a run of kedge ", run.algorithm,
         "; only those of reinforce, rs and ppo keep what a replay needs");
   const ReplayRange range = range_of(run);
   const int64_t from = options.from.value_or(range.first), to = options.to.value_or(range.last);
@@ -179,7 +179,7 @@ int run_bisect(const Arguments& arguments) {
   BisectReport report{.checkpoints = checkpoint_findings(run), .records = record_findings(run), .playback = {}};
   for (const auto* findings : {&report.checkpoints, &report.records})
     for (const Finding& finding : *findings) log_warn("step ", finding.step, ": ", finding.what);
-  report.playback = play_all(run, with_job, {.servers = options.servers, .regenerate = options.regenerate}, from, to);
+  report.playback = play_all(run, {.servers = options.servers, .regenerate = options.regenerate}, from, to);
   report.playback.notes.insert(report.playback.notes.begin(), changed.begin(), changed.end());
   const std::string heading = paragraph(str(options.run, " (", run.algorithm, "): ", range.recorded.size(), " records, ",
                                             run.checkpoints.size(), " checkpoints, steps ", from, " to ", to));

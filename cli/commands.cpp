@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "kedge/config/nearest.h"
 #include "kedge/core/error.h"
-#include "kedge/core/nearest.h"
 #include "kedge/core/version.h"
 
 #include "cli/completion.h"
@@ -18,8 +18,9 @@ void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 // Every line of it works as it stands, in this order, where the folder BASE and the four files are.
 constexpr std::string_view kFirstExample = R"(
 A first alignment: BASE is the folder of a chat model, the files are JSON lines (docs/data.md)
-  kedge sft model.restore_from_path=BASE exp_manager.explicit_log_dir=runs/sft \
-        model.data.train_ds.file_path=rows.jsonl model.data.validation_ds.file_path=held.jsonl
+  kedge sft model.restore_from_path=BASE exp_manager.explicit_log_dir=runs/sft trainer.sft.max_epochs=3 \
+        model.data.train_ds.file_path=rows.jsonl model.data.validation_ds.file_path=held.jsonl \
+        model.data.train_ds.global_batch_size=16
   kedge rm pretrained_checkpoint.restore_from_path=runs/sft/model exp_manager.explicit_log_dir=runs/judge \
         'model.data.data_prefix={train: [pairs.jsonl], validation: [pairs.jsonl], test: [pairs.jsonl]}'
   kedge serve reward rm_model_file=runs/judge/model inference.port=5555 &
@@ -48,12 +49,12 @@ std::string overview(std::span<const Command> commands) {
          "Then\n"
          "  kedge COMMAND --help             what a command does, its flags, examples\n"
          "  kedge config sft                 every setting with its default and meaning; --yaml: a file to start from\n"
-         "  kedge doctor                     is this machine ready, and what is missing\n"
+         "  kedge doctor                     check this machine and list what is missing\n"
          "  source <(kedge completion bash)  the shell completes commands, flags and settings\n"
          "\n"
-         "Documentation: README.md and docs/ of the source, a page a subject: docs/training.md, docs/online.md, ...\n"
-         "Exit codes: 0 done, 1 something failed, 2 the input was wrong. A training that a signal ended has saved first:\n"
-         "130 Ctrl-C, 138 SIGUSR1, 143 SIGTERM.\n";
+         "Documentation: README.md and docs/ in the source, one page per topic: docs/training.md, docs/online.md, ...\n"
+         "Exit codes: 0 done, 1 something failed, 2 invalid input. Training stopped by a signal saves first\n"
+         "and exits with 129 for SIGHUP, 130 for Ctrl-C, 138 for SIGUSR1, 143 for SIGTERM.\n";
 }
 
 std::string help_of(const Command& command) {

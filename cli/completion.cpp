@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
 #include "kedge/core/error.h"
 
 #include "cli/named_configs.h"

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 
+#include "kedge/config/nearest.h"
 #include "kedge/core/error.h"
-#include "kedge/core/nearest.h"
 
 #include "cli/commands.h"
-#include "cli/json_lines.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge::cli {
 namespace {
@@ -222,12 +222,12 @@ std::vector<std::string> completion_words() {
 }
 
 std::string completion_flags() {
-  return "To have it in every shell:\n"
+  return "To install it for every shell session:\n"
          "  bash    kedge completion bash > ~/.local/share/bash-completion/completions/kedge\n"
          "  zsh     kedge completion zsh > \"${fpath[1]}/_kedge\"\n"
          "  fish    kedge completion fish > ~/.config/fish/completions/kedge.fish\n\n"
-         "The script asks the program once for all that there is and keeps it in ~/.cache/kedge until the program is\n"
-         "newer, so what it offers is never behind the program.\n";
+         "The script asks the program once for all commands and settings and caches them in ~/.cache/kedge until the\n"
+         "program changes, so completions are always up to date.\n";
 }
 
 int run_completion(const Arguments& arguments) {

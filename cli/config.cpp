@@ -1,12 +1,13 @@
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 
+#include "kedge/config/nearest.h"
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
-#include "kedge/core/nearest.h"
+#include "kedge/text/unicode/text_layout.h"
 
 #include "cli/commands.h"
 #include "cli/default_settings.h"
@@ -22,25 +23,58 @@ struct ConfigOptions {
   void fields(auto&& field) {
     field("name", name, "which configuration");
     field("yaml", yaml, "print a commented YAML file to start from");
-    field("json", json, "one JSON object a line: every key, and other names that are taken, with or without an effect");
+    field("json", json, "print one JSON object per line: every key, its aliases, and ignored or rejected keys");
   }
 };
 
 const std::vector<std::string> kConfigPositionals = {"name"};
 
+// `text` in lines of a screen's width, each behind `margin`.
+std::string lines_behind(const std::string& margin, std::string_view text) {
+  std::string lines;
+  for (const std::string& part : wrap(text, kHelpWidth - margin.size())) lines += margin + part + "\n";
+  return lines;
+}
+
+// A line with key, type and default in columns, where there is room, and the meaning below it.
 std::string table_of(const std::vector<KeyRow>& rows) {
-  std::array<size_t, 3> widths = {3, 4, 7};  // of the headings
+  constexpr size_t kWidestType = 24;  // a few long ones would push every default off the screen; their own rows are uneven
+  std::array<size_t, 2> widths = {3, 4};
   for (const KeyRow& row : rows) {
     widths[0] = std::max(widths[0], row.key.size());
-    widths[1] = std::max(widths[1], row.type.size());
-    widths[2] = std::max(widths[2], row.default_value.size());
+    if (row.type.size() <= kWidestType) widths[1] = std::max(widths[1], row.type.size());
   }
-  const auto line = [&](const KeyRow& row) {
-    const auto pad = [](const std::string& text, size_t width) { return text + std::string(width - text.size() + 2, ' '); };
-    return pad(row.key, widths[0]) + pad(row.type, widths[1]) + pad(row.default_value, widths[2]) + row.meaning + "\n";
+  const auto pad = [](const std::string& text, size_t width) {
+    return text + std::string(std::max(text.size(), width) - text.size() + 2, ' ');
   };
-  std::string text = line({"KEY", "TYPE", "DEFAULT", "MEANING"});
-  for (const KeyRow& row : rows) text += line(row);
+  std::string text = pad("KEY", widths[0]) + pad("TYPE", widths[1]) + "DEFAULT\n    MEANING\n";
+  for (const KeyRow& row : rows) {
+    const std::string kind = pad(row.type, widths[1]) + row.default_value, line = pad(row.key, widths[0]) + kind;
+    const bool has_room = columns_of(line) <= kHelpWidth;
+    text += has_room ? line + "\n" : row.key + "\n" + lines_behind("  ", str(row.type, "  ", row.default_value));
+    text += lines_behind("    ", row.meaning);
+  }
+  return text;
+}
+
+// The commented file with its comments and long lists in lines of a screen's width.
+std::string narrow(const std::string& yaml) {
+  std::string text;
+  for (size_t from = 0; from < yaml.size();) {
+    const size_t to = std::min(yaml.size(), yaml.find('\n', from));
+    const std::string line = yaml.substr(from, to - from), margin(std::min(line.size(), line.find_first_not_of(' ')), ' ');
+    const std::string content = line.substr(margin.size());
+    if (columns_of(line) <= kHelpWidth) {
+      text += line + "\n";
+    } else if (content.starts_with('#')) {
+      text += lines_behind(margin + "# ", content.substr(2));
+    } else if (const size_t list = content.find(": ["); list != std::string::npos && content.find('"') == std::string::npos) {
+      text += margin + content.substr(0, list + 1) + "\n" + lines_behind(margin + "  ", content.substr(list + 2));
+    } else {
+      text += line + "\n";  // a text, which a line end would change
+    }
+    from = to + 1;
+  }
   return text;
 }
 
@@ -93,7 +127,7 @@ int run_config(const Arguments& arguments) {
         names_of_configs());
   const Section section = found->section();
   check(!(options.yaml && options.json), "kedge config: --yaml and --json are two forms of the same; give one of them");
-  const std::string text = options.yaml   ? str("# kedge config ", found->name, ": ", found->about, "\n", commented_yaml(section))
+  const std::string text = options.yaml   ? str("# kedge config ", found->name, ": ", found->about, "\n", narrow(commented_yaml(section)))
                            : options.json ? lines_of(section)
                                           : table_of(key_rows(section));
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -1,16 +1,17 @@
 #include <cstdio>
 
+#include "kedge/config/nearest.h"
 #include "kedge/core/error.h"
-#include "kedge/core/nearest.h"
-#include "kedge/data/data_report.h"
-#include "kedge/data/harbour_files.h"
-#include "kedge/data/hh.h"
-#include "kedge/data/model_chat.h"
-#include "kedge/data/packing.h"
-#include "kedge/data/sft_dataset.h"
-#include "kedge/data/tokenizer.h"
+#include "kedge/core/log.h"
+#include "kedge/data/check/data_report.h"
+#include "kedge/data/check/hh.h"
+#include "kedge/data/sets/packing.h"
+#include "kedge/data/sets/sft_dataset.h"
+#include "kedge/text/chat/model_chat.h"
+#include "kedge/text/tokenizer/tokenizer.h"
 
 #include "cli/commands.h"
+#include "cli/demo/harbour_files.h"
 
 namespace kedge::cli {
 namespace {
@@ -27,14 +28,14 @@ struct CheckOptions {
 
   void fields(auto&& field) {
     field("file", file, "JSON lines or one JSON list, plain or gzip", required());
-    field("second", second, "a second file: how many of its prompts stand in the first too");
-    field("as", check.kind, "what the rows are");
+    field("second", second, "a second file: count its prompts that are also in the first");
+    field("as", check.kind, "format of the rows");
     field("model", model, "the model folder whose tokenizer and chat template are used", required());
-    field("max_tokens", check.max_tokens, "more is too long", at_least(1));
-    field("encoder_seq_length", encoder_seq_length, "what lengths of --data and --sft follow", follows("${max_tokens}"));
-    field("attributes", check.num_attributes, "values a regression label has", at_least(1));
-    field("data", check.data, "keys of model.data, as --data.add-bos");
-    field("sft", check.sft, "keys of SFT's model.data, as --sft.train-ds.prompt-template");
+    field("max_tokens", check.max_tokens, "longer rows count as too long", at_least(1));
+    field("encoder_seq_length", encoder_seq_length, "value that the lengths in --data and --sft follow", follows("${max_tokens}"));
+    field("attributes", check.num_attributes, "number of values in a regression label", at_least(1));
+    field("data", check.data, "keys of model.data, for example --data.add-bos");
+    field("sft", check.sft, "keys of SFT's model.data, for example --sft.train-ds.prompt-template");
     field("json", json, "print one JSON object instead of text");
   }
 };
@@ -47,18 +48,24 @@ int run_check(const Arguments& arguments) {
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.model);
   options.check.encoder = encoder_of(*tokenizer);
   options.check.chat = chat_of_model(options.model);
-  const DataReport report = check_data(options.file, options.check);
-  Json json = to_json(report);
-  std::string text = to_text(report);
+  std::vector<DataReport> reports = {check_data(options.file, options.check)};
+  Json json = to_json(reports[0]);
+  std::string text = to_text(reports[0]);
   if (options.second) {
-    const DataReport other = check_data(*options.second, options.check);
+    const DataReport& other = reports.emplace_back(check_data(*options.second, options.check));
     const PromptOverlap overlap = prompt_overlap(options.file, *options.second, options.check);
     text += str("\n", to_text(other), "\n", overlap.num_shared, " of ", overlap.num_prompts, " prompts of ", *options.second, " stand in ",
                 options.file, " too", overlap.num_shared > 0 ? ", the first at " + overlap.first : "", "\n");
     json = Json(Json::Object{{"first", std::move(json)}, {"second", to_json(other)}, {"num_shared_prompts", overlap.num_shared}});
   }
   print(options.json ? json.dump() + "\n" : text);
-  return kExitOk;
+  bool usable = true;
+  for (const DataReport& one : reports) {
+    if (one.num_good > 0) continue;
+    log_error(one.name, ": not one of its ", one.num_examples, one.num_examples == 1 ? " row" : " rows", " can be used");
+    usable = false;
+  }
+  return usable ? kExitOk : kExitUsage;
 }
 
 int run_prepare(const Arguments& arguments) {
@@ -79,11 +86,11 @@ struct PackOptions {
 
   void fields(auto&& field) {
     field("file", file, "prompt-response rows: JSON lines or one JSON list, plain or gzip", required());
-    field("out", out, "the file of packs to write", required());
+    field("out", out, "output file for the packs", required());
     field("model", model, "the model folder whose tokenizer is used", required());
     packing.fields(field);
     field("encoder_seq_length", encoder_seq_length, "longest row", follows("${pack_size}"));
-    field("sft", sft, "keys of SFT's model.data, as --sft.train-ds.prompt-template");
+    field("sft", sft, "keys of SFT's model.data, for example --sft.train-ds.prompt-template");
   }
 };
 

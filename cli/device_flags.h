@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
 #include "kedge/model/parameters.h"
 
 namespace kedge::cli {
@@ -20,10 +20,10 @@ struct DeviceFlags {
   int64_t seed = 1234;
 
   void fields(auto&& field) {
-    field("device", device, "auto (a GPU where there is one), cpu, cuda or cuda:N");
-    field("dtype", dtype, "numbers to compute and store weights in");
-    field("threads", threads, "of the CPU; 0: OMP_NUM_THREADS, or one a core", at_least(0), at_most(4096));
-    field("seed", seed, "of whatever is drawn at random", at_least(0));
+    field("device", device, "auto (a GPU if there is one), cpu, cuda or cuda:N");
+    field("dtype", dtype, "type of weights and computation");
+    field("threads", threads, "CPU threads; 0: OMP_NUM_THREADS, or one per core", at_least(0), at_most(4096));
+    field("seed", seed, "random seed", at_least(0));
   }
 
   // Sets the number of threads too. A device that is not there is a UsageError.

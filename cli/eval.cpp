@@ -1,195 +1,32 @@
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <numeric>
-#include <set>
 
 #include <ATen/Parallel.h>
 
-#include "kedge/algo/eval_numbers.h"
-#include "kedge/algo/online_trainer.h"
-#include "kedge/algo/reward_set.h"
-#include "kedge/algo/reward_sources.h"
-#include "kedge/algo/rollout_metrics.h"
-#include "kedge/core/config_overrides.h"
-#include "kedge/core/device.h"
+#include "kedge/algo/online/eval_numbers.h"
+#include "kedge/algo/online/online_trainer.h"
+#include "kedge/algo/online/rollout_metrics.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/data/chat_template.h"
-#include "kedge/data/model_chat.h"
-#include "kedge/metrics/progress.h"
+#include "kedge/inspect/eval_policies.h"
+#include "kedge/reward/reward_set.h"
+#include "kedge/reward/reward_sources.h"
+#include "kedge/run/compute.h"
+#include "kedge/text/chat/chat_template.h"
+#include "kedge/text/chat/model_chat.h"
 
 #include "cli/commands.h"
-#include "cli/compute.h"
-#include "cli/device_flags.h"
-#include "cli/eval_policies.h"
-#include "cli/eval_settings.h"
-#include "cli/eval_table.h"
-#include "cli/json_lines.h"
+#include "cli/counted_rewards.h"
+#include "cli/eval_options.h"
+#include "cli/text/eval_table.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct EvalOptions {
-  std::vector<std::string> what;
-  std::optional<std::string> steps;
-  int64_t every = 0;
-  std::optional<std::string> baseline, prompts, reward;
-  std::optional<int64_t> limit;
-  int64_t samples = 1;
-  bool greedy = false;
-  std::optional<double> temperature, top_p;
-  std::optional<int64_t> top_k, max_new, seed;
-  std::optional<double> pass;
-  std::optional<std::string> pass_k;
-  bool kl = true;
-  std::optional<std::string> csv, answers;
-  bool json = false;
-  std::optional<std::string> device;
-  std::optional<Precision> dtype;
-  std::optional<int64_t> threads;
-
-  void fields(auto&& field) {
-    field("what", what, "runs, checkpoints of runs, model folders; and key=value, settings of the run that are to be others", required());
-    field("steps", steps, "only the checkpoints of these steps: 10,20");
-    field("every", every, "only those whose step it divides", at_least(0));
-    field("baseline", baseline,
-          "what the others have to beat: a model folder or a checkpoint [what the run started from; else the first folder]");
-    field("prompts", prompts, "a file of prompts, as the trainers read it [the run's validation prompts]");
-    field("limit", limit, "so many prompts from its start; 0: all [the run's num_val_samples; else 64]", at_least(0));
-    field("reward", reward, "a YAML file with a section reward, as the trainers have it [the run's own rewards]");
-    field("samples", samples, "answers to every prompt", at_least(1));
-    field("greedy", greedy, "always the likeliest token");
-    field("temperature", temperature, "logits are divided by it [as the run validates]", above(0));
-    field("top_k", top_k, "draw from the k likeliest tokens; 0: from all [as the run validates]", at_least(0));
-    field("top_p", top_p, "draw from the likeliest tokens of this probability together [as the run validates]", at_least(0), at_most(1));
-    field("max_new", max_new, "tokens of an answer at most [as the run validates; else 256]", at_least(1));
-    field("seed", seed, "of the draws [the run's]", at_least(0));
-    field("pass", pass, "pass@k: an answer passes that has at least this reward");
-    field("pass_k", pass_k, "for which k, up to the samples: 1,4 [1 and all samples]");
-    field("kl", kl, "measure the KL from the start; --no-kl does without, and without a second copy of the network");
-    field("csv", csv, "a file for all numbers with all digits");
-    field("answers", answers, "a file for all answers with their rewards, JSON lines");
-    field("json", json, "JSON lines instead of the table, one a policy");
-    field("device", device, "auto, cpu, cuda or cuda:N [the run's]");
-    field("dtype", dtype, "numbers to compute in [the run's]");
-    field("threads", threads, "of the CPU; 0: OMP_NUM_THREADS, or one a core [the run's]", at_least(0), at_most(4096));
-  }
-};
-
-const std::vector<std::string> kEvalPositionals = {"what"};
-constexpr int64_t kUsualPrompts = 64, kUsualNew = 256;
-
-// What stands behind the flags: folders, and settings.
-struct Words {
-  std::vector<std::string> folders, overrides;
-};
-Words words_of(const std::vector<std::string>& what) {
-  Words words;
-  for (const std::string& word : what) (!is_folder(word) && is_override(word) ? words.overrides : words.folders).push_back(word);
-  check(!words.folders.empty(), "missing the folder of a run, a checkpoint or a model");
-  return words;
-}
-
-// All policies, the baseline first.
-struct Policies {
-  std::vector<EvalTarget> targets;
-  std::shared_ptr<const RunOnDisk> run;  // whose settings count; may be null
-};
-
-bool trains_online(const EvalTarget& target) { return target.kind != PolicyKind::model; }
-
-Policies find_policies(const EvalOptions& options, const Words& words) {
-  check(!options.greedy || !options.temperature, "--greedy and --temperature: give one of them");
-  StepChoice choice{.steps = {}, .every = options.every};
-  if (options.steps) choice.steps = parse_whole_numbers(*options.steps, "--steps");
-  Policies policies;
-  std::vector<std::string> given = words.folders;
-  if (options.baseline) {
-    check(!is_run(*options.baseline), "--baseline: ", *options.baseline, " is a whole run; name one of its checkpoints");
-    given.insert(given.begin(), *options.baseline);
-  }
-  policies.targets = find_targets(given, choice);
-  if (options.baseline) {
-    // A checkpoint brings the start of its run, and is the baseline itself.
-    const Path folder = fs::weakly_canonical(*options.baseline);
-    const auto found =
-        std::find_if(policies.targets.begin(), policies.targets.end(), [&](const EvalTarget& one) { return one.folder == folder; });
-    if (found != policies.targets.end()) std::rotate(policies.targets.begin(), found, found + 1);
-  }
-  for (const EvalTarget& target : policies.targets)
-    if (trains_online(target) && !policies.run) policies.run = target.run;
-  return policies;
-}
-
-// The settings with all that the flags change.
-PolicySettings settle(const EvalOptions& options, const Words& words, const Policies& policies) {
-  const bool own_rewards = options.reward || !policies.run;
-  std::vector<std::string> of_rewards, others;
-  for (const std::string& word : words.overrides) (own_rewards && is_about_rewards(word) ? of_rewards : others).push_back(word);
-  const EvalTarget& first = policies.targets.front();
-  PolicySettings settings;
-  if (policies.run) {
-    settings = settings_of_run(*policies.run, others);
-  } else {
-    settings = settings_of_model(first.base, others);
-    settings.online.rollouts.num_val_samples = kUsualPrompts;
-  }
-  OnlineSettings& online = settings.online;
-  if (own_rewards) {
-    check(options.reward || !of_rewards.empty(), words.folders.front(),
-          ": no run says what its answers are worth; give --reward FILE.yaml with a section reward, or reward.sources.NAME.kind=... "
-          "(docs/rewards.md)");
-    online.reward = load_rewards(options.reward ? std::optional<Path>(*options.reward) : std::nullopt, of_rewards);
-    online.widths.clear();
-  }
-  check_answerable(online.reward);
-  choose_prompts(settings, options.prompts ? std::optional(fs::absolute(*options.prompts)) : std::nullopt, words.folders.front());
-  RolloutConfig& rollouts = online.rollouts;
-  RolloutSamplingConfig sampling = rollouts.val_sampling_params.value_or(rollouts.sampling_params);
-  if (options.greedy || options.temperature) sampling.use_greedy = options.greedy;
-  if (options.temperature) sampling.temperature = *options.temperature;
-  if (options.top_k) sampling.top_k = *options.top_k;
-  if (options.top_p) sampling.top_p = *options.top_p;
-  rollouts.val_sampling_params = sampling;
-  if (options.seed) online.model.seed = *options.seed;
-  LengthConfig length = rollouts.val_length_params.value_or(rollouts.length_params);
-  if (!policies.run && !length.max_length) {
-    const int64_t context =
-        std::min({online.model.encoder_seq_length, online.model.data.seq_length, load_model_config(settings.start).max_positions});
-    rollouts.length_params.max_length = length.max_length = std::min(kUsualNew, context / 2);
-  }
-  if (options.max_new) length.max_length = *options.max_new;
-  rollouts.val_length_params = length;
-  if (options.threads) settings.compute.threads = *options.threads;
-  return settings;
-}
-
-StorageOptions storage_of(const EvalOptions& options, const ComputeConfig& compute) {
-  const std::string named = options.device.value_or(compute.accelerator == "gpu" ? "cuda" : compute.accelerator);
-  const at::Device device = parse_device(named, options.device ? "--device" : "trainer.accelerator");
-  if (device.is_cuda()) make_cuda_deterministic();
-  if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
-  return {options.dtype ? dtype_of(*options.dtype) : dtype_of(compute, device), device, false};
-}
-
-// Which k pass@k is told for.
-std::vector<int64_t> pass_ks(const EvalOptions& options) {
-  check(options.pass || !options.pass_k, "--pass-k: wants --pass too, the reward from which on an answer passes");
-  if (!options.pass) return {};
-  std::set<int64_t> ks = {1, options.samples};
-  if (options.pass_k) {
-    const std::vector<int64_t> given = parse_whole_numbers(*options.pass_k, "--pass-k");
-    ks = {given.begin(), given.end()};
-  }
-  for (const int64_t k : ks)
-    check(k >= 1 && k <= options.samples, "--pass-k: ", k, " is not from 1 to ", options.samples, ", the --samples");
-  return {ks.begin(), ks.end()};
-}
 
 // Rewards by validation that the run logged, by step.
 std::map<int64_t, double> logged_rewards(const RunOnDisk& run) {
@@ -204,48 +41,6 @@ std::map<int64_t, double> logged_rewards(const RunOnDisk& run) {
   });
   return rewards;
 }
-
-// Tells how many answers have ended; all of them are judged by another.
-class CountedRewards : public RewardSource {
- public:
-  CountedRewards(RewardSource& rewards, int64_t num_policies, int64_t num_answers)
-      : rewards_(rewards), num_policies_(num_policies), num_answers_(num_answers) {}
-  ~CountedRewards() override { set_status_line(""); }
-  CountedRewards(const CountedRewards&) = delete;
-  CountedRewards& operator=(const CountedRewards&) = delete;
-
-  void begin(std::string policy) {
-    policy_ = std::move(policy);
-    num_done_ = 0;
-    show();
-  }
-  void end() { ++num_before_; }
-
-  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override {
-    num_done_ += std::ssize(rollouts);
-    show();
-    return rewards_.submit(std::move(rollouts));
-  }
-
- private:
-  void show() {
-    if (!log_to_terminal()) return;
-    const auto now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    const int64_t done = num_before_ * num_answers_ + num_done_;
-    meter_.update(done, now);
-    set_status_line(format_progress_line({.title = str(policy_, ", answer"),
-                                          .done = done,
-                                          .total = num_policies_ * num_answers_,
-                                          .elapsed_s = meter_.elapsed_s(now),
-                                          .steps_per_s = meter_.steps_per_s()}));
-  }
-
-  RewardSource& rewards_;
-  int64_t num_policies_, num_answers_;
-  std::string policy_;
-  int64_t num_before_ = 0, num_done_ = 0;  // policies, and answers of this one
-  RateMeter meter_;
-};
 
 // Every answer of a policy as a line.
 std::string answer_lines(const EvalTarget& target, const AnswerRows& rows, const AnswerRows& baseline) {
@@ -360,7 +155,7 @@ class Evaluation {
 
   void find_starts() {
     for (const EvalTarget& target : found_.targets) {
-      if (!trains_online(target) || starts_.contains(target.run->folder)) continue;
+      if (!is_of_online_run(target) || starts_.contains(target.run->folder)) continue;
       const bool is_own = target.run == found_.run;
       const PolicySettings other = is_own ? PolicySettings() : settings_of_run(*target.run, {});
       logged_.emplace(target.run->folder, logged_rewards(*target.run));
@@ -372,7 +167,7 @@ class Evaluation {
   void check_tokenizers() const {
     std::set<Path> seen = {settings_.start};
     for (const EvalTarget& target : found_.targets) {
-      const Path folder = trains_online(target) ? starts_.at(target.run->folder).folder : target.base;
+      const Path folder = is_of_online_run(target) ? starts_.at(target.run->folder).folder : target.base;
       if (!seen.insert(folder).second) continue;
       check(load_tokenizer(folder)->fingerprint() == tokenizer_->fingerprint(), folder.string(), ": has another tokenizer than ",
             settings_.start.string(), "; to it the prompts would be others");

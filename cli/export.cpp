@@ -1,17 +1,17 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/model/model_files.h"
-#include "kedge/model/model_folder.h"
-#include "kedge/model/peft_files.h"
-#include "kedge/model/weight_check.h"
+#include "kedge/inspect/model_source.h"
+#include "kedge/inspect/network_facts.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/model/files/peft_files.h"
+#include "kedge/model/files/weight_check.h"
 
 #include "cli/commands.h"
 #include "cli/device_flags.h"
-#include "cli/json_lines.h"
-#include "cli/model_source.h"
-#include "cli/network_facts.h"
 #include "cli/out_folder.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge::cli {
 namespace {
@@ -27,14 +27,14 @@ struct ExportOptions {
   bool overwrite = false;
 
   void fields(auto&& field) {
-    field("from", from, "the folder of a model, of a run or of a checkpoint, or Org/Name in the Hugging Face cache", required());
+    field("from", from, "folder of a model, a run or a checkpoint, or Org/Name in the Hugging Face cache", required());
     field("out", out, "the folder to write", required());
-    field("adapter", adapter, "a folder with a LoRA adapter for it, in PEFT's layout");
-    field("merge", merge, "add the adapter to the weights; otherwise OUT holds the adapter alone");
-    field("step", step, "of a run: its checkpoint of this step", at_least(0));
-    field("best", best, "of a run: its best checkpoint");
-    field("last", last, "of a run: its newest checkpoint");
-    field("dtype", dtype, "of the weights written; otherwise what config.json names");
+    field("adapter", adapter, "folder of a LoRA adapter for the model, in PEFT's layout");
+    field("merge", merge, "merge the adapter into the weights; otherwise OUT contains only the adapter");
+    field("step", step, "runs only: the checkpoint of this step", at_least(0));
+    field("best", best, "runs only: the best checkpoint");
+    field("last", last, "runs only: the newest checkpoint");
+    field("dtype", dtype, "type of the written weights; by default the one in config.json");
     field("overwrite", overwrite, "replace the model in a folder that is not empty");
   }
 };

@@ -56,7 +56,7 @@ int run_generate(const Arguments& arguments) {
   if (streams(options)) return stream_text(generation, *options.rows.text);
   LineGenerator generator(generation, options);
   if (options.rows.text) generator.add(Json(Json::Object{{"prompt", *options.rows.text}}), "--text");
-  const auto signal = generator.run([&] { return input ? input->next() : std::nullopt; });
+  const auto signal = generator.run([&](const StopQuestion& stop) { return input ? input->next(stop) : std::nullopt; });
   log_info(generator.summary(), generator.num_failed() == 0 ? "" : str(", ", generator.num_failed(), " with an error"));
   if (signal) {
     log_warn("stopped by ", name_of_signal(*signal), ": what was not complete is left out");

@@ -13,6 +13,9 @@
 namespace kedge::cli {
 namespace {
 
+constexpr std::string_view kChatHelp =
+    "/reset forgets the conversation, /quit, /exit or Ctrl-D ends, Ctrl-C ends an answer, /help shows this";
+
 Json message(const char* role, const std::string& text) { return Json::Object{{"role", role}, {"content", text}}; }
 
 class Chat {
@@ -48,7 +51,7 @@ class Chat {
 
 int run_chat(Generation& generation, const GenerateOptions& options) {
   const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
-  if (is_terminal) log_info("/reset starts anew, /quit or Ctrl-D ends, Ctrl-C ends an answer");
+  if (is_terminal) log_info(kChatHelp);
   Chat chat(generation, options);
   int exit_code = kExitOk;
   std::string line;
@@ -56,7 +59,11 @@ int run_chat(Generation& generation, const GenerateOptions& options) {
     if (is_terminal) std::fputs("> ", stderr);
     if (!std::getline(std::cin, line)) break;
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line == "/quit") break;
+    if (line == "/quit" || line == "/exit") break;
+    if (line == "/help") {
+      log_info(kChatHelp);
+      continue;
+    }
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
     if (line == "/reset") {
       chat.reset();

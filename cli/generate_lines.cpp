@@ -74,14 +74,14 @@ void LineGenerator::add_or_refuse(const JsonLine& line) {
   }
 }
 
-std::optional<int> LineGenerator::run(const std::function<std::optional<JsonLine>()>& next) {
+std::optional<int> LineGenerator::run(const std::function<std::optional<JsonLine>(const StopQuestion&)>& next) {
   // Twice what runs together, so that whoever ends has a successor at hand.
   const int64_t max_open = 2 * options_.engine.scheduler.max_running;
   const StopSignals stop;
   bool has_more = true;
   while (!stop.received() && (has_more || num_open_ > 0)) {
     if (has_more && num_open_ < max_open) {
-      const auto line = next();
+      const auto line = next([&] { return stop.received(); });
       has_more = line.has_value();
       if (line) add_or_refuse(*line);
     } else {

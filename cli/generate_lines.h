@@ -4,9 +4,9 @@
 #include <map>
 
 #include "cli/generation.h"
-#include "cli/json_lines.h"
-#include "cli/line_order.h"
-#include "cli/row_progress.h"
+#include "cli/text/json_lines.h"
+#include "cli/text/line_order.h"
+#include "cli/text/row_progress.h"
 
 namespace kedge::cli {
 
@@ -20,7 +20,7 @@ class LineGenerator {
   // Everything to its end: what was added, and the lines that `next` gives, which are asked for as the engine gets room. A prompt that
   // cannot be served becomes a line that says why; a line without a prompt is a UsageError. Returns the signal that stopped it, if
   // one did: then what is not complete is left out.
-  [[nodiscard]] std::optional<int> run(const std::function<std::optional<JsonLine>()>& next);
+  [[nodiscard]] std::optional<int> run(const std::function<std::optional<JsonLine>(const StopQuestion&)>& next);
 
   [[nodiscard]] std::string summary() const { return progress_.summary(); }
   [[nodiscard]] int64_t num_failed() const { return num_failed_; }  // lines with an error

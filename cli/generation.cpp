@@ -1,15 +1,18 @@
 #include "cli/generation.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
 #include "kedge/core/error.h"
 #include "kedge/core/stop.h"
-#include "kedge/data/chat_template.h"
-#include "kedge/data/special_tokens.h"
-#include "kedge/model/model_folder.h"
+#include "kedge/core/utf8.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/text/chat/chat_template.h"
+#include "kedge/text/tokenizer/special_tokens.h"
 
-#include "cli/json_lines.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge::cli {
 
@@ -59,8 +62,9 @@ StreamedResponse stream_response(Generation& generation, GenerateRequest request
   const auto begin = std::chrono::steady_clock::now();
   const StopSignals stop;
   ResponseStream stream(*generation.responses(), request.prompt);
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;  // which a model must not steer
   const auto show = [&](const std::string& text) {
-    print_text(text);
+    print_text(is_terminal ? utf8_without_controls(text) : text);
     streamed.text += text;
   };
   request.ends = [&stop, by_text = std::move(request.ends)](std::span<const TokenId> response) {

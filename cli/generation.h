@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kedge/data/response_text.h"
 #include "kedge/engine/engine.h"
+#include "kedge/text/tokenizer/response_text.h"
 
 #include "cli/model_rows.h"
 
@@ -25,16 +25,16 @@ struct GenerateOptions {
 
   void fields(auto&& field) {
     rows.fields(field);
-    field("chat", chat, "talk: every line of standard input is said to the model by the folder's chat template");
-    field("system", system, "what the model is told before a chat");
-    field("samples", samples, "completions of every prompt", at_least(1));
-    field("max_new_tokens", max_new_tokens, "tokens of a completion at most; the model's context is a limit too", at_least(1));
-    field("min_new_tokens", min_new_tokens, "tokens before the end of text may be drawn", at_least(0));
-    field("end_strings", end_strings, "a text that ends a completion, besides the end of text; give the flag once for each");
+    field("chat", chat, "chat: send every line of standard input to the model with the folder's chat template");
+    field("system", system, "system prompt of a chat");
+    field("samples", samples, "completions per prompt", at_least(1));
+    field("max_new_tokens", max_new_tokens, "maximum length of a completion; the model's context also limits it", at_least(1));
+    field("min_new_tokens", min_new_tokens, "minimum length of a completion; EOS is masked until then", at_least(0));
+    field("end_strings", end_strings, "text that ends a completion, in addition to EOS; repeat the flag for several");
     sampling.fields(field);
-    field("stream", stream, "print the text of a completion as it is drawn, and nothing else; so it is on a terminal anyway");
-    field("json", json, "print a JSON line on a terminal too");
-    field("unordered", unordered, "print a completion as soon as it ends, not in the order of the prompts");
+    field("stream", stream, "print only the text of a completion as it is generated; the default on a terminal");
+    field("json", json, "print JSON lines on a terminal too");
+    field("unordered", unordered, "print each completion as soon as it ends, not in the order of the prompts");
     engine.fields([&](const std::string& name, auto& member, auto&&... rest) {
       if (name != "release_in_training") field(name, member, rest...);  // nothing trains here
     });

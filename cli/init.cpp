@@ -1,15 +1,15 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/data/tokenizer.h"
-#include "kedge/model/model_files.h"
-#include "kedge/model/model_folder.h"
-#include "kedge/model/shapes.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/model/spec/shapes.h"
+#include "kedge/text/tokenizer/tokenizer.h"
 
 #include "cli/commands.h"
 #include "cli/device_flags.h"
-#include "cli/json_lines.h"
 #include "cli/out_folder.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge {
 
@@ -34,18 +34,18 @@ struct InitOptions {
   void fields(auto&& field) {
     field("out", out, "the folder to write", required());
     field("shape", shape, "sizes to start from, listed below", required());
-    field("tokenizer", tokenizer, "a folder whose tokenizer files are copied; the vocabulary is as large as theirs");
-    field("family", family, "the architecture, where not the shape's own");
-    field("hidden_size", hidden_size, "width of a token's state; this and the next in place of the shape's own", at_least(1));
+    field("tokenizer", tokenizer, "folder whose tokenizer files are copied; the vocabulary size is theirs");
+    field("family", family, "architecture, if not the shape's own");
+    field("hidden_size", hidden_size, "hidden size; this and the next flags replace the shape's values", at_least(1));
     field("num_layers", num_layers, "decoder layers", at_least(1));
-    field("num_heads", num_heads, "heads of queries", at_least(1));
-    field("num_kv_heads", num_kv_heads, "heads of keys and values", at_least(1));
-    field("head_dim", head_dim, "channels of a head; otherwise hidden size / heads", at_least(2));
-    field("mlp_size", mlp_size, "width inside the MLP", at_least(1));
-    field("vocab_size", vocab_size, "token ids; otherwise the tokenizer's number of them", at_least(1));
-    field("max_positions", max_positions, "tokens in the longest sequence", at_least(1));
-    field("tied", tied, "the head is the embedding; --no-tied: it is not");
-    field("num_labels", num_labels, "a reward model with this many labels; 0: a language model", at_least(0), at_most(1000));
+    field("num_heads", num_heads, "query heads", at_least(1));
+    field("num_kv_heads", num_kv_heads, "key and value heads", at_least(1));
+    field("head_dim", head_dim, "channels per head; by default hidden size / heads", at_least(2));
+    field("mlp_size", mlp_size, "hidden size of the MLP", at_least(1));
+    field("vocab_size", vocab_size, "number of token ids; by default the tokenizer's", at_least(1));
+    field("max_positions", max_positions, "maximum sequence length in tokens", at_least(1));
+    field("tied", tied, "tie the output head to the embedding; --no-tied: separate weights");
+    field("num_labels", num_labels, "number of labels of a reward model; 0: a language model", at_least(0), at_most(1000));
     field("overwrite", overwrite, "replace the model in a folder that is not empty");
     flags.fields(field);
   }

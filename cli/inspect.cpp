@@ -1,21 +1,22 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
+#include "kedge/inspect/model_source.h"
+#include "kedge/inspect/network_facts.h"
+#include "kedge/inspect/run_on_disk.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/lora_config.h"
-#include "kedge/model/model_folder.h"
-#include "kedge/model/peft_files.h"
-#include "kedge/model/weight_check.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/model/files/peft_files.h"
+#include "kedge/model/files/weight_check.h"
+#include "kedge/model/spec/lora_config.h"
 
 #include "cli/commands.h"
 #include "cli/inspect_run.h"
-#include "cli/model_source.h"
-#include "cli/network_facts.h"
-#include "cli/run_on_disk.h"
 
 namespace kedge::cli {
 namespace {
@@ -27,8 +28,8 @@ struct InspectOptions {
   void fields(auto&& field) {
     field("folder", folder, "the folder of a run, a checkpoint, a model or an adapter, or Org/Name in the Hugging Face cache", required());
     field("json", json, "print one JSON object instead of the page");
-    field("verify", verify, "read every byte of the checkpoint, or of all of the run; exit code 1 where one is damaged");
-    field("command", command, "of a run: print the command line that made it, for a shell, and nothing else");
+    field("verify", verify, "read every byte of the checkpoint, or of all the run's checkpoints; exit code 1 if one is damaged");
+    field("command", command, "runs only: print only the command line that started the run, quoted for a shell");
   }
 };
 
@@ -268,6 +269,16 @@ void inspect_adapter(const Path& folder, bool as_json) {
       as_json);
 }
 
+// Names of the runs that lie in a folder.
+std::vector<std::string> runs_in(const Path& folder) {
+  std::vector<std::string> names;
+  if (!is_folder(folder)) return names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_directory() && is_run(entry.path())) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 }  // namespace
 
 std::string inspect_flags() {
@@ -283,6 +294,10 @@ int run_inspect(const Arguments& arguments) {
   if (is_run(given)) return inspect_run(options.folder, look);
   check(!is_folder(given / "checkpoints"), options.folder,
         ": a run that never began: it left neither config.yaml nor run.json; its log.txt may say why");
+  if (const std::vector<std::string> runs = runs_in(given); !runs.empty())
+    throw UsageError(str(options.folder, ": holds runs and is none itself; inspect one of them: ", (given / runs.front()).string(),
+                         runs.size() == 1 ? "" : str(", or one of ", runs.size() - 1, " more"), ". kedge dashboard ", options.folder,
+                         " shows them all"));
   check(!options.command, "--command: ", options.folder, " is not the folder of a run");
   if (is_checkpoint(given)) return inspect_checkpoint(options.folder, look);
   check(!options.verify, "--verify: ", options.folder, " is neither a checkpoint nor the folder of a run");

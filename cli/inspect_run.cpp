@@ -6,12 +6,12 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
+#include "kedge/inspect/model_source.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/safetensors.h"
+#include "kedge/model/files/safetensors.h"
 
-#include "cli/json_lines.h"
-#include "cli/model_source.h"
-#include "cli/run_story_text.h"
+#include "cli/text/json_lines.h"
+#include "cli/text/run_story_text.h"
 
 namespace kedge::cli {
 namespace {

@@ -3,11 +3,11 @@
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/model_folder.h"
+#include "kedge/model/files/model_folder.h"
 
 #include "cli/commands.h"
-#include "cli/json_lines.h"
 #include "cli/model_rows.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge::cli {
 namespace {
@@ -18,7 +18,7 @@ struct LogprobsOptions {
 
   void fields(auto&& field) {
     rows.fields(field);
-    field("entropy", entropy, "print the entropy of every prediction too, in nats");
+    field("entropy", entropy, "also print the entropy of every prediction, in nats");
   }
 };
 

@@ -5,9 +5,9 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/data/model_chat.h"
-#include "kedge/model/model_files.h"
-#include "kedge/model/peft_files.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/files/peft_files.h"
+#include "kedge/text/chat/model_chat.h"
 
 namespace kedge::cli {
 

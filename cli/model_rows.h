@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "kedge/core/json.h"
-#include "kedge/data/chat_renderer.h"
-#include "kedge/data/tokenizer.h"
 #include "kedge/model/model.h"
+#include "kedge/text/chat/chat_renderer.h"
+#include "kedge/text/tokenizer/tokenizer.h"
 
 #include "cli/device_flags.h"
-#include "cli/row_progress.h"
+#include "cli/text/row_progress.h"
 
 namespace kedge::cli {
 
@@ -25,10 +25,10 @@ struct ModelRowFlags {
 
   void fields(auto&& field) {
     field("model", model, "a model folder, or Org/Name in the Hugging Face cache", required());
-    field("adapter", adapter, "a folder with a LoRA adapter for it, in PEFT's layout");
-    field("text", text, "read this text instead of lines");
+    field("adapter", adapter, "folder of a LoRA adapter for the model, in PEFT's layout");
+    field("text", text, "use this text instead of reading lines");
     field("input", input, "JSON lines; - is standard input");
-    field("add_special", add_special, "put the tokenizer's own special tokens around texts");
+    field("add_special", add_special, "add the tokenizer's special tokens to texts");
     device.fields(field);
   }
 };
@@ -39,7 +39,7 @@ struct BatchedRowFlags : ModelRowFlags {
 
   void fields(auto&& field) {
     ModelRowFlags::fields(field);
-    field("batch_tokens", batch_tokens, "tokens computed together; a longer row goes alone", at_least(1));
+    field("batch_tokens", batch_tokens, "maximum tokens per batch; a longer row is computed alone", at_least(1));
   }
 };
 

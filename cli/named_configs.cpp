@@ -4,8 +4,8 @@
 #include <array>
 
 #include "kedge/algo/config_sections.h"
-#include "kedge/algo/reward_config.h"
 #include "kedge/metrics/metrics_config.h"
+#include "kedge/reward/reward_config.h"
 
 namespace kedge::cli {
 namespace {
@@ -24,9 +24,8 @@ constexpr std::array kConfigs = {
     NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
     NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
     NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
-    NamedConfig{"reward_source", "one of reward.sources or reward.watch, by whichever name it is given",
-                default_section<RewardSourceConfig>},
-    NamedConfig{"metrics", "where a run's numbers and samples go", default_section<MetricsConfig>},
+    NamedConfig{"reward_source", "one entry of reward.sources or reward.watch, under any name", default_section<RewardSourceConfig>},
+    NamedConfig{"metrics", "where a run's metrics and samples are written", default_section<MetricsConfig>},
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kedge/core/config_schema.h"
+#include "kedge/config/config_schema.h"
 
 namespace kedge::cli {
 

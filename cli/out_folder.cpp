@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kedge/core/error.h"
-#include "kedge/model/model_folder.h"
+#include "kedge/model/files/model_folder.h"
 
 namespace kedge::cli {
 

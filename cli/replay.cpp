@@ -2,11 +2,11 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/inspect/answer_list.h"
+#include "kedge/inspect/replay_run.h"
 
-#include "cli/answer_list.h"
 #include "cli/commands.h"
-#include "cli/replay_run.h"
-#include "cli/replay_text.h"
+#include "cli/text/replay_text.h"
 
 namespace kedge::cli {
 namespace {
@@ -16,14 +16,15 @@ constexpr int kExitDiffers = 1;
 struct ReplayOptions {
   std::string run;
   std::string step = "last";
-  bool servers = false, regenerate = false, json = false;
+  bool servers = false, regenerate = false, json = false, allow_commands = false;
 
   void fields(auto&& field) {
     field("run", run, "the folder of a run of kedge reinforce, rs or ppo", required());
-    field("step", step, "which step: its number as kedge show has it, or first or last of those that are recorded");
-    field("regenerate", regenerate, "draw the answers again from the policy, and compare their tokens");
-    field("servers", servers, "ask servers of rewards again; without it what they said is the record's");
-    field("json", json, "one JSON object instead of text");
+    field("step", step, "step number as in kedge show, or first or last of the recorded steps");
+    field("regenerate", regenerate, "sample the responses again from the policy and compare their tokens");
+    field("servers", servers, "query reward servers again; by default their recorded rewards are used");
+    field("allow_commands", allow_commands, "run the reward commands of a run that belongs to another user");
+    field("json", json, "print one JSON object instead of text");
   }
 };
 
@@ -76,39 +77,35 @@ int run_replay(const Arguments& arguments) {
   ReplayOptions options;
   parse_arguments(describe(options), arguments, kReplayPositionals);
   const RunOnDisk run = open_run(options.run);
-  const WithJob with_job = find_online_job(run.algorithm);
-  check(with_job != nullptr, options.run, ": a run of kedge ", run.algorithm,
-        "; only those of reinforce, rs and ppo keep what a replay needs");
+  check_may_run(run.folder, options.allow_commands);
+  const std::unique_ptr<OnlineJob> job = make_online_job(run.algorithm);
+  check(job != nullptr, options.run, ": a run of kedge ", run.algorithm, "; only those of reinforce, rs and ppo keep what a replay needs");
   const int64_t step = step_of(run, options.step);
   enter_start_folder(run);
   const std::vector<std::string> changed = changed_inputs(run);
   for (const std::string& what : changed) log_warn(what);
-  int code = kExitOk;
-  with_job([&](const OnlineJob& job) {
-    ReplayRun replay(job, run, {.servers = options.servers, .regenerate = options.regenerate}, step);
-    const std::string start = replay.start();
-    StepComparison comparison = play_to(replay, step);
-    std::vector<std::string> notes = changed;
-    notes.insert(notes.end(), replay.notes().begin(), replay.notes().end());
-    comparison.notes.insert(comparison.notes.begin(), notes.begin(), notes.end());
-    if (!comparison.matches()) code = kExitDiffers;
-    std::string text;
-    if (options.json) {
-      Json json = comparison_json(comparison);
-      json.set("run", run.folder.string());
-      json.set("wanted", step);
-      json.set("start", start);
-      text = json.dump() + "\n";
-    } else {
-      text = paragraph(str(options.run, ", step ", comparison.step, comparison.step == step ? "" : str(", on the way to step ", step), " (",
-                           run.algorithm, "), from ", start)) +
-             "\n" + comparison_table(comparison, true) + "\n";
-      for (const std::string& note : comparison.notes) text += paragraph("note: " + note);
-      text += paragraph(verdict_of(comparison, replay.is_exact()));
-    }
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  });
-  return code;
+  ReplayRun replay(*job, run, {.servers = options.servers, .regenerate = options.regenerate}, step);
+  const std::string start = replay.start();
+  StepComparison comparison = play_to(replay, step);
+  std::vector<std::string> notes = changed;
+  notes.insert(notes.end(), replay.notes().begin(), replay.notes().end());
+  comparison.notes.insert(comparison.notes.begin(), notes.begin(), notes.end());
+  std::string text;
+  if (options.json) {
+    Json json = comparison_json(comparison);
+    json.set("run", run.folder.string());
+    json.set("wanted", step);
+    json.set("start", start);
+    text = json.dump() + "\n";
+  } else {
+    text = paragraph(str(options.run, ", step ", comparison.step, comparison.step == step ? "" : str(", on the way to step ", step), " (",
+                         run.algorithm, "), from ", start)) +
+           "\n" + comparison_table(comparison, true) + "\n";
+    for (const std::string& note : comparison.notes) text += paragraph("note: " + note);
+    text += paragraph(verdict_of(comparison, replay.is_exact()));
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return comparison.matches() ? kExitOk : kExitDiffers;
 }
 
 }  // namespace kedge::cli

@@ -1,15 +1,15 @@
 #include <charconv>
 #include <cmath>
 
-#include "kedge/algo/reward_scorer.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/model_folder.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/reward/reward_scorer.h"
 
 #include "cli/commands.h"
-#include "cli/json_lines.h"
 #include "cli/model_rows.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge::cli {
 namespace {
@@ -23,12 +23,11 @@ struct ScoreOptions {
 
   void fields(auto&& field) {
     rows.fields(field);
-    field("pooling", pooling,
-          "what stands for a row: its last token's hidden state, or the mean or maximum of all; as the folder was trained");
+    field("pooling", pooling, "hidden state that is scored: the last token's, or the mean or maximum of all; by default as trained");
     field("merge", merge, "print the mean of several labels as one reward");
-    field("attribute_weights", attribute_weights, "print their weighted sum: numbers with commas between, one a label");
-    field("reward_mean", reward_mean, "print (reward - mean) / std");
-    field("reward_std", reward_std, "the same", above(0));
+    field("attribute_weights", attribute_weights, "print the weighted sum of the labels: one number per label, separated by commas");
+    field("reward_mean", reward_mean, "print (reward - mean) / std, with this mean");
+    field("reward_std", reward_std, "print (reward - mean) / std, with this std", above(0));
   }
 };
 

@@ -9,18 +9,19 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "kedge/algo/config_sections.h"
-#include "kedge/algo/reward_service.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/stop.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/model/model_files.h"
-#include "kedge/model/model_folder.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/reward/reward_service.h"
+#include "kedge/run/compute.h"
+#include "kedge/train/checkpoint/model_state.h"
 
 #include "cli/commands.h"
-#include "cli/compute.h"
 #include "cli/plan.h"
 
 namespace kedge::cli {
@@ -71,7 +72,7 @@ int serve_reward(const Arguments& arguments) {
   RewardServerConfig config;
   load_settings(config, arguments);
   const auto begin = std::chrono::steady_clock::now();
-  check_address(config.inference);
+  check_server_address(config.inference, "inference");
   const ServedBatches batches{preferred_batch_sizes(config.inference.inference_micro_batch_size, "inference.inference_micro_batch_size"),
                               config.inference.max_queue_delay_microseconds};
   const Mesh mesh = open_server_mesh(config.trainer);
@@ -86,22 +87,24 @@ int serve_reward(const Arguments& arguments) {
   const RewardScorer scorer(*model, options);
   log_info("reward model ", folder.string(), ": ", format_number(static_cast<double>(model->parameters().num_elements())), " parameters, ",
            name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens");
-  return serve_until_told(
-      {config.inference, {make_reward_service(config.inference.model_name, rows, scorer, batches)}, mesh.device, begin});
+  ServedModel service = make_reward_service(config.inference.model_name, rows, scorer, batches);
+  // A caller that loses its connection looks whether it has come back to the same model.
+  service.signature.parameters.emplace_back("model_print", str(folder.filename().string(), " ", start_print(*model)));
+  return serve_until_told({config.inference, {std::move(service)}, mesh.device, begin});
 }
 
 }  // namespace
 
-PlanReport plan_serve_reward(const PlanArguments& arguments) {
+PlanReport plan_serve_reward(const Arguments& arguments, const PlanOptions& options) {
   RewardServerConfig config;
-  load_settings(config, arguments.rest);
+  load_settings(config, arguments);
   const Mesh mesh = open_server_mesh(config.trainer);
   const Path folder = find_model_folder(config.rm_model_file, "rm_model_file");
   const RewardMemory memory = reward_memory(config, folder, mesh.device);
   const int64_t free = free_room(mesh).device;
   PlanReport report;
   report.needed = memory.needed();
-  report.fits = memory.needed() + arguments.beside <= free;
+  report.fits = memory.needed() + options.beside <= free;
   report.text = plan_heading("serve reward", folder, dtype_of(config.trainer, mesh.device), mesh);
   report.text += str("\nMemory\n  parameters ", format_bytes(memory.look.parameters), ", a pass of ", config.model.forward_micro_batch_size,
                      " rows of full length ", format_bytes(memory.look.pass), ", the program ", format_bytes(memory.fixed), "\n",
@@ -113,6 +116,16 @@ PlanReport plan_serve_reward(const PlanArguments& arguments) {
   report.json.set("free_bytes", free);
   report.json.set("fits", report.fits);
   return report;
+}
+
+void check_server_address(const ServerConfig& config, std::string_view section) {
+  try {
+    check_address(config);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(str(error.what(), "; ", section, ".port sets another port, 0 any that is free"));
+  }
 }
 
 Mesh open_server_mesh(const ComputeConfig& compute) {
@@ -131,6 +144,9 @@ int serve_until_told(ServerParts parts) {
   const std::string address = str("http://", parts.config.ip, ":", server.port(), "/v2/models/");
   for (const std::string& name : names)
     log_info(name, ": ", address, name, "/infer, ", address, name, "/config, ", address, name, "/ready");
+  if (server.token_path())
+    log_info("calls that change the model want the token in ", *server.token_path(),
+             "; kedge's actors of this user on this machine find it");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - parts.begin;
   log_info("ready after ", format_number(took.count()), " s; numbers at http://", parts.config.ip, ":", server.port(),
            "/metrics; stop it with: kill -SIGINT ", getpid());
@@ -142,9 +158,10 @@ int serve_until_told(ServerParts parts) {
 }
 
 std::string serve_flags() {
-  return "  --insecure           listen to other machines without a token (where ip says so)\n"
-         "  --token-file FILE    callers must send the word in this file as a bearer token\n\n"
-         "kedge config serve_reward and kedge config serve_critic list every key; with --yaml as a file to start from.\n";
+  return "  --insecure           require no token: anyone who reaches the port may call, and change the model\n"
+         "  --token-file FILE    file with the bearer token that clients must send; without it, calls that\n"
+         "                       change the model need a token that the server creates for its own user\n\n"
+         "kedge config serve_reward and kedge config serve_critic list every key; --yaml prints a file to start from.\n";
 }
 
 int run_serve(const Arguments& arguments) {

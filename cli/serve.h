@@ -4,14 +4,16 @@
 #include <vector>
 
 #include "kedge/net/model_server.h"
+#include "kedge/run/compute.h"
 
 #include "cli/arguments.h"
-#include "cli/compute.h"
 
 namespace kedge::cli {
 
 // A server is one process on one device.
 [[nodiscard]] Mesh open_server_mesh(const ComputeConfig& compute);
+// An Error where nobody can listen there; it names the key that sets another port, of this section.
+void check_server_address(const ServerConfig& config, std::string_view section);
 
 struct ServerParts {
   const ServerConfig& config;

@@ -2,19 +2,20 @@
 #include <torch/headeronly/version.h>
 
 #include "kedge/algo/config_sections.h"
-#include "kedge/algo/critic_service.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
+#include "kedge/critic/critic_fork.h"
+#include "kedge/critic/critic_service.h"
 #include "kedge/metrics/metrics_config.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/train/run_folder.h"
-#include "kedge/train/run_record.h"
+#include "kedge/run/critic_start.h"
+#include "kedge/run/run_session.h"
+#include "kedge/train/checkpoint/run_folder.h"
+#include "kedge/train/checkpoint/run_record.h"
 
-#include "cli/critic_start.h"
 #include "cli/plan.h"
-#include "cli/run_session.h"
 #include "cli/serve.h"
 
 namespace kedge::cli {
@@ -37,16 +38,16 @@ void write_papers(const CriticServerConfig& config, const Path& run_folder, cons
 
 }  // namespace
 
-PlanReport plan_serve_critic(const PlanArguments& arguments) {
+PlanReport plan_serve_critic(const Arguments& arguments, const PlanOptions& options) {
   CriticServerConfig config;
-  const ConfigArguments given = read_config_arguments(arguments.rest);
+  const ConfigArguments given = read_config_arguments(arguments);
   load_config(describe(config), given.file, given.overrides);
   const Mesh mesh = open_server_mesh(config.trainer);
   const CriticStart start = find_critic_start(config, mesh, "pretrained_checkpoint.restore_from_path");
   const MemoryVerdict& verdict = start.memory.verdict;
   PlanReport report;
   report.needed = verdict.needed;
-  report.fits = verdict.fits && verdict.needed + arguments.beside <= verdict.free;
+  report.fits = verdict.fits && verdict.needed + options.beside <= verdict.free;
   report.text = plan_heading("serve critic", start.folder, start.load.storage.dtype, mesh) + memory_text(verdict, {});
   if (config.trainer.ppo.combine_rm_and_critic_server)
     report.text += str("the reward model it starts from: ", start.memory.reward_model_text(), "\n");
@@ -61,7 +62,7 @@ int serve_critic(const Arguments& arguments) {
   load_config(describe(config), given.file, given.overrides);
   const auto begin = std::chrono::steady_clock::now();
   const CriticServerConfig::Ppo& ppo = config.trainer.ppo;
-  check_address(ppo);
+  check_server_address(ppo, "trainer.ppo");
   const ServedBatches batches{preferred_batch_sizes(ppo.inference_micro_batch_size, "trainer.ppo.inference_micro_batch_size"),
                               ppo.max_queue_delay_microseconds};
   const Mesh mesh = open_server_mesh(config.trainer);
@@ -72,6 +73,8 @@ int serve_critic(const Arguments& arguments) {
   const Path run_folder = open_run_folder(config.exp_manager, time_as_version());
   const RunLock lock(run_folder);
   set_log_file((run_folder / "log.txt").string());
+  if (const auto& other = config.exp_manager.resume_from_checkpoint)
+    fork_critic(*other, run_folder, {.what = "exp_manager.resume_from_checkpoint=" + *other});
   MetricsLog log = make_metrics_log(config.exp_manager.metrics, run_folder, true);
   Critic critic({run_folder, [&] { return start_critic(config, start); }, log});
   write_papers(config, run_folder, arguments, start,

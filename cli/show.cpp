@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "kedge/core/error.h"
+#include "kedge/inspect/answer_list.h"
+#include "kedge/inspect/run_records.h"
 
-#include "cli/answer_json.h"
-#include "cli/answer_list.h"
 #include "cli/commands.h"
-#include "cli/run_records.h"
-#include "cli/show_text.h"
+#include "cli/text/answer_json.h"
+#include "cli/text/show_text.h"
 
 namespace kedge::cli {
 namespace {
@@ -29,16 +29,16 @@ struct ShowOptions {
   void fields(auto&& field) {
     field("run", run, "the folder of a run of kedge reinforce, rs or ppo", required());
     field("step", step, "which step: its number, first or last");
-    field("steps", steps, "a table instead: one line a step");
-    field("prompt", prompt, "all answers to the prompt of this number, over all steps");
-    field("diff", diff, "a second run: the same prompts in both, those that differ first; of the newest step that both have");
+    field("steps", steps, "print a table with one line per step");
+    field("prompt", prompt, "all responses to the prompt with this number, over all steps");
+    field("diff", diff, "a second run: compare the same prompts, those that differ first; at the newest step that both have");
     field("other_step", other_step, "the step of the second run; without --diff, of the same run");
-    field("sort", sort, "highest first, or as the step has them [reward; order with --prompt]; with --diff the greatest rise");
-    field("worst", worst, "from the other end: lowest first");
-    field("reverse", reverse, "turn what is shown about, so that the first stands last");
-    field("limit", limit, "how many; 0: all [5; all with --prompt and --steps]", at_least(0));
-    field("full", full, "texts whole, not only some lines; with --json also ids and the numbers of every token");
-    field("json", json, "JSON lines instead of text");
+    field("sort", sort, "highest first, or in the order of the step [reward; order with --prompt]; with --diff the largest gain");
+    field("worst", worst, "lowest first");
+    field("reverse", reverse, "reverse the output");
+    field("limit", limit, "number of entries shown; 0: all [5; all with --prompt and --steps]", at_least(0));
+    field("full", full, "full texts instead of some lines; with --json also ids and per-token values");
+    field("json", json, "print JSON lines instead of text");
   }
 
   [[nodiscard]] AnswerChoice choice(AnswerKey key, int64_t usual_limit) const {

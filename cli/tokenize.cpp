@@ -1,10 +1,10 @@
 #include <cstdio>
 
 #include "kedge/core/error.h"
-#include "kedge/data/tokenizer.h"
+#include "kedge/text/tokenizer/tokenizer.h"
 
 #include "cli/commands.h"
-#include "cli/json_lines.h"
+#include "cli/text/json_lines.h"
 
 namespace kedge::cli {
 namespace {
@@ -18,12 +18,12 @@ struct TokenizeOptions {
   bool pieces = false;
 
   void fields(auto&& field) {
-    field("model", model, "a model folder, or one with only its tokenizer files", required());
+    field("model", model, "a model folder, or a folder with only the tokenizer files", required());
     field("text", text, "encode this text instead of reading lines");
-    field("input", input, "JSON lines, {\"text\": ...} or {\"ids\": [...]} each; - is standard input");
-    field("add_special", add_special, "put the tokenizer's own special tokens around texts");
+    field("input", input, "JSON lines, each {\"text\": ...} or {\"ids\": [...]}; - is standard input");
+    field("add_special", add_special, "add the tokenizer's special tokens to texts");
     field("skip_special", skip_special, "leave special tokens out of decoded texts");
-    field("pieces", pieces, "print each token's own spelling beside the ids");
+    field("pieces", pieces, "also print the text of each token");
   }
 };
 

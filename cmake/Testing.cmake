@@ -96,3 +96,14 @@ endfunction()
 function(kedge_pytriton_test name script)
   kedge_python_test(${name} "${KEDGE_PYTRITON_PYTHON}" ${script} ${ARGN})
 endfunction()
+
+# A test whose last argument says how much of it is done: a little every day (label e2e), all of it where there is time (slow).
+#   kedge_sampled_test(cli.train_kill 6 20 240 script.sh ...) adds cli.train_kill.6 and cli.train_kill.20, of 240 s at most
+function(kedge_sampled_test name little all timeout)
+  foreach(label_size "e2e;${little}" "slow;${all}")
+    list(GET label_size 0 label)
+    list(GET label_size 1 size)
+    add_test(NAME ${name}.${size} COMMAND ${ARGN} ${size})
+    set_tests_properties(${name}.${size} PROPERTIES LABELS ${label} TIMEOUT ${timeout})
+  endforeach()
+endfunction()

@@ -1,27 +1,28 @@
 # shellcheck shell=bash
-# Sourced by the scripts of local/ and slurm/: servers are started, waited for, started again when they die, and stopped when the actor ends.
+# Sourced by the scripts in local/ and slurm/. Starts servers, waits until they are ready, restarts those that die, and stops them when the
+# actor ends.
 # A script calls, in this order:
-#   read_arguments "reward critic" "$@"        the servers it has; what stands before --reward and --critic is the actor's
-#   need VARIABLE... and need_prompts          exit 2 where one is not set
-#   prepare_run                                the program, the run's folder and its token
+#   read_arguments "reward critic" "$@"        the script's servers; arguments before --reward and --critic go to the actor
+#   need VARIABLE... and need_prompts          exit 2 if one is not set
+#   prepare_run                                sets up the program, the run's folder and its token
 #   start_server NAME HOST PORT COMMAND...     for each server
-#   run_actor COMMAND...                       waits for the servers, then until the actor ends; sets $status
+#   run_actor COMMAND...                       waits for the servers, runs the actor to its end; sets $status
 #   exit "$status"
-# Wants bash 4.4, coreutils and util-linux, and under Slurm its commands.
+# Requires bash 4.4, coreutils and util-linux, and under Slurm its commands.
 
 set -uo pipefail
 home=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
-: "${KEDGE_RESTARTS:=5}"        # deaths of a server that are made good; the count begins anew after ten good minutes
-: "${KEDGE_READY_LIMIT:=3600}"  # seconds that a server may take until it is ready
+: "${KEDGE_RESTARTS:=5}"        # server restarts allowed; the count starts again after ten minutes without a failure
+: "${KEDGE_READY_LIMIT:=3600}"  # seconds until a server must be ready
 servers=() actor='' signalled='' broken='' mends=yes status=0
 declare -A server_command=() server_pid=() server_log=() server_host=() server_port=() server_deaths=() server_begun=() server_due=()
-# How components are started and asked to end; slurm/common.sh has other ways. In a session of its own a component gets no Ctrl-C but through
-# here, once; and it does not outlive this script.
+# How components are started and stopped; slurm/common.sh overrides this. Each component has its own session, so that Ctrl-C reaches it only
+# once, through this script, and it does not outlive the script.
 before_server=(setsid) before_actor=(setsid) stop_signal=INT
 if setpriv --pdeathsig TERM true 2>/dev/null; then before_server+=(setpriv --pdeathsig TERM) before_actor+=(setpriv --pdeathsig TERM); fi
 if [ -n "${KEDGE_SERVER_GPUS:-}" ]; then before_server+=(env CUDA_VISIBLE_DEVICES="$KEDGE_SERVER_GPUS"); fi
 if [ -n "${KEDGE_ACTOR_GPUS:-}" ]; then before_actor+=(env CUDA_VISIBLE_DEVICES="$KEDGE_ACTOR_GPUS"); fi
-# mpirun passes SIGUSR1 on to its ranks, and makes an end at once of any other.
+# mpirun forwards SIGUSR1 to its ranks and kills them at once on any other signal.
 if [ -n "${KEDGE_RANKS:-}" ]; then before_actor+=(mpirun -n "$KEDGE_RANKS" --bind-to none) actor_signal=USR1; fi
 
 say() { printf '%(%H:%M:%S)T launch: %s\n' -1 "$*" >&2; }
@@ -57,7 +58,7 @@ need() {
   [ -z "$missing" ] || refuse "not set:$missing; --help says what they are"
 }
 
-# Sets $prompts, the key of KEDGE_PROMPTS and KEDGE_VAL_PROMPTS; none where the actor's arguments have it.
+# Sets $prompts, the key for KEDGE_PROMPTS and KEDGE_VAL_PROMPTS; empty if the actor's arguments contain the key.
 need_prompts() {
   prompts=()
   [[ " ${actor_arguments[*]}" != *' model.data.data_prefix='* ]] || return 0
@@ -67,7 +68,7 @@ need_prompts() {
   prompts=("model.data.data_prefix={train: ['$KEDGE_PROMPTS'], validation: ['$validation'], test: ['$validation']}")
 }
 
-# Sets $KEDGE, $KEDGE_RUN as a whole path, and $token_file.
+# Sets $KEDGE, $KEDGE_RUN as an absolute path, and $token_file.
 prepare_run() {
   if [ -z "${KEDGE:-}" ] && [ -x "$home/build/release/bin/kedge" ]; then KEDGE=$home/build/release/bin/kedge; fi
   if [ -z "${KEDGE:-}${KEDGE_CONTAINER:-}" ] && [ ! -e "$home/CMakeLists.txt" ] && [ -x "$home/../../bin/kedge" ]; then KEDGE=$(realpath "$home/../../bin/kedge"); fi  # installed
@@ -75,10 +76,10 @@ prepare_run() {
   [ -n "${KEDGE_CONTAINER:-}" ] || command -v "$KEDGE" >/dev/null || refuse "KEDGE: no program $KEDGE; scripts/build makes one, KEDGE=FILE names one that is elsewhere"
   mkdir -p "$KEDGE_RUN/logs" || refuse "KEDGE_RUN: the folder $KEDGE_RUN cannot be made"
   KEDGE_RUN=$(realpath "$KEDGE_RUN")
-  # Both sides read it. It stays with the run, so that whatever is started again has the same.
+  # Servers and actor read it. It is kept with the run, so that a restart uses the same token.
   token_file=$KEDGE_RUN/token
-  if [ -n "$known" ] && [ ! -s "$token_file" ]; then (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$token_file"); fi
-  # With KEDGE_LOG=warn the screen is the actor's alone; what is said here, and what the shell says about processes that died, is in the logs.
+  if [ -n "$known" ] && [ ! -s "$token_file" ]; then rm -f "$token_file" && (umask 077 && set -o noclobber && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$token_file"); fi
+  # With KEDGE_LOG=warn only the actor writes to the screen; messages of this script and of the shell go to the log.
   exec 3>&2
   if [ "${KEDGE_LOG:-}" = warn ]; then exec 2>>"$KEDGE_RUN/logs/launch.log"; fi
   trap 'told USR1' USR1
@@ -87,8 +88,8 @@ prepare_run() {
   trap stop_all EXIT
 }
 
-# free_port HOST NUMBER: the run's folder decides on a port for its server NUMBER, so that a run which is started again has the same; where
-# somebody answers there, the next. They lie below those that a system gives to callers.
+# free_port HOST NUMBER: derives the port of server NUMBER from the run's folder, so that a restarted run has the same one; a port that
+# already answers is skipped. The ports are below the system's ephemeral range.
 free_port() {
   local port=$((${KEDGE_PORT:-$((20000 + $(cksum <<<"$KEDGE_RUN" | cut -d ' ' -f 1) % 10000))} + $2))
   # shellcheck disable=SC2016  # for the inner shell
@@ -96,9 +97,17 @@ free_port() {
   echo "$port"
 }
 
-# is_ready NAME: it says so itself; another server at this address would not know the token.
+# is_others_port HOST PORT: does another user of this machine listen there? Then the token is not sent. (Root may: it forwards for containers.)
+is_others_port() {
+  case $1 in 127.*|localhost|"${HOSTNAME:-}") ;; *) return 1 ;; esac
+  awk -v port="$(printf ':%04X' "$2")" -v me="$(id -u)" \
+    '$4 == "0A" && substr($2, length($2) - 4) == port && $8 != me && $8 != 0 { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+# is_ready NAME: asks the server's health endpoint; another server at this address would not accept the token.
 is_ready() {
-  # shellcheck disable=SC2016  # for the inner shell; the token is in no command line
+  ! is_others_port "${server_host[$1]}" "${server_port[$1]}" || return 1
+  # shellcheck disable=SC2016  # for the inner shell; the token is never on a command line
   timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1" &&
     printf "GET /v2/health/ready HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n" "$0" "$(<"$2")" >&3 &&
     read -r line <&3 && [[ $line == *" 200 "* ]]' "${server_host[$1]}" "${server_port[$1]}" "$token_file" 2>/dev/null
@@ -118,7 +127,7 @@ begin_server() {
   server_pid[$1]=$! server_begun[$1]=$SECONDS
 }
 
-# give_up NAME CODE TEXT: the server will not come, or not come back.
+# give_up NAME CODE TEXT: the server did not start, or is not restarted.
 give_up() {
   broken=$1 mends='' status=$(($2 == 0 ? 1 : $2))
   say "the $1 server $3; the end of ${server_log[$1]}:" 2>&3
@@ -128,7 +137,7 @@ give_up() {
   ask_actor USR1
 }
 
-wait_ready() { # NAME: false, and $status is set, where it will not be
+wait_ready() { # NAME: returns false and sets $status if the server does not become ready
   local code
   until is_ready "$1"; do
     if ! is_alive "${server_pid[$1]}"; then
@@ -146,7 +155,7 @@ wait_ready() { # NAME: false, and $status is set, where it will not be
   say "the $1 server is ready at ${server_host[$1]}:${server_port[$1]}"
 }
 
-# One that died is started again after a pause, which grows; one that dies too often, or that says that its input is wrong, is not.
+# Restarts a dead server after a growing pause, unless it died too often or reported invalid input (exit code 2).
 mend_server() { # NAME
   local code pause
   if is_alive "${server_pid[$1]}"; then
@@ -197,7 +206,7 @@ run_actor() { # COMMAND...
   [ -n "$broken" ] || status=$code
 }
 
-all_ended() { # SECONDS: have all servers, within this time?
+all_ended() { # SECONDS: have all servers ended within this time?
   local name end=$((SECONDS + $1))
   for name in "${servers[@]}"; do
     while is_alive "${server_pid[$name]}"; do

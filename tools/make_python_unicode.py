@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes kedge/data/python_unicode_tables.h from the str methods of the Python that runs it.
+"""Writes kedge/text/unicode/python_unicode_tables.h from the str methods of the Python that runs it.
 
-    tools/make_python_unicode.py >kedge/data/python_unicode_tables.h
+    tools/make_python_unicode.py >kedge/text/unicode/python_unicode_tables.h
 
 A table is text: numbers in base 36 with a blank between them, each range given relative to the end of the one before it.
 """

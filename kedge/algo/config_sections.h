@@ -1,12 +1,12 @@
 #pragma once
 // The large configurations, whose keys are compiled once and together: they share most of their parts. Whoever describes one of them
 // includes this and is spared the work, which takes a compiler 20 seconds.
-#include "kedge/algo/ppo.h"
-#include "kedge/algo/reinforce.h"
-#include "kedge/algo/rm.h"
-#include "kedge/algo/rs.h"
-#include "kedge/algo/serve_config.h"
-#include "kedge/algo/sft.h"
+#include "kedge/algo/online/ppo.h"
+#include "kedge/algo/online/reinforce.h"
+#include "kedge/algo/online/rs.h"
+#include "kedge/algo/supervised/rm.h"
+#include "kedge/algo/supervised/sft.h"
+#include "kedge/critic/serve_config.h"
 
 namespace kedge {
 

@@ -90,7 +90,7 @@ size_t num_pieces(size_t size) { return std::max<size_t>(1, (size + kPiece - 1) 
 class OpenFile {
  public:
   explicit OpenFile(const Path& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    check(fd_ >= 0, path.string(), ": cannot be read: ", std::strerror(errno));
+    if (fd_ < 0) throw_unreadable(path);
   }
   ~OpenFile() { ::close(fd_); }
   OpenFile(const OpenFile&) = delete;

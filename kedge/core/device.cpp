@@ -14,6 +14,7 @@
 
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
+#include "kedge/core/machine.h"
 
 namespace kedge {
 namespace {
@@ -44,6 +45,8 @@ std::optional<int> cuda_index(std::string_view name) {
 }
 
 }  // namespace
+
+int64_t peak_bytes(at::Device device) { return device.is_cuda() ? peak_cuda_bytes() : peak_resident_bytes(); }
 
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr || dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;

@@ -19,6 +19,9 @@ namespace kedge {
 // How many CUDA devices this process can use; 0 in a build without CUDA.
 [[nodiscard]] int num_cuda_devices();
 
+// The most memory that was held: on CUDA since the last reset, else by the whole process.
+[[nodiscard]] int64_t peak_bytes(at::Device device);
+
 // Does the error say that there is no more memory, on a device or in the machine?
 [[nodiscard]] bool is_out_of_memory(const std::exception& error);
 

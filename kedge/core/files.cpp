@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "kedge/core/error.h"
+#include "kedge/core/log.h"
 
 namespace kedge {
 namespace {
@@ -36,7 +39,7 @@ std::string reason() { return std::strerror(errno); }
 
 int open_for_reading(const Path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  check(fd >= 0, path.string(), ": cannot be read: ", reason());
+  if (fd < 0) throw_unreadable(path);
   return fd;
 }
 
@@ -61,13 +64,37 @@ void sync_path(const Path& path, int flags) {
   if (!file.valid() || ::fsync(file.get()) != 0) throw Error(str(path.string(), ": cannot be synced to disk: ", reason()));
 }
 
-// Unique among the processes and threads that may write the same file at the same time.
+constexpr std::string_view kTemporary = ".tmp";
+
+// Unique among the processes and threads that may write the same file at the same time, but for those whose process had our number before.
 Path temporary_beside(const Path& path) {
   static std::atomic<uint64_t> counter = 0;
-  return path.parent_path() / str(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
+  return path.parent_path() / str(".", path.filename().string(), ".", ::getpid(), ".", counter++, kTemporary);
+}
+
+int make_temporary(const Path& path, Path& temporary) {
+  int fd = -1;
+  do {
+    temporary = temporary_beside(path);
+    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  } while (fd < 0 && errno == EEXIST);  // left by a process that was killed: in a container every one may be number 1
+  return fd;
+}
+
+// What file systems without hard links, or with too few of them, say.
+bool has_no_links(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK || error == EXDEV || error == EINVAL;
 }
 
 }  // namespace
+
+void throw_file_error(int error, const std::string& text) {
+  for (const int users : {ENOENT, ENOTDIR, EISDIR, EEXIST, EACCES, EPERM, EROFS, ELOOP, ENAMETOOLONG, EINVAL})
+    if (error == users) throw UsageError(text);
+  throw Error(text);
+}
+
+void throw_unreadable(const Path& path) { throw_file_error(errno, str(path.string(), ": cannot be read: ", reason())); }
 
 std::string read_text(const Path& path) {
   const Descriptor file(open_for_reading(path));
@@ -92,8 +119,7 @@ void write_atomic(const Path& path, std::string_view content) {
   file.commit();
 }
 
-AtomicFile::AtomicFile(const Path& path)
-    : path_(path), temporary_(temporary_beside(path)), fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+AtomicFile::AtomicFile(const Path& path) : path_(path), fd_(make_temporary(path, temporary_)) {
   if (fd_ < 0) throw Error(str(path.string(), ": cannot be written: ", reason()));
 }
 
@@ -125,19 +151,91 @@ bool is_folder(const Path& path) {
   return std::filesystem::is_directory(path, error);
 }
 
-void make_folder(const Path& folder) {
+std::vector<Path> list_folder(const Path& folder) {
   std::error_code error;
+  std::vector<Path> paths;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) paths.push_back(entry->path());
+  if (error) throw_file_error(error.value(), str(folder.string(), ": cannot be read: ", error.message()));
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<Path> files_below(const Path& folder) {
+  std::vector<Path> files;
+  for (const Path& path : list_folder(folder)) {
+    if (is_file(path)) files.push_back(path);
+    if (!is_folder(path) || std::filesystem::is_symlink(path)) continue;
+    const std::vector<Path> below = files_below(path);
+    files.insert(files.end(), below.begin(), below.end());
+  }
+  return files;
+}
+
+void remove_tree(const Path& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) throw Error(str(path.string(), ": cannot be removed: ", error.message()));
+}
+
+// What is written into a new folder is on disk only when the folder's own name is.
+void make_folder(const Path& folder) {
+  std::vector<Path> missing;
+  std::error_code error;
+  Path path = std::filesystem::absolute(folder, error);
+  if (!path.has_filename()) path = path.parent_path();  // behind a "/" at the end
+  for (; !error && !std::filesystem::exists(path, error) && path.has_relative_path(); path = path.parent_path()) missing.push_back(path);
   std::filesystem::create_directories(folder, error);
-  check(!error, folder.string(), ": cannot be made a folder: ", error.message());
+  if (error) throw_file_error(error.value(), str(folder.string(), ": cannot be made a folder: ", error.message()));
+  for (const Path& made : missing)
+    if (::access(made.parent_path().c_str(), R_OK) == 0) sync_folder(made.parent_path());
+}
+
+void link_folder(const Path& from, const Path& to, LinkCall link) {
+  static std::atomic<bool> has_warned = false;
+  if (link == nullptr) link = ::link;
+  make_folder(to);
+  for (const Path& path : list_folder(from)) {
+    const Path target = to / path.filename();
+    if (is_folder(path)) {
+      link_folder(path, target, link);
+    } else if (link(path.c_str(), target.c_str()) != 0) {
+      if (!has_no_links(errno)) throw Error(str(target.string(), ": cannot be linked to ", path.string(), ": ", reason()));
+      if (!has_warned.exchange(true))
+        log_warn(target.string(), ": this file system makes no hard link (", reason(), "); files are copied, which takes the room twice");
+      std::error_code error;
+      std::filesystem::copy_file(path, target, error);
+      if (error) throw Error(str(target.string(), ": cannot be copied from ", path.string(), ": ", error.message()));
+    }
+  }
+}
+
+void remove_temporaries(const Path& folder) {
+  std::error_code error;
+  std::vector<Path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.') && name.ends_with(kTemporary) && entry.is_regular_file(error)) found.push_back(entry.path());
+  }
+  for (const Path& path : found) std::filesystem::remove(path, error);  // one that stays takes room and does no harm
 }
 
 void sync_folder(const Path& folder) { sync_path(folder.empty() ? Path(".") : folder, O_DIRECTORY); }
 
 void sync_file(const Path& file) { sync_path(file, 0); }
 
+void sync_tree(const Path& folder) {
+  for (const Path& path : list_folder(folder)) {
+    if (std::filesystem::is_symlink(path)) continue;
+    if (is_folder(path)) sync_tree(path);
+    if (is_file(path)) sync_file(path);
+  }
+  sync_folder(folder);
+}
+
 AppendFile::AppendFile(const Path& path) : path_(path) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  check(file.valid(), path.string(), ": cannot be opened for writing: ", reason());
+  if (!file.valid()) throw_file_error(errno, str(path.string(), ": cannot be opened for writing: ", reason()));
   size_ = static_cast<int64_t>(size_of(file.get(), path));
   sync_folder(path.parent_path());
   fd_ = file.release();

@@ -6,12 +6,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kedge {
 
 using Path = std::filesystem::path;
 
-// The whole file. A file that cannot be read is the user's error (they named it).
+// The user's error where a path is not there or not theirs (they named it), the world's where the disk or the system fails.
+[[noreturn]] void throw_file_error(int error, const std::string& text);
+[[noreturn]] void throw_unreadable(const Path& path);  // by errno: "PATH: cannot be read: ..."
+
+// The whole file. A file that is not there is the user's error (they named it).
 std::string read_text(const Path& path);
 
 // After a crash at any moment the file holds its old content or all of the new: written beside its final name, fsynced,
@@ -42,14 +47,32 @@ class AtomicFile {
 [[nodiscard]] bool is_file(const Path& path);
 [[nodiscard]] bool is_folder(const Path& path);
 
+// What is in a folder, by name. Errors name the folder, which those of std::filesystem do not always.
+[[nodiscard]] std::vector<Path> list_folder(const Path& folder);
+// Every file in it and in those below it, by name.
+[[nodiscard]] std::vector<Path> files_below(const Path& folder);
+// Removes a file or a folder with all that is in it; none is fine.
+void remove_tree(const Path& path);
+
 // Makes a folder and those above it; one that is there already will do.
 void make_folder(const Path& folder);
+
+// The whole folder under another name, each file a hard link: no more room is taken. A file system without hard links gets copies, which is
+// warned of once. `link` is the system's call, or a test's.
+using LinkCall = int (*)(const char* from, const char* to);
+void link_folder(const Path& from, const Path& to, LinkCall link = nullptr);
+
+// Removes the temporary files that writers who were killed left in this folder. Nobody may write there meanwhile.
+void remove_temporaries(const Path& folder);
 
 // Makes a rename or a new entry in this folder survive a power cut.
 void sync_folder(const Path& folder);
 
 // Makes a file's own content survive a power cut.
 void sync_file(const Path& file);
+
+// Both for everything below a folder and for itself.
+void sync_tree(const Path& folder);
 
 // A file that only grows at its end. For one writer; not thread-safe.
 class AppendFile {

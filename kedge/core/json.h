@@ -1,6 +1,7 @@
 #pragma once
 // A JSON value. Objects keep the order of the file. Parsing is strict: valid UTF-8, no duplicate keys, bounded depth.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,5 +80,7 @@ class Json {
 
 // The shortest text that reads back to the same double; always with a point, an exponent or a name (nan, inf).
 [[nodiscard]] std::string shortest(double value);
+
+[[nodiscard]] inline Json number_or_null(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
 }  // namespace kedge

@@ -8,6 +8,8 @@
 #include <ctime>
 #include <mutex>
 
+#include "kedge/core/utf8.h"
+
 namespace kedge {
 namespace {
 
@@ -92,7 +94,7 @@ void set_status_line(std::string_view text) {
 
 std::string format_log_line(LogLevel level, std::string_view text, std::string_view clock, const LogSetup& setup) {
   const std::string rank = setup.num_ranks > 1 ? str("[rank ", setup.rank, "] ") : "";
-  return str(clock, " ", look_of(level).label, rank, text);
+  return str(clock, " ", look_of(level).label, rank, utf8_without_controls(text));  // it may be a server's or a reward program's
 }
 
 void log_line(LogLevel level, std::string_view text) {

@@ -13,11 +13,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <limits>
 #include <sstream>
 
-#include "kedge/core/config_node.h"
 #include "kedge/core/error.h"
+#include "kedge/core/numbers.h"
 
 namespace kedge {
 namespace {
@@ -125,6 +126,12 @@ std::string format_bytes(int64_t bytes) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), unit == 0 || value >= 100 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
   return text.data();
+}
+
+void end_process(int exit_code) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(exit_code);
 }
 
 void keep_freed_memory() {

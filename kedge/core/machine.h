@@ -36,4 +36,8 @@ struct Machine {
 // and again, and fresh pages from the system cost more than some of the work done in them.
 void keep_freed_memory();
 
+// Ends the process: what was printed is written out, and nothing else is done. LibTorch would take its table of operators apart, which
+// takes longer than many a command.
+[[noreturn]] void end_process(int exit_code);
+
 }  // namespace kedge

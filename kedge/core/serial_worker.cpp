@@ -1,6 +1,9 @@
 #include "kedge/core/serial_worker.h"
 
+#include <exception>
 #include <utility>
+
+#include "kedge/core/log.h"
 
 namespace kedge {
 
@@ -31,7 +34,11 @@ void SerialWorker::run() {
     std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task();
+    try {
+      task();
+    } catch (const std::exception& error) {
+      log_error("a task in the background failed: ", error.what());
+    }
     task = nullptr;  // what it holds goes before the next one begins
     lock.lock();
   }

@@ -8,7 +8,8 @@
 
 namespace kedge {
 
-// post() may be called from several threads and never waits. A task must not throw. The destructor waits until all tasks are done.
+// post() may be called from several threads and never waits. What a task throws is logged, and costs
+// that task alone. The destructor waits until all tasks are done.
 class SerialWorker {
  public:
   SerialWorker();

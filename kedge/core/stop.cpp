@@ -7,13 +7,13 @@
 #include <array>
 #include <atomic>
 
-#include "kedge/core/config_node.h"
 #include "kedge/core/error.h"
+#include "kedge/core/numbers.h"
 
 namespace kedge {
 namespace {
 
-constexpr std::array<int, 3> kSignals = {SIGTERM, SIGINT, SIGUSR1};
+constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
 // A handler can reach nothing but globals. 0: none came yet.
 std::atomic<int> g_received = 0;
@@ -33,7 +33,11 @@ StopSignals::StopSignals() {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &g_old_actions[i]);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], nullptr, &g_old_actions[i]);
+    const bool is_nohup = kSignals[i] == SIGHUP && g_old_actions[i].sa_handler == SIG_IGN;  // the user wants it to outlive the terminal
+    if (!is_nohup) ::sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopSignals::~StopSignals() {

@@ -10,8 +10,8 @@
 
 namespace kedge {
 
-// While one lives, SIGTERM, SIGINT and SIGUSR1 set a flag instead of ending the process; a second one ends it at once
-// with 128 + its number. At most one at a time; the old handlers come back at the end.
+// While one lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP, unless that is ignored as by nohup, set a flag instead of ending the process; a
+// second one ends it at once with 128 + its number. At most one at a time; the old handlers come back at the end.
 class StopSignals {
  public:
   StopSignals();
@@ -19,7 +19,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // The signal that came first, if any: SIGTERM, SIGINT or SIGUSR1.
+  // The signal that came first, if any: SIGTERM, SIGINT, SIGUSR1 or SIGHUP.
   [[nodiscard]] std::optional<int> received() const;
 };
 

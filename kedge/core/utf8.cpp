@@ -95,4 +95,19 @@ void utf8_append(std::string& out, char32_t code_point) {
   }
 }
 
+std::string utf8_without_controls(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) continue;
+    if (byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0U) == 0x80) {  // U+0080 to U+009F
+      ++i;
+      continue;
+    }
+    out += text[i];
+  }
+  return out;
+}
+
 }  // namespace kedge

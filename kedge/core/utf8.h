@@ -21,6 +21,9 @@ namespace kedge {
 // The code point at the front of valid text.
 [[nodiscard]] char32_t utf8_decode(std::string_view text);
 
+// Without the characters that steer a terminal: all controls but the line feed and the tab. Bytes that are no UTF-8 stay.
+[[nodiscard]] std::string utf8_without_controls(std::string_view text);
+
 void utf8_append(std::string& out, char32_t code_point);
 
 }  // namespace kedge

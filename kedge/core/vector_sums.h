@@ -8,10 +8,10 @@ namespace kedge::cpu {
 
 // e^x within two units in the last place; 0 below -87.3, the largest finite power above 88.
 [[gnu::always_inline]] inline float exp_of(float x) {
-  constexpr float kLog2E = 1.44269504F, kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F, kRound = 12582912.0F;
+  constexpr float kOneOverLn2 = 1.44269504F, kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F, kRound = 12582912.0F;
   const float above = x < -87.3F ? -87.3F : x;
   const float clamped = above > 88.0F ? 88.0F : above;
-  const float power = (clamped * kLog2E + kRound) - kRound;  // nearest integer
+  const float power = (clamped * kOneOverLn2 + kRound) - kRound;  // nearest integer
   float r = clamped - power * kLn2High;
   r = r - power * kLn2Low;
   float y = 1.9875691500e-4F;

@@ -9,6 +9,7 @@
 
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
+#include "kedge/core/machine.h"
 #include "kedge/dist/mpi.h"
 
 namespace kedge {
@@ -72,7 +73,7 @@ void end_job(std::string_view message, int exit_code) {
   set_status_line("");
   log_error(message);
   mpi::abort_job(exit_code);
-  std::exit(exit_code);
+  end_process(exit_code);
 }
 
 }  // namespace kedge

@@ -7,8 +7,8 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/simd.h"
-#include "kedge/model/cpu_rows.h"
-#include "kedge/model/cpu_vectors.h"
+#include "kedge/model/kernels/cpu_rows.h"
+#include "kedge/model/kernels/cpu_vectors.h"
 
 namespace kedge::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "kedge/engine/block_pool.h"
-#include "kedge/model/attention.h"
+#include "kedge/model/kernels/attention.h"
 
 namespace kedge::cpu {
 

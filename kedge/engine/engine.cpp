@@ -9,8 +9,8 @@
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
+#include "kedge/core/memory_budget.h"
 #include "kedge/engine/kv_memory.h"
-#include "kedge/engine/memory_budget.h"
 #include "kedge/engine/runner.h"
 #include "kedge/engine/token_sampler.h"
 

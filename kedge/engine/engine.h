@@ -24,10 +24,10 @@ struct EngineConfig {
   bool release_in_training = false;
 
   void fields(auto&& field) {
-    field("memory", memory, "for keys and values: bytes (\"4GiB\"), or a share of what is free when generation starts (\"0.5\")");
+    field("memory", memory, "for the KV cache: bytes (\"4GiB\"), or a fraction of the memory free when generation starts (\"0.5\")");
     scheduler.fields(field);
     field("use_graphs", use_graphs, "record decoding steps as CUDA graphs");
-    field("release_in_training", release_in_training, "give the memory back while the model trains");
+    field("release_in_training", release_in_training, "free the memory while the model trains");
   }
 };
 

@@ -4,7 +4,7 @@
 
 #include "kedge/core/tensor.h"
 #include "kedge/engine/scheduler.h"
-#include "kedge/model/model_config.h"
+#include "kedge/model/spec/model_config.h"
 
 namespace kedge {
 

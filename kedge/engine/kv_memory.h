@@ -7,8 +7,8 @@
 #include "kedge/core/tensor.h"
 #include "kedge/engine/paged_attention.h"
 #include "kedge/engine/scheduler.h"
-#include "kedge/model/model_config.h"
 #include "kedge/model/parameters.h"
+#include "kedge/model/spec/model_config.h"
 
 namespace kedge {
 

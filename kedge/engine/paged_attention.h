@@ -8,7 +8,7 @@
 #include "kedge/core/tensor.h"
 #include "kedge/engine/cpu_paged_attention.h"
 #include "kedge/model/decoder_layer.h"
-#include "kedge/model/packed_batch.h"
+#include "kedge/model/kernels/packed_batch.h"
 
 namespace kedge {
 

@@ -8,8 +8,8 @@
 #include "kedge/engine/kv_memory.h"
 #include "kedge/engine/paged_attention.h"
 #include "kedge/engine/scheduler.h"
+#include "kedge/model/kernels/rotary.h"
 #include "kedge/model/model.h"
-#include "kedge/model/rotary.h"
 
 namespace kedge {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "kedge/core/config_schema.h"
+#include "kedge/config/config_schema.h"
 #include "kedge/core/random.h"
 
 namespace kedge {
@@ -19,12 +19,12 @@ struct SamplingConfig {
   double repetition_penalty = 1;
 
   void fields(auto&& field) {
-    field("use_greedy", use_greedy, "always the likeliest token");
-    field("temperature", temperature, "logits are divided by it", above(0));
-    field("top_k", top_k, "draw from the k likeliest tokens (ties with the k-th stay); 0: from all", at_least(0));
-    field("top_p", top_p, "draw from the likeliest tokens up to the one with which their probabilities exceed it; 0 or 1: from all",
+    field("use_greedy", use_greedy, "always pick the most likely token");
+    field("temperature", temperature, "divides the logits", above(0));
+    field("top_k", top_k, "sample from the k most likely tokens (including ties with the k-th); 0: from all", at_least(0));
+    field("top_p", top_p, "sample from the most likely tokens up to the one at which their total probability exceeds it; 0 or 1: from all",
           at_least(0), at_most(1));
-    field("repetition_penalty", repetition_penalty, "logits of tokens that were used are divided by it", above(0));
+    field("repetition_penalty", repetition_penalty, "divides the logits of tokens already used", above(0));
   }
 };
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kedge/core/config_schema.h"
+#include "kedge/config/config_schema.h"
 #include "kedge/engine/block_pool.h"
 #include "kedge/engine/sequence.h"
 
@@ -18,8 +18,8 @@ struct SchedulerConfig {
   int64_t max_running = 256;
 
   void fields(auto&& field) {
-    field("max_batch_tokens", max_batch_tokens, "tokens computed in one step; longer prompts are computed in pieces", at_least(1));
-    field("max_running", max_running, "sequences decoded together", at_least(1));
+    field("max_batch_tokens", max_batch_tokens, "maximum tokens per step; longer prompts are processed in chunks", at_least(1));
+    field("max_running", max_running, "maximum sequences decoded together", at_least(1));
   }
 };
 

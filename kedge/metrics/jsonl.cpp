@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kedge/core/error.h"
+#include "kedge/core/log.h"
 
 namespace kedge {
 namespace {
@@ -31,10 +32,15 @@ Json line_of(int64_t step, double time) {
   return line;
 }
 
+// A file with a line that nobody can read stays as it is.
 void cut_back_to_step(JsonlLog& file, int64_t step) {
-  for (const JsonlLine& line : read_jsonl(file.path())) {
-    const std::string where = str(file.path().string(), ":", line.number);
-    if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return file.cut_back(line.offset);
+  try {
+    for (const JsonlLine& line : read_jsonl(file.path())) {
+      const std::string where = str(file.path().string(), ":", line.number);
+      if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return file.cut_back(line.offset);
+    }
+  } catch (const UsageError& error) {
+    log_warn(error.what(), "; the file is kept as it is, so some steps may stand in it twice");
   }
 }
 
@@ -80,11 +86,14 @@ void JsonlSink::record(SinkPositions& positions) const {
 void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
   for (JsonlLog* file : {&metrics_, &samples_}) {
     const auto found = positions.find(name_of(*file));
-    if (found == positions.end()) {
-      cut_back_to_step(*file, step);
-    } else {
+    if (found != positions.end() && file->can_be_cut_at(found->second)) {
       file->cut_back(found->second);
+      continue;
     }
+    if (found != positions.end())
+      log_warn(file->path().string(), ": was changed since the checkpoint: it has ", file->offset(), " bytes, and a line ended at byte ",
+               found->second, " then. The run goes on without what is missing; lines of step ", step, " and later are removed");
+    cut_back_to_step(*file, step);
   }
 }
 

@@ -21,7 +21,8 @@ class JsonlSink final : public Sink {
   void write_samples(int64_t step, const SampleTable& table) override;
   void flush() override;
   void record(SinkPositions& positions) const override;
-  // Cut back to the recorded offset; where none was recorded, to the first line of `step` or a later one.
+  // Cut back to the recorded offset; where none was recorded, to the first line of `step` or a later one. So too, with a warning, where
+  // somebody changed the file since: the numbers of a run are no reason not to go on with it.
   void resume(int64_t step, const SinkPositions& positions) override;
 
  private:

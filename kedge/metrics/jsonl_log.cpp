@@ -14,6 +14,11 @@ JsonlLog::JsonlLog(const Path& path) : file_(path) {
 
 void JsonlLog::append(const Json& value) { file_.append(value.dump() + '\n'); }
 
+bool JsonlLog::can_be_cut_at(int64_t offset) const {
+  if (offset < 0 || offset > this->offset()) return false;
+  return offset == 0 || MappedFile(path()).text().at(static_cast<size_t>(offset) - 1) == '\n';
+}
+
 void JsonlLog::cut_back(int64_t offset) {
   const auto where = [&] { return str(path().string(), ": cannot be cut back to byte ", offset); };
   check(offset >= 0 && offset <= this->offset(), where(), ": it has ", this->offset(), " bytes; was it changed since the checkpoint?");

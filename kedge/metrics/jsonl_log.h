@@ -21,6 +21,8 @@ class JsonlLog {
 
   // Where the next line will start: what a checkpoint keeps, after `sync`.
   [[nodiscard]] int64_t offset() const { return file_.size(); }
+  // Is that the beginning of the file or the end of a line in it?
+  [[nodiscard]] bool can_be_cut_at(int64_t offset) const;
   // Forgets every line from that offset on. An offset outside the file or inside a line is a UsageError.
   void cut_back(int64_t offset);
   [[nodiscard]] const Path& path() const { return file_.path(); }

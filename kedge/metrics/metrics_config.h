@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kedge/core/config_schema.h"
+#include "kedge/config/config_schema.h"
 #include "kedge/core/files.h"
 #include "kedge/metrics/metrics.h"
 
@@ -18,12 +18,12 @@ struct MetricsConfig {
   bool create_tensorboard_logger = true;
 
   void fields(auto&& field) {
-    field("console", console, "a progress bar on a terminal, plain lines elsewhere");
-    field("console_keys", console_keys, "metrics shown there, by full name; empty: the first ones written");
-    field("console_numbers", console_numbers, "metrics shown there at most", at_least(0));
-    field("console_line_s", console_line_s, "time between two plain lines", at_least(0), unit("s"));
-    field("jsonl", jsonl, "metrics.jsonl and samples.jsonl in the run's folder");
-    field("create_tensorboard_logger", create_tensorboard_logger, "TensorBoard event files in the run's folder");
+    field("console", console, "progress bar on a terminal, plain lines elsewhere");
+    field("console_keys", console_keys, "metrics shown on the console, by full name; empty: the first ones logged");
+    field("console_numbers", console_numbers, "maximum number of metrics on the console", at_least(0));
+    field("console_line_s", console_line_s, "time between plain lines", at_least(0), unit("s"));
+    field("jsonl", jsonl, "write metrics.jsonl and samples.jsonl into the run's folder");
+    field("create_tensorboard_logger", create_tensorboard_logger, "write TensorBoard event files into the run's folder");
     field.refused("create_wandb_logger", "W&B is not written directly; sync the TensorBoard events with: wandb sync FOLDER",
                   {"false", "False"});
     field.ignored("wandb_logger_kwargs", "W&B is not written directly");

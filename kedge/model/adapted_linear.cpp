@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "kedge/core/random.h"
-#include "kedge/model/ops.h"
+#include "kedge/model/kernels/ops.h"
 
 namespace kedge {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "kedge/model/lora_config.h"
 #include "kedge/model/parameters.h"
+#include "kedge/model/spec/lora_config.h"
 
 namespace kedge {
 

@@ -7,10 +7,10 @@
 #include "kedge/core/tensor.h"
 #include "kedge/model/adapters.h"
 #include "kedge/model/decoder_layer.h"
-#include "kedge/model/model_config.h"
-#include "kedge/model/packed_batch.h"
+#include "kedge/model/kernels/packed_batch.h"
+#include "kedge/model/kernels/rotary.h"
 #include "kedge/model/parameters.h"
-#include "kedge/model/rotary.h"
+#include "kedge/model/spec/model_config.h"
 
 namespace kedge {
 

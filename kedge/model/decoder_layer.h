@@ -3,8 +3,8 @@
 // to compute twice (norms, the activation) is not kept between forward and backward.
 #include "kedge/core/tensor.h"
 #include "kedge/model/adapted_linear.h"
-#include "kedge/model/attention.h"
-#include "kedge/model/ops.h"
+#include "kedge/model/kernels/attention.h"
+#include "kedge/model/kernels/ops.h"
 
 namespace kedge {
 

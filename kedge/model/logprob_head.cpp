@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "kedge/core/autograd.h"
-#include "kedge/model/ops.h"
+#include "kedge/model/kernels/ops.h"
 
 namespace kedge {
 namespace {

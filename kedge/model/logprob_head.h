@@ -2,7 +2,7 @@
 // Log-probabilities and entropies of tokens from hidden states, differentiable. The logits of [tokens, vocab] exist for a few hundred
 // places at a time; beyond a fixed budget of memory none waits for the backward, which computes them again.
 #include "kedge/core/tensor.h"
-#include "kedge/model/packed_batch.h"
+#include "kedge/model/kernels/packed_batch.h"
 
 namespace kedge {
 

@@ -4,8 +4,8 @@
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
+#include "kedge/model/kernels/ops.h"
 #include "kedge/model/logprob_head.h"
-#include "kedge/model/ops.h"
 
 namespace kedge {
 

@@ -2,7 +2,7 @@
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
-#include "kedge/model/ops.h"
+#include "kedge/model/kernels/ops.h"
 
 namespace kedge {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
 #include "kedge/model/model.h"
 
 namespace kedge {
@@ -24,9 +24,9 @@ struct Standardization {
   double mean = 0, std = 1;
 
   void fields(auto&& field) {
-    field("enable", enable, "give (x - mean) / std");
-    field("mean", mean, "measured on responses of the policy at the start");
-    field("std", std, "the same", above(0));
+    field("enable", enable, "return (x - mean) / std");
+    field("mean", mean, "mean reward of the initial policy's responses");
+    field("std", std, "their standard deviation", above(0));
   }
   [[nodiscard]] Tensor apply(const Tensor& x) const { return enable ? (x - mean) / std : x; }
 };

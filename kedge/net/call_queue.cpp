@@ -11,6 +11,7 @@ namespace kedge {
 namespace {
 
 constexpr auto kAlone = std::chrono::seconds(1);
+constexpr auto kLookForCallers = std::chrono::milliseconds(200);
 constexpr int64_t kUsualDelayUs = 2000;
 
 // What two requests must have in common to be run together: their inputs and the shape of a row of each.
@@ -87,6 +88,8 @@ void CallQueue::run() {
     if (next.take.empty()) {
       if (next.wait_us) {
         changed_.wait_for(lock, std::chrono::duration<double, std::micro>(*next.wait_us));
+      } else if (!waiting_.empty()) {
+        changed_.wait_for(lock, kLookForCallers);  // what they wait for may never come, and nobody tells that they are gone
       } else {
         changed_.wait(lock);
       }
@@ -118,7 +121,7 @@ bool CallQueue::is_given_up(Entry& entry) {
   }
   try {
     entry.may_run = !model.may_run || model.may_run(entry.call.request);
-  } catch (const RequestError&) {
+  } catch (const std::exception&) {
     ++stats.num_refused;
     --num_unanswered_;
     entry.call.failed(std::current_exception());
@@ -185,7 +188,12 @@ void CallQueue::execute(std::vector<Entry> batch) {
     ++stats.num_done;
     if (batch.size() == 1) return entry.call.done(std::move(result));
     ServedResult part{{}, result.parameters};
-    for (const WireTensor& output : result.outputs) part.outputs.push_back(take_rows(output, at, entry.call.rows));
+    try {
+      for (const WireTensor& output : result.outputs) part.outputs.push_back(take_rows(output, at, entry.call.rows));
+    } catch (const std::exception&) {  // a model that gave too few rows: this call's error, not the server's end
+      entry.call.failed(std::current_exception());
+      continue;
+    }
     at += entry.call.rows;
     entry.call.done(std::move(part));
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -17,6 +18,8 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
+
+#include "kedge/net/bounded_call.h"
 
 namespace kedge {
 namespace {
@@ -91,12 +94,28 @@ class HttpConnection::Parts {
     return count;
   }
 
+  // A name server that does not answer is waited for as long as the host itself would be.
+  std::vector<tcp::endpoint> find_host(Milliseconds time) {
+    Failure failure;
+    if (const auto address = asio::ip::make_address(host_, failure); !failure)
+      return {tcp::endpoint(address, static_cast<uint16_t>(std::stoul(port_)))};
+    const auto found = call_at_most<std::vector<tcp::endpoint>>(
+        [host = host_, port = port_] {
+          asio::io_context io;
+          std::vector<tcp::endpoint> all;
+          for (const auto& entry : tcp::resolver(io).resolve(host, port)) all.push_back(entry.endpoint());
+          return all;
+        },
+        time, [this] { return aborted_.load(); });
+    if (!found) throw boost::system::system_error(aborted_ ? Failure(asio::error::operation_aborted) : Failure(beast::error::timeout));
+    return *found;
+  }
+
   void connect(Milliseconds time) {
     Failure failure;
-    tcp::resolver resolver(io_);
-    const auto places = resolver.resolve(host_, port_, failure);
-    if (failure) throw boost::system::system_error(failure);
-    stream_.expires_after(time);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<tcp::endpoint> places = find_host(time);
+    stream_.expires_at(begin + time);
     run([&](auto done) { stream_.async_connect(places, [done](Failure result, const tcp::endpoint&) mutable { done(result); }); });
     stream_.socket().set_option(tcp::no_delay(true), failure);
     stream_.socket().set_option(asio::socket_base::keep_alive(true), failure);

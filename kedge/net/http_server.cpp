@@ -29,6 +29,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/net/byte_budget.h"
 #include "kedge/net/request_error.h"
 
 namespace kedge {
@@ -43,6 +44,7 @@ using Failure = beast::error_code;
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kLingerBytes = 64 * kMiB;  // read and dropped from a peer that was refused while it was still sending
 constexpr auto kLingerTime = std::chrono::seconds(3);
+constexpr const char* kNoRoom = "no memory left for this request: too many others wait";
 
 std::string cannot_listen(const HttpServerOptions& options, Failure failure) {
   return str("cannot listen on ", options.ip, ":", options.port, ": ", failure.message());
@@ -76,7 +78,7 @@ class HttpServer::Listener {
   class Session;
 
   Listener(const HttpServerOptions& options, HttpHandler handler, HttpGate gate)
-      : options_(options), handler_(std::move(handler)), gate_(std::move(gate)), acceptor_(io_) {
+      : options_(options), handler_(std::move(handler)), gate_(std::move(gate)), budget_(options.max_held_bytes), acceptor_(io_) {
     bind(acceptor_, options);
     Failure failure;
     acceptor_.listen(asio::socket_base::max_listen_connections, failure);
@@ -86,7 +88,7 @@ class HttpServer::Listener {
 
   void start() {
     accept();
-    for (int i = 0; i < options_.num_threads; ++i) threads_.emplace_back([this] { io_.run(); });
+    for (int i = 0; i < options_.num_threads; ++i) threads_.emplace_back([this] { run(); });
   }
 
   void stop(std::chrono::milliseconds time);
@@ -98,6 +100,8 @@ class HttpServer::Listener {
   [[nodiscard]] const HttpGate& gate() const { return gate_; }
   [[nodiscard]] int64_t port() const { return port_; }
   [[nodiscard]] bool is_stopping() const { return stopping_; }
+  [[nodiscard]] ByteBudget& budget() { return budget_; }
+  [[nodiscard]] std::atomic<int64_t>& num_strangers() { return num_strangers_; }
   [[nodiscard]] int64_t num_refused() const { return num_refused_; }
   [[nodiscard]] int64_t num_connections() {
     const std::lock_guard lock(mutex_);
@@ -105,6 +109,7 @@ class HttpServer::Listener {
   }
 
  private:
+  void run();
   void accept();
   void accepted(tcp::socket socket);
 
@@ -113,7 +118,8 @@ class HttpServer::Listener {
   HttpGate gate_;
   int64_t port_ = 0;
   std::atomic<bool> stopping_ = false;
-  std::atomic<int64_t> num_refused_ = 0;
+  std::atomic<int64_t> num_refused_ = 0, num_strangers_ = 0;
+  ByteBudget budget_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<Session*> sessions_;
@@ -125,19 +131,28 @@ class HttpServer::Listener {
 class HttpReply::Place {
  public:
   using Answer = std::function<void(HttpResponse response)>;
-  explicit Place(Answer answer) : answer_(std::move(answer)) {}
-  ~Place() { send(error_response(500, "the server gave no answer")); }
+  Place(Answer answer, ByteBudget& budget, int64_t held) : answer_(std::move(answer)), budget_(budget), held_(held) {}
+  ~Place() {
+    send(error_response(500, "the server gave no answer"));
+    budget_.give_back(held_);
+  }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
   void send(HttpResponse response) {
     if (!answered_.exchange(true)) answer_(std::move(response));
   }
+  void hold(int64_t bytes) {
+    if (!budget_.take(bytes)) throw RequestError(503, kNoRoom);
+    held_ += bytes;
+  }
   void set_gone() { gone_ = true; }
   [[nodiscard]] bool is_gone() const { return gone_; }
 
  private:
   Answer answer_;
+  ByteBudget& budget_;
+  std::atomic<int64_t> held_;
   std::atomic<bool> answered_ = false, gone_ = false;
 };
 
@@ -145,10 +160,18 @@ class HttpReply::Place {
 class HttpServer::Listener::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, Listener* listener, bool is_refused)
-      : stream_(std::move(socket)), listener_(listener), buffer_(2 * kMaxRead), is_refused_(is_refused) {
-    if (!is_refused_) listener_->add(this);
+      : stream_(std::move(socket)),
+        listener_(listener),
+        buffer_(2 * kMaxRead),
+        is_refused_(is_refused),
+        stranger_until_(std::chrono::steady_clock::now() + listener->options().stranger_time) {
+    if (is_refused_) return;
+    listener_->add(this);
+    ++listener_->num_strangers();
   }
   ~Session() {
+    listener_->budget().give_back(held_);
+    if (!is_refused_ && is_stranger_) --listener_->num_strangers();
     if (!is_refused_) listener_->remove(this);
   }
   Session(const Session&) = delete;
@@ -184,12 +207,18 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
     doing_ = Doing::reading;
     if (listener_->is_stopping()) return close();
     if (buffer_.size() > 0) return read_header();
-    stream_.expires_after(listener_->options().idle_time);
+    set_limit(listener_->options().idle_time);
     stream_.async_read_some(buffer_.prepare(kMaxRead / 8), [self = shared_from_this()](Failure failure, size_t count) {
       if (failure) return self->close();
       self->buffer_.commit(count);
       self->read_header();
     });
+  }
+
+  // A stranger has no more than its time in all, whatever it does with it.
+  void set_limit(std::chrono::milliseconds time) {
+    const auto at = std::chrono::steady_clock::now() + time;
+    stream_.expires_at(is_stranger_ ? std::min(at, stranger_until_) : at);
   }
 
   void read_header() {
@@ -198,20 +227,31 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
     parser_->header_limit(static_cast<uint32_t>(options.max_header_bytes));
     parser_->body_limit(static_cast<uint64_t>(options.max_body_bytes));
     request_ = {};
-    stream_.expires_after(options.header_time);
+    is_head_ = false;
+    set_limit(options.header_time);
     http::async_read_header(stream_, buffer_, *parser_, [self = shared_from_this()](Failure failure, size_t) {
       if (failure) return self->fail(failure);
       self->take_header();
     });
   }
 
+  std::optional<HttpResponse> look_at_head() {
+    try {
+      return listener_->gate()(request_);
+    } catch (const RequestError& error) {
+      return error_response(error.status(), error.what());
+    }
+  }
+
   void take_header() {
     const auto& message = parser_->get();
+    is_head_ = message.method() == http::verb::head;
     request_.method = std::string(message.method_string());
     request_.target = std::string(message.target());
     for (const auto& field : message) request_.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
     if (listener_->gate())
-      if (std::optional<HttpResponse> answer = listener_->gate()(request_)) return refuse(std::move(*answer));
+      if (std::optional<HttpResponse> answer = look_at_head()) return refuse(std::move(*answer));
+    if (std::exchange(is_stranger_, false)) --listener_->num_strangers();
     const std::optional<std::string> expect = find_header(request_.headers, "Expect");
     if (!expect || parser_->is_done()) return read_body();
     if (!beast::iequals(*expect, "100-continue")) return refuse(error_response(417, "cannot meet what Expect asks for"));
@@ -228,7 +268,7 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
     const auto length = parser_->content_length();
     const size_t have = request_.body.size();
     const size_t step = length ? std::min<size_t>(kMiB, *length - have) : kMaxRead;
-    request_.body.resize(have + step);
+    if (!make_room(have, step)) return refuse(no_room());
     auto& body = parser_->get().body();
     body.data = request_.body.data() + have;
     body.size = step;
@@ -241,11 +281,32 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
     });
   }
 
+  bool make_room(size_t have, size_t step) {
+    const auto wanted = static_cast<int64_t>(have + step) - held_;
+    // One that cannot be read to its end is refused at its beginning.
+    const auto announced = static_cast<int64_t>(parser_->content_length().value_or(0)) - held_;
+    if (announced > listener_->budget().left() || !listener_->budget().take(wanted)) return false;
+    held_ += wanted;
+    try {
+      request_.body.resize(have + step);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
+
+  static HttpResponse no_room() {
+    HttpResponse response = error_response(503, kNoRoom);
+    response.headers.emplace_back("Retry-After", "1");
+    return response;
+  }
+
   void handle() {
     doing_ = Doing::waiting;
     stream_.expires_never();
     const auto place =
-        std::make_shared<HttpReply::Place>([self = shared_from_this()](HttpResponse response) { self->answer(std::move(response)); });
+        std::make_shared<HttpReply::Place>([self = shared_from_this()](HttpResponse response) { self->answer(std::move(response)); },
+                                           listener_->budget(), std::exchange(held_, 0));
     watch(place);
     const HttpReply reply(place);
     try {
@@ -280,12 +341,15 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
 
   void refuse(HttpResponse response) {
     refused_now_ = true;
+    request_.body = {};
+    listener_->budget().give_back(std::exchange(held_, 0));
     write(std::move(response), false);
   }
 
   void write(HttpResponse response, bool keep) {
     doing_ = Doing::writing;
-    if (request_.method == "HEAD") response.body.clear();
+    const auto length = response.body.size();
+    if (is_head_) response.body.clear();
     const auto num_mib = static_cast<int64_t>(response.body.size()) / kMiB;
     response_.emplace();
     response_->version(11);
@@ -293,7 +357,7 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
     for (const auto& [name, value] : response.headers) response_->set(name, value);
     response_->body() = std::move(response.body);
     response_->keep_alive(keep);
-    response_->prepare_payload();
+    response_->content_length(length);  // of HEAD too: what GET would be answered
     stream_.expires_after(listener_->options().stall_time * (1 + num_mib));
     http::async_write(stream_, *response_, [self = shared_from_this(), keep](Failure failure, size_t) {
       self->response_.reset();
@@ -324,7 +388,9 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
   beast::tcp_stream stream_;
   Listener* listener_;
   beast::flat_buffer buffer_;
-  bool is_refused_, refused_now_ = false;
+  bool is_refused_, refused_now_ = false, is_stranger_ = true, is_head_ = false;
+  std::chrono::steady_clock::time_point stranger_until_;
+  int64_t held_ = 0;  // bytes of the budget, for a body that is being read
   Doing doing_ = Doing::reading;
   std::optional<http::request_parser<http::buffer_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
@@ -334,6 +400,19 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
 void HttpReply::send(HttpResponse response) const { place_->send(std::move(response)); }
 
 bool HttpReply::is_gone() const { return place_->is_gone(); }
+
+void HttpReply::hold(int64_t bytes) const { place_->hold(bytes); }
+
+void HttpServer::Listener::run() {
+  while (true) {
+    try {
+      io_.run();
+      return;
+    } catch (const std::exception& error) {  // costs one connection, whose operations end here
+      log_error("a connection was given up: ", error.what());
+    }
+  }
+}
 
 void HttpServer::Listener::accept() {
   acceptor_.async_accept(asio::make_strand(io_), [this](Failure failure, tcp::socket socket) {
@@ -352,7 +431,7 @@ void HttpServer::Listener::accept() {
 }
 
 void HttpServer::Listener::accepted(tcp::socket socket) {
-  const bool is_full = num_connections() >= options_.max_connections;
+  const bool is_full = num_connections() >= options_.max_connections || num_strangers_ >= options_.max_strangers;
   if (is_full) ++num_refused_;
   std::make_shared<Session>(std::move(socket), this, is_full)->start();
 }

@@ -15,12 +15,15 @@ struct HttpServerOptions {
   std::string ip = "127.0.0.1";
   int64_t port = 0;  // 0: any that is free
   int64_t max_connections = 1024;
+  int64_t max_strangers = 256;  // connections that have made no request yet that the gate let in
   int64_t max_header_bytes = 64 << 10;
-  int64_t max_body_bytes = int64_t{8} << 30;
-  // A peer that says nothing may stay this long. One that has begun a request must finish its header in `header_time`, and every MiB of its
-  // body, as every MiB of an answer that it reads, in `stall_time`. Nothing limits how long an answer may take.
+  int64_t max_body_bytes = int64_t{1} << 30;
+  int64_t max_held_bytes = int64_t{4} << 30;  // of all requests that have no answer yet; one more gets 503
+  // A peer that says nothing may stay `idle_time`, a stranger `stranger_time` in all. One that has begun a request must finish its header
+  // in `header_time`, and every MiB of its body, as every MiB of an answer that it reads, in `stall_time`. Nothing limits how long an
+  // answer may take.
   std::chrono::milliseconds idle_time = std::chrono::minutes(10), header_time = std::chrono::seconds(20),
-                            stall_time = std::chrono::seconds(60);
+                            stall_time = std::chrono::seconds(60), stranger_time = std::chrono::seconds(20);
   int num_threads = 2;  // that read, write and call the handler
 };
 
@@ -36,6 +39,8 @@ class HttpReply {
 
   void send(HttpResponse response) const;  // the first one counts
   [[nodiscard]] bool is_gone() const;      // has the peer closed the connection?
+  // Counts so many more bytes as held for this request, until it is answered. A RequestError (503) where the server has no room for them.
+  void hold(int64_t bytes) const;
 
  private:
   std::shared_ptr<Place> place_;

@@ -6,6 +6,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/net/local_token.h"
 #include "kedge/net/token.h"
 
 namespace kedge {
@@ -117,10 +118,10 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
     throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than such a server reads (", kForeignBodyLimit, ")"));
   HttpRequest call{"POST", "/v2/models/" + job.model + "/infer", headers(), std::move(body.bytes)};
   if (body.header_length) call.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.header_length));
-  HttpResponse response = send(worker, call, job.resend);
+  HttpResponse response = send(worker, call, job);
   if (may_be_unloaded(response)) {  // the server was started anew; it has done nothing
     wait_until_loaded(job.model);
-    response = send(worker, call, job.resend);
+    response = send(worker, call, job);
   }
   if (response.status != 200) throw RemoteError(response.status, str(what, ": HTTP ", response.status, ": ", error_text(response)));
   std::optional<int64_t> header_length;
@@ -133,13 +134,16 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
 }
 
 // Until there is an answer that is not "the queue is full".
-HttpResponse ModelClient::send(Worker& worker, const HttpRequest& request, Resend resend) {
+HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& job) {
+  const bool wants_local = !options_.server.token && job.resend == Resend::by_key;
   int64_t num_lost = 0, num_full = 0;
   while (true) {
     watch_.wait_until_up();
-    const bool may_repeat = resend == Resend::safe || is_kedge();
+    if (wants_local) (void)show_local_token(request);
+    const bool may_repeat = job.resend == Resend::safe || is_kedge();
     if (!may_repeat) worker.connection.close();  // an old connection may be dead, and a call that is lost on it cannot be sent again
     const bool was_open = worker.connection.is_open();
+    if (!was_open) check_same_model(job.model);
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) throw Error(str("the call to the ", server_name(), " was given up"));
@@ -147,8 +151,11 @@ HttpResponse ModelClient::send(Worker& worker, const HttpRequest& request, Resen
     }
     try {
       HttpResponse response = worker.connection.send(request, {.answer = options_.answer_limit});
-      const std::lock_guard lock(mutex_);
-      worker.is_calling = false;
+      {
+        const std::lock_guard lock(mutex_);
+        worker.is_calling = false;
+      }
+      if (response.status == 401 && wants_local && show_local_token(request)) continue;  // it was started anew just now
       if (response.status != 503) return response;
     } catch (const ConnectionError& error) {
       {
@@ -188,6 +195,16 @@ void ModelClient::abort_calls() {
 HttpHeaders ModelClient::headers() const {
   if (!options_.server.token) return {};
   return {{"Authorization", authorization_of(*options_.server.token)}};
+}
+
+// Calls that change something want a token; without a given one it is the one that a server of ours on this machine has made, anew at every
+// start. Is it another one than the request showed before?
+bool ModelClient::show_local_token(HttpRequest& request) const {
+  const std::optional<std::string> token = find_local_token(options_.server.host, options_.server.port);
+  if (!token || find_header(request.headers, "Authorization") == authorization_of(*token)) return false;
+  std::erase_if(request.headers, [](const auto& header) { return header.first == "Authorization"; });
+  request.headers.emplace_back("Authorization", authorization_of(*token));
+  return true;
 }
 
 HttpResponse ModelClient::get(const std::string& target) {
@@ -276,6 +293,21 @@ ModelSignature ModelClient::signature(const std::string& model) {
   } catch (const Error& error) {
     throw Error(str(what, ": a configuration that makes no sense: ", error.what()));
   }
+}
+
+// A new connection may lead to another server than the one before.
+void ModelClient::check_same_model(const std::string& model) {
+  const std::string before = parameter_of(signature(model), "model_print");
+  if (before.empty()) return;
+  const HttpResponse response = get("/v2/models/" + model + "/config");
+  std::string now;
+  try {
+    if (response.status == 200) now = parameter_of(read_model_config(Json::parse(response.body)), "model_print");
+  } catch (const Error&) {  // no server of ours
+  }
+  if (now != before)
+    throw Error(str("the ", server_name(), " came back with another model as ", model, ": it was ", before, ", and is ",
+                    now.empty() ? "one that does not say what it is" : now));
 }
 
 }  // namespace kedge

@@ -78,12 +78,14 @@ class ModelClient {
 
   void work(Worker& worker);
   [[nodiscard]] InferReply perform(Worker& worker, Job& job);
-  [[nodiscard]] HttpResponse send(Worker& worker, const HttpRequest& request, Resend resend);
+  [[nodiscard]] HttpResponse send(Worker& worker, HttpRequest& request, const Job& job);
+  void check_same_model(const std::string& model);
   [[nodiscard]] HttpResponse get(const std::string& target);
   [[nodiscard]] bool may_be_unloaded(const HttpResponse& response);
   void wait_until_loaded(const std::string& model);
   [[nodiscard]] bool is_time_to_tell(const std::string& model, Clock::time_point now);
   [[nodiscard]] HttpHeaders headers() const;
+  [[nodiscard]] bool show_local_token(HttpRequest& request) const;
   void pause(std::chrono::milliseconds time);
   void abort_calls();
 

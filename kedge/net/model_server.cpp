@@ -8,7 +8,8 @@
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/version.h"
-#include "kedge/net/inflate.h"
+#include "kedge/net/own_host.h"
+#include "kedge/net/packed_body.h"
 #include "kedge/net/request_error.h"
 #include "kedge/net/token.h"
 
@@ -16,6 +17,7 @@ namespace kedge {
 namespace {
 
 constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
+constexpr size_t kReadAtOnce = 1 << 20;  // larger bodies take longer to read than others should wait for
 
 HttpResponse json_response(const Json& json) { return {200, {{"Content-Type", "application/json"}}, json.dump_compact()}; }
 
@@ -23,11 +25,12 @@ void want_method(const HttpRequest& request, std::string_view method) {
   if (request.method != method) throw RequestError(405, str(request.target, ": wants ", method, ", found ", request.method));
 }
 
-InferRequest read_request(const HttpRequest& request, const ModelSignature& signature, int64_t max_bytes) {
+InferRequest read_request(const HttpRequest& request, const ModelSignature& signature, int64_t max_bytes, const HttpReply& reply) {
   const std::optional<int64_t> header_length = find_count(request.headers, kHeaderLength);
   const std::string encoding = find_header(request.headers, "Content-Encoding").value_or("identity");
   if (encoding == "identity") return parse_request(request.body, header_length, raw_input(signature));
-  return parse_request(inflate(request.body, encoding, max_bytes), header_length, raw_input(signature));
+  return parse_request(unpack_body(request.body, encoding, max_bytes, [&](int64_t more) { reply.hold(more); }), header_length,
+                       raw_input(signature));
 }
 
 HttpResponse reply_response(const std::string& model, const std::optional<std::string>& id, const std::vector<OutputWish>& wishes,
@@ -66,10 +69,21 @@ std::optional<std::string> read_token(const ServerConfig& config) {
 
 HttpServerOptions http_options(const ServerConfig& config, bool has_token) {
   const std::string ip = config.ip == "localhost" ? "127.0.0.1" : config.ip;
-  const bool is_loopback = ip.starts_with("127.") || ip == "::1";
-  check(is_loopback || has_token || config.insecure, "ip: ", ip,
+  check(is_loopback(ip) || has_token || config.insecure, "ip: ", ip,
         " can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where that is meant");
-  return {.ip = ip, .port = config.port, .max_connections = config.max_connections, .max_body_bytes = config.max_body.bytes};
+  check(config.max_memory.bytes / 2 >= config.max_body.bytes, "max_memory: wants twice max_body (", config.max_body.bytes,
+        ") at least, for a body that is unpacked; found ", config.max_memory.bytes);
+  return {.ip = ip,
+          .port = config.port,
+          .max_connections = config.max_connections,
+          .max_body_bytes = config.max_body.bytes,
+          .max_held_bytes = config.max_memory.bytes};
+}
+
+HttpResponse unauthorized(const std::string& text) {
+  HttpResponse response = error_response(401, text);
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
 }
 
 }  // namespace
@@ -81,11 +95,18 @@ ModelServer::ModelServer(const ServerConfig& config, std::vector<ServedModel> mo
   for (const ServedModel& model : models_) stats_.emplace_back(model.signature.name);
   const HttpServerOptions options = http_options(config_, token_.has_value());
   const QueueOptions queue{config_.queue_limit, config_.max_merged_rows, config_.merge, std::move(on_start)};
+  const bool has_changes = std::any_of(models_.begin(), models_.end(), [](const ServedModel& model) { return model.is_kept; });
+  if (!token_ && !config_.insecure && has_changes) change_token_ = random_token();
   queue_ = std::make_unique<CallQueue>(queue, models_, stats_);
+  reader_ = std::make_unique<SerialWorker>();
   http_ = std::make_unique<HttpServer>(
       options, [this](HttpRequest request, HttpReply reply) { handle(std::move(request), reply); },
       [this](const HttpRequest& head) { return gate(head); });
+  if (change_token_) local_token_ = std::make_unique<LocalToken>(http_->port(), *change_token_);
+  is_token_out_ = true;
 }
+
+std::optional<std::string> ModelServer::token_path() const { return local_token_ ? std::optional(local_token_->file()) : std::nullopt; }
 
 ModelServer::~ModelServer() { stop(); }
 
@@ -93,30 +114,54 @@ void ModelServer::stop() {
   ready_ = false;
   queue_->stop();
   http_->stop();
+  reader_.reset();  // nobody posts any more
+  local_token_.reset();
 }
 
 std::optional<HttpResponse> ModelServer::gate(const HttpRequest& head) const {
-  if (!token_) return std::nullopt;
-  if (shows_token(find_header(head.headers, "Authorization").value_or(""), *token_)) return std::nullopt;
-  HttpResponse response = error_response(401, "unauthorized");
-  response.headers.emplace_back("WWW-Authenticate", "Bearer");
-  return response;
+  for (const char* header : {"Origin", "Sec-Fetch-Site"})
+    if (find_header(head.headers, header)) return error_response(403, str("a request of a web page (", header, "): browsers may not call"));
+  const std::string shown = find_header(head.headers, "Authorization").value_or("");
+  if (token_) return shows_token(shown, *token_) ? std::nullopt : std::optional(unauthorized("unauthorized"));
+  const std::string host = find_header(head.headers, "Host").value_or("");
+  if (!is_own_host(host))
+    return error_response(403,
+                          str("Host: ", host, " is no name of this machine; call it by its address, or set a token_file on both sides"));
+  const bool is_known = !change_token_ || !changes_a_model(head) || shows_token(shown, *change_token_);
+  if (!is_known && !is_token_out_) return error_response(503, "starting");  // nobody can have read the token yet
+  if (!is_known)
+    return unauthorized(str(head.target, " changes the model, and wants a token. A kedge actor of the same user on the same machine finds ",
+                            "the one this server made; for others set a token_file on both sides, or start the server with --insecure"));
+  return std::nullopt;
 }
 
-void ModelServer::handle(HttpRequest request, const HttpReply& reply) {
-  const std::vector<std::string> parts = path_parts(request.target);
-  if (std::optional<HttpResponse> response = answer_server(request, parts)) return reply.send(std::move(*response));
-  const bool of_model = parts.size() >= 3 && parts[0] == "v2" && parts[1] == "models";
+std::optional<ModelServer::Route> ModelServer::find_route(const std::vector<std::string>& parts) {
+  if (parts.size() < 3 || parts[0] != "v2" || parts[1] != "models") return std::nullopt;
   const bool versioned = parts.size() > 4 && parts[3] == "versions";
   const size_t rest = versioned ? 5 : 3;
   const std::string action = parts.size() > rest ? parts[rest] : "";
   const bool known =
       action == "ready" || action == "config" || action == "infer" || action == "stats" || (action.empty() && parts.size() == rest);
-  if (!of_model || !known || parts.size() > rest + 1) throw RequestError(404, str("no such address: ", request.target));
-  const size_t model = find_model(parts[2], versioned ? std::optional(parts[4]) : std::nullopt);
-  want_method(request, action == "infer" ? "POST" : "GET");
-  if (action == "infer") return infer(std::move(request), model, reply);
-  reply.send(answer_model(model, action));
+  if (!known || parts.size() > rest + 1) return std::nullopt;
+  return Route{parts[2], action, versioned ? std::optional(parts[4]) : std::nullopt};
+}
+
+bool ModelServer::changes_a_model(const HttpRequest& head) const {
+  const std::optional<Route> route = find_route(path_parts(head.target));
+  return route && route->action == "infer" && std::any_of(models_.begin(), models_.end(), [&](const ServedModel& model) {
+           return model.is_kept && model.signature.name == route->name;
+         });
+}
+
+void ModelServer::handle(HttpRequest request, const HttpReply& reply) {
+  const std::vector<std::string> parts = path_parts(request.target);
+  if (std::optional<HttpResponse> response = answer_server(request, parts)) return reply.send(std::move(*response));
+  const std::optional<Route> route = find_route(parts);
+  if (!route) throw RequestError(404, str("no such address: ", request.target));
+  const size_t model = find_model(route->name, route->version);
+  want_method(request, route->action == "infer" ? "POST" : "GET");
+  if (route->action == "infer") return infer(std::move(request), model, reply);
+  reply.send(answer_model(model, route->action));
 }
 
 // What is asked of the server as a whole; none where the address is another.
@@ -160,10 +205,22 @@ size_t ModelServer::find_model(const std::string& name, const std::optional<std:
 }
 
 void ModelServer::infer(HttpRequest request, size_t model, const HttpReply& reply) {
+  const bool is_large = request.body.size() > kReadAtOnce || find_header(request.headers, "Content-Encoding");
+  if (!is_large) return read_and_queue(std::move(request), model, reply);
+  reader_->post([this, model, reply, held = std::make_shared<HttpRequest>(std::move(request))] {
+    try {
+      read_and_queue(std::move(*held), model, reply);
+    } catch (...) {
+      reply.send(failure_response(std::current_exception()));
+    }
+  });
+}
+
+void ModelServer::read_and_queue(HttpRequest request, size_t model, const HttpReply& reply) {
   const ServedModel& served = models_[model];
   const ModelSignature& signature = served.signature;
   try {
-    Call call{.model = model, .request = read_request(request, signature, config_.max_body.bytes)};
+    Call call{.model = model, .request = read_request(request, signature, config_.max_body.bytes, reply)};
     request.body = {};  // its tensors have been taken out
     std::vector<OutputWish> wishes = wanted_outputs(signature, call.request);
     call.rows = check_inputs(signature, call.request);
@@ -181,6 +238,7 @@ void ModelServer::infer(HttpRequest request, size_t model, const HttpReply& repl
   } catch (const RequestError& error) {
     ++stats_[model].num_refused;
     HttpResponse response = error_response(error.status(), error.what());
+    if (error.status() == 503) response.headers.emplace_back("Retry-After", "1");
     if (error.status() == 501) response.headers.emplace_back("Accept-Encoding", "gzip, deflate");
     return reply.send(std::move(response));
   }

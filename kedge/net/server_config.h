@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "kedge/core/config_schema.h"
+#include "kedge/config/config_schema.h"
 
 namespace kedge {
 
@@ -15,20 +15,24 @@ struct ServerConfig {
   bool insecure = false;
   int64_t queue_limit = 4096;
   int64_t max_connections = 1024;
-  ByteSize max_body{int64_t{8} << 30U};
+  ByteSize max_body{int64_t{1} << 30U};
+  ByteSize max_memory{int64_t{4} << 30U};
   bool merge = true;
   int64_t max_merged_rows = 0;
 
   void fields(auto&& field) {
-    field("ip", ip, "the address it listens on; 0.0.0.0: all of this machine");
-    field("port", port, "the port; 0: any that is free", at_least(0), at_most(65535));
-    field("token_file", token_file, "a file with the word callers must send as a bearer token; null: none");
-    field("insecure", insecure, "listen to other machines without a token");
-    field("queue_limit", queue_limit, "calls that may wait; one more is told to come again later", at_least(1));
-    field("max_connections", max_connections, "open at the same time", at_least(1));
-    field("max_body", max_body, "largest request", at_least(1));
-    field("merge", merge, "compute calls that wait together, where their rows have the same width; false: each alone");
-    field("max_merged_rows", max_merged_rows, "rows computed together at most; 0: no limit", at_least(0));
+    field("ip", ip, "address to listen on; 0.0.0.0: all interfaces");
+    field("port", port, "port to listen on; 0: any free port", at_least(0), at_most(65535));
+    field("token_file", token_file,
+          "file with the bearer token that clients must send; null: only calls that change the model need one, which the server creates");
+    field("insecure", insecure, "require no token: anyone who reaches the port may call and change the model, also from other machines");
+    field("queue_limit", queue_limit, "calls that may wait; further calls get HTTP 503", at_least(1));
+    field("max_connections", max_connections, "maximum number of open connections", at_least(1));
+    field("max_body", max_body, "maximum size of a request", at_least(1));
+    field("max_memory", max_memory, "maximum size of all pending requests together; further calls get HTTP 503; at least twice max_body",
+          at_least(1));
+    field("merge", merge, "compute waiting calls together if their rows have the same width; false: each alone");
+    field("max_merged_rows", max_merged_rows, "maximum rows computed together; 0: no limit", at_least(0));
     field.alias("host", "ip");
   }
 };

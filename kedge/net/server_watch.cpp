@@ -5,6 +5,8 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/net/local_token.h"
+#include "kedge/net/own_host.h"
 #include "kedge/net/token.h"
 
 namespace kedge {
@@ -102,6 +104,8 @@ ServerWatch::Health ServerWatch::ask() {
   // Ready, not only alive: a server that starts or ends takes no calls.
   HttpRequest request{"GET", "/v2/health/ready", {}, ""};
   if (options_.token) request.headers.emplace_back("Authorization", authorization_of(*options_.token));
+  if (options_.token && is_loopback(options_.host) && !is_port_ours(options_.port))
+    return {.is_lost = true, .why = "another user listens on its port, and is not shown the token"};
   const HttpTimes times{.connect = options_.patience, .answer = options_.patience};
   const bool was_open = connection_.is_open();
   try {

@@ -5,10 +5,17 @@
 
 namespace kedge {
 
-// The file's text without white space at its end; `key` opens the UsageError about an empty one.
+// The one line of a file: printable ASCII, at most 512 bytes, so that no other file goes over the network for a token. `key` opens the
+// UsageError about anything else. A file that others may read is warned of.
 [[nodiscard]] std::string read_token_file(const std::string& file, const std::string& key);
 
-// Is this the value of an Authorization header that shows the token? Takes as long whichever byte differs.
+// 256 bits from the system's source of randomness, in hex.
+[[nodiscard]] std::string random_token();
+
+// Equal? Takes as long whichever byte differs.
+[[nodiscard]] bool is_same_token(std::string_view shown, std::string_view token);
+
+// Is this the value of an Authorization header that shows the token?
 [[nodiscard]] bool shows_token(std::string_view authorization, std::string_view token);
 [[nodiscard]] std::string authorization_of(const std::string& token);
 

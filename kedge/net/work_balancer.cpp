@@ -6,11 +6,24 @@
 #include "kedge/core/json.h"
 #include "kedge/net/http_client.h"
 #include "kedge/net/request_error.h"
+#include "kedge/net/token.h"
 
 namespace kedge {
+namespace {
 
-WorkBalancer::WorkBalancer(const HttpServerOptions& options) {
-  server_ = std::make_unique<HttpServer>(options, [this](const HttpRequest& request, const HttpReply& reply) { handle(request, reply); });
+constexpr int64_t kMaxBodyBytes = 4 << 10;
+
+}  // namespace
+
+WorkBalancer::WorkBalancer(HttpServerOptions options, std::string token) : token_(std::move(token)) {
+  options.max_body_bytes = kMaxBodyBytes;
+  options.max_held_bytes = options.max_connections * kMaxBodyBytes;
+  const auto gate = [this](const HttpRequest& head) {
+    const bool is_known = shows_token(find_header(head.headers, "Authorization").value_or(""), token_);
+    return is_known ? std::nullopt : std::optional(error_response(401, "unauthorized"));
+  };
+  server_ = std::make_unique<HttpServer>(
+      options, [this](const HttpRequest& request, const HttpReply& reply) { handle(request, reply); }, gate);
 }
 
 void WorkBalancer::fill(std::vector<int64_t> indices) {
@@ -43,11 +56,13 @@ void WorkBalancer::handle(const HttpRequest& request, const HttpReply& reply) {
   reply.send({200, {{"Content-Type", "application/json"}}, Json(std::move(list)).dump()});
 }
 
-std::vector<int64_t> ask_for_work(const std::string& host, int64_t port, int64_t at_most) {
-  const std::string where = str("the work balancer ", host, ":", port);
-  HttpConnection connection(host, port);
-  const HttpResponse response =
-      connection.send({"PUT", "/get_idx", {{"Content-Type", "application/json"}}, str("{\"batch_size\": ", at_most, "}")});
+std::vector<int64_t> ask_for_work(const WorkAddress& address, int64_t at_most) {
+  const std::string where = str("the work balancer ", address.host, ":", address.port);
+  HttpConnection connection(address.host, address.port);
+  const HttpResponse response = connection.send({"PUT",
+                                                 "/get_idx",
+                                                 {{"Content-Type", "application/json"}, {"Authorization", authorization_of(address.token)}},
+                                                 str("{\"batch_size\": ", at_most, "}")});
   if (response.status != 200) throw Error(str(where, ": HTTP ", response.status, ": ", response.body));
   std::vector<int64_t> indices;
   try {

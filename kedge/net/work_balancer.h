@@ -15,7 +15,8 @@ namespace kedge {
 // Thread-safe. Serves from its making on.
 class WorkBalancer {
  public:
-  explicit WorkBalancer(const HttpServerOptions& options);
+  // Whoever asks must show the token.
+  WorkBalancer(HttpServerOptions options, std::string token);
 
   // What is handed out from now on, in this order; what was left before is dropped.
   void fill(std::vector<int64_t> indices);
@@ -25,12 +26,18 @@ class WorkBalancer {
  private:
   void handle(const HttpRequest& request, const HttpReply& reply);
 
+  std::string token_;
   std::mutex mutex_;
   std::deque<int64_t> left_;
   std::unique_ptr<HttpServer> server_;  // last: its threads use the rest
 };
 
+struct WorkAddress {
+  std::string host;
+  int64_t port = 0;
+  std::string token;
+};
 // A rank's side of it: one call. An Error that names the address.
-[[nodiscard]] std::vector<int64_t> ask_for_work(const std::string& host, int64_t port, int64_t at_most);
+[[nodiscard]] std::vector<int64_t> ask_for_work(const WorkAddress& address, int64_t at_most);
 
 }  // namespace kedge

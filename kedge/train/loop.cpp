@@ -109,12 +109,25 @@ class Loop {
     StepReport report = parts_.trainer.validate();
     report.metrics.set("timers/validation_time", seconds_between(begin, Clock::now()));
     write(report);
+    validation_ = report.metrics;
+    validated_at_ = result_.step;
     note(report.alarm);
+  }
+
+  // The newest of every number that is one of the weights as they are now: a validation of earlier weights would name and rank them
+  // wrongly.
+  [[nodiscard]] Metrics present_numbers() const {
+    if (validated_at_ == result_.step) return result_.last;
+    Metrics present;
+    for (const auto& [name, value] : result_.last)
+      if (!validation_.find(name)) present.set(name, value);
+    return present;
   }
 
   void save() {
     // What a trainer saves elsewhere, and is kept there for the newest ones only, must not run ahead of what is on this disk.
     if (parts_.saver != nullptr) parts_.saver->wait();
+    if (const auto saved = parts_.saver == nullptr ? std::nullopt : parts_.saver->newest_saved()) parts_.trainer.note_saved(*saved);
     // Nor where this disk is full: after a save that failed, training waits to see how the next one goes.
     const bool blocks = options_.saves_block || (parts_.saver != nullptr && parts_.saver->has_failed());
     StateSnapshot state(!blocks);
@@ -124,7 +137,7 @@ class Loop {
     meta.counters = parts_.trainer.counters();
     meta.counters["step"] = result_.step;
     meta.counters["epoch"] = options_.steps.epoch_of(result_.step);
-    meta.metrics = monitors_of(result_.last);
+    meta.metrics = monitors_of(present_numbers());
     meta.record = options_.record;
     meta.record.set("log", positions_json(parts_.log.positions()));
     parts_.saver->start(std::move(meta), [state = std::make_shared<StateSnapshot>(std::move(state)), write_model](const Path& folder) {
@@ -151,6 +164,8 @@ class Loop {
   const LoopOptions& options_;
   RunTimer timer_;
   std::optional<Alarm> alarm_;  // after the last step
+  Metrics validation_;          // the newest one's numbers
+  int64_t validated_at_ = -1;
   LoopResult result_;
 };
 

@@ -11,9 +11,9 @@
 #include "kedge/core/stop.h"
 #include "kedge/dist/group.h"
 #include "kedge/metrics/metrics.h"
-#include "kedge/train/background_saver.h"
-#include "kedge/train/model_state.h"
-#include "kedge/train/state_files.h"
+#include "kedge/train/checkpoint/background_saver.h"
+#include "kedge/train/checkpoint/model_state.h"
+#include "kedge/train/checkpoint/state_files.h"
 #include "kedge/train/step_plan.h"
 
 namespace kedge {
@@ -59,6 +59,8 @@ class Trainer {
   // The result, which only rank 0 needs, writes the model's folder, on another thread, as the model was, when the state is written. Where
   // the state is no copy, nothing else is done with the trainer meanwhile.
   [[nodiscard]] virtual FolderWriter save(StateSnapshot& state) const = 0;
+  // Told before the next save(): the checkpoint of that step is on disk, and a run that died now would resume from it.
+  virtual void note_saved(int64_t /*step*/) {}
   virtual void load(const StateFiles& state) = 0;
 };
 

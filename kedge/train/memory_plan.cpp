@@ -7,7 +7,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/model/adapters.h"
-#include "kedge/model/attention.h"
+#include "kedge/model/kernels/attention.h"
 #include "kedge/model/logprob_head.h"
 #include "kedge/model/parameters.h"
 

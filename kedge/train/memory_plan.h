@@ -8,10 +8,10 @@
 
 #include "kedge/core/json.h"
 #include "kedge/core/tensor.h"
-#include "kedge/model/lora_config.h"
-#include "kedge/model/model_config.h"
-#include "kedge/model/weight_table.h"
-#include "kedge/train/optimizer.h"
+#include "kedge/model/spec/lora_config.h"
+#include "kedge/model/spec/model_config.h"
+#include "kedge/model/spec/weight_table.h"
+#include "kedge/train/optim/optimizer.h"
 
 namespace kedge {
 

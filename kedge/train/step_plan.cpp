@@ -11,6 +11,13 @@ StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs,
   return {steps, cap < 0 ? all : std::min(all, cap)};
 }
 
+std::optional<std::string> fewer_steps_hint(const StepPlan& plan, int64_t max_epochs, int64_t cap, std::string_view section) {
+  if (cap < 0 || plan.max_steps >= cap) return std::nullopt;
+  return str(section, ".max_steps: ", cap, " steps are asked for, and ", plan.max_steps,
+             plan.max_steps == 1 ? " is made: " : " are made: ", section, ".max_epochs=", max_epochs, " over ", plan.steps_per_epoch,
+             plan.steps_per_epoch == 1 ? " step" : " steps", " an epoch; raise ", section, ".max_epochs for more");
+}
+
 StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap) {
   if (position.consumed_samples == position.step * batch_size) return plan;
   const int64_t left = plan.steps_per_epoch * max_epochs * batch_size - position.consumed_samples;

@@ -1,6 +1,8 @@
 #pragma once
 // How many steps a run has, how they fall into epochs, and what is due after each of them. Knows no data and no training.
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,8 @@ struct StepPlan {
 
 // `cap` below 0: none. A set smaller than a batch has no steps.
 [[nodiscard]] StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs, int64_t cap);
+// A warning where the epochs end before the `cap` steps that were asked for. `section` has both keys: "trainer.sft".
+[[nodiscard]] std::optional<std::string> fewer_steps_hint(const StepPlan& plan, int64_t max_epochs, int64_t cap, std::string_view section);
 
 // Where a run stands that is gone on with.
 struct Position {

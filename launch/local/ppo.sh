@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# PPO on one machine: a server with the critic and the reward model it started from, and the actor that asks and trains it.
+# PPO on one machine: a server with the critic and the reward model, and the actor that calls it and trains the critic.
 #
 #   KEDGE_RUN=runs/aligned KEDGE_POLICY=runs/sft/model KEDGE_REWARD_MODEL=runs/judge/model KEDGE_PROMPTS=prompts.jsonl \
 #     launch/local/ppo.sh [CONFIG.yaml] [key=value ...] [--critic [CONFIG.yaml] [key=value ...]]
 #
-#   KEDGE_RUN            the folder of this run; what is there is gone on with
+#   KEDGE_RUN            the folder of this run; an existing run is resumed
 #   KEDGE_POLICY         the model to train
-#   KEDGE_REWARD_MODEL   the model that rewards, and that the critic starts from
-#   KEDGE_PROMPTS        a JSONL file of prompts; KEDGE_VAL_PROMPTS: others for validation
-# Arguments are kedge's own: those before --critic of kedge ppo, those behind it of kedge serve critic. launch/README.md has the rest.
+#   KEDGE_REWARD_MODEL   the reward model, which is also the critic's starting model
+#   KEDGE_PROMPTS        a JSONL file of prompts; KEDGE_VAL_PROMPTS: a separate file for validation
+# Arguments go to kedge ppo; those after --critic go to kedge serve critic. See launch/README.md for more.
 
 # shellcheck source=launch/common.sh
 . "$(dirname "$0")/../common.sh"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# PPO on one machine: a critic's server, a reward server, and the actor that asks both and trains the critic.
+# PPO on one machine: a critic server, a reward server, and the actor that calls both and trains the critic.
 #
 #   KEDGE_RUN=runs/aligned KEDGE_POLICY=runs/sft/model KEDGE_REWARD_MODEL=runs/judge/model KEDGE_PROMPTS=prompts.jsonl \
 #     launch/local/ppo_separate.sh [CONFIG.yaml] [key=value ...] [--critic [CONFIG.yaml] [key=value ...]] [--reward [CONFIG.yaml] [key=value ...]]
 #
-#   KEDGE_RUN            the folder of this run; what is there is gone on with
+#   KEDGE_RUN            the folder of this run; an existing run is resumed
 #   KEDGE_POLICY         the model to train
-#   KEDGE_REWARD_MODEL   the model that rewards
-#   KEDGE_CRITIC_MODEL   the model that the critic starts from, a reward or a language model; unless set, the one that rewards
-#   KEDGE_PROMPTS        a JSONL file of prompts; KEDGE_VAL_PROMPTS: others for validation
-# Arguments are kedge's own: first those of kedge ppo, behind --critic those of kedge serve critic, behind --reward those of kedge serve reward.
-# launch/README.md has the rest.
+#   KEDGE_REWARD_MODEL   the reward model
+#   KEDGE_CRITIC_MODEL   the critic's starting model, a reward or a language model; by default the reward model
+#   KEDGE_PROMPTS        a JSONL file of prompts; KEDGE_VAL_PROMPTS: a separate file for validation
+# Arguments go to kedge ppo; those after --critic go to kedge serve critic, those after --reward to kedge serve reward.
+# See launch/README.md for more.
 
 # shellcheck source=launch/common.sh
 . "$(dirname "$0")/../common.sh"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Rejection sampling on one machine: a reward server, and the actor that asks it.
+# Rejection sampling on one machine: a reward server, and the actor that calls it.
 #
 #   KEDGE_RUN=runs/aligned KEDGE_POLICY=runs/sft/model KEDGE_REWARD_MODEL=runs/judge/model KEDGE_PROMPTS=prompts.jsonl \
 #     launch/local/rs.sh [CONFIG.yaml] [key=value ...] [--reward [CONFIG.yaml] [key=value ...]]
 #
-#   KEDGE_RUN            the folder of this run; what is there is gone on with
+#   KEDGE_RUN            the folder of this run; an existing run is resumed
 #   KEDGE_POLICY         the model to train
-#   KEDGE_REWARD_MODEL   the model that rewards
-#   KEDGE_PROMPTS        a JSONL file of prompts; KEDGE_VAL_PROMPTS: others for validation
-# Arguments are kedge's own: those before --reward of kedge rs, those behind it of kedge serve reward. launch/README.md has the rest.
+#   KEDGE_REWARD_MODEL   the reward model
+#   KEDGE_PROMPTS        a JSONL file of prompts; KEDGE_VAL_PROMPTS: a separate file for validation
+# Arguments go to kedge rs; those after --reward go to kedge serve reward. See launch/README.md for more.
 
 # shellcheck source=launch/common.sh
 . "$(dirname "$0")/../common.sh"

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# Sourced by the sbatch scripts: where the components of a job are, how a program is started in one, and how the job is queued again.
-# Components are numbered as Slurm numbers a heterogeneous job's groups; '' is all of a job that has one component.
+# Sourced by the sbatch scripts: finds the components of a job, starts programs in them, and requeues the job.
+# Components have the numbers of Slurm's heterogeneous job groups; '' means the whole job if it has one component.
 # shellcheck source=launch/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-: "${KEDGE_MPI:=pmix}"            # srun --mpi; srun --mpi=list says what there is
-: "${KEDGE_MAX_REQUEUES:=100}"    # an end to a job that never gets anywhere
+: "${KEDGE_MPI:=pmix}"            # value of srun --mpi; srun --mpi=list shows the choices
+: "${KEDGE_MAX_REQUEUES:=100}"    # how often a job may requeue itself
 before_server=() before_actor=()
-# srun passes SIGUSR1 on to its tasks, and takes SIGTERM and SIGINT as an order to end them at once.
+# srun forwards SIGUSR1 to its tasks and kills them at once on SIGTERM and SIGINT.
 stop_signal=USR1 actor_signal=USR1
 container=()
 if [ -n "${KEDGE_CONTAINER:-}" ]; then
@@ -23,24 +23,24 @@ prepare_job() {
   [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || say "job $SLURM_JOB_ID was queued again, for the $SLURM_RESTART_COUNT. time: all components go on from what they saved"
 }
 
-of_component() { # VARIABLE COMPONENT: what Slurm says of it
+of_component() { # VARIABLE COMPONENT: the value of Slurm's variable for it
   local name="SLURM_$1${2:+_HET_GROUP_$2}"
   echo "${!name:-}"
 }
-# node_address COMPONENT: of its first node, as Slurm itself reaches it.
+# node_address COMPONENT: the address of its first node, as Slurm knows it.
 node_address() {
   local node
   node=$(scontrol show hostnames "$(of_component JOB_NODELIST "$1")" | head -n 1)
   scontrol -o show node "$node" | sed -n 's/.* NodeAddr=\([^ ]*\).*/\1/p'
 }
-# step_in COMPONENT [NODES TASKS_A_NODE]: sets $step, the words that start a program there: one process, or so many.
+# step_in COMPONENT [NODES TASKS_A_NODE]: sets $step, the command that starts a program there: one process, or NODES * TASKS_A_NODE.
 step_in() {
   local nodes=${2:-1} tasks=${3:-1} cpus
   cpus=$(of_component CPUS_PER_TASK "$1")
   step=(srun ${1:+--het-group="$1"} --nodes="$nodes" --ntasks=$((nodes * tasks)) --ntasks-per-node="$tasks" --overlap
     ${cpus:+--cpus-per-task="$cpus" --export="ALL,OMP_NUM_THREADS=$cpus"} "${container[@]}")
 }
-# ranks_in COMPONENT: sets $step, the words that start the actor on all tasks of a component, and $ranks, the keys that say how many.
+# ranks_in COMPONENT: sets $step, the command that starts the actor on all tasks of a component, and $ranks, the keys with their number.
 ranks_in() {
   local nodes tasks
   nodes=$(of_component JOB_NUM_NODES "$1")
@@ -52,7 +52,7 @@ ranks_in() {
   ranks=(trainer.num_nodes="$nodes" trainer.devices="$tasks")
 }
 
-# Slurm sends SIGTERM to every process of a job, and a second one would end the actor without a save: it is not passed on.
+# Slurm sends SIGTERM to every process of a job. It is not forwarded: a second one would end the actor without a save.
 told() { # SIGNAL
   signalled=$1
   if [ "$1" = TERM ]; then
@@ -64,11 +64,11 @@ told() { # SIGNAL
   fi
 }
 
-# After run_actor: where SIGUSR1 ended the run before it was done (#SBATCH --signal, some minutes before the time limit), the job is queued again.
+# After run_actor: requeues the job if SIGUSR1 ended the run early (#SBATCH --signal, some minutes before the time limit).
 requeue_if_told() {
   [ "$signalled" = USR1 ] && [ "$status" = 138 ] || return 0
   stop_all
-  trap '' TERM  # which is what Slurm then sends, to scontrol too
+  trap '' TERM  # Slurm now sends it, also to scontrol
   if [ "${SLURM_RESTART_COUNT:-0}" -ge "$KEDGE_MAX_REQUEUES" ]; then
     say "not queued again: that was done $SLURM_RESTART_COUNT times (KEDGE_MAX_REQUEUES)"
   elif scontrol requeue "$SLURM_JOB_ID"; then

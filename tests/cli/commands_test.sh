@@ -30,13 +30,33 @@ expect 0 '^CUDA  ' doctor
 expect 0 '^MPI  ' doctor
 expect 0 '^\{"kedge": ' doctor --json
 expect 2 'unknown flag --jsn; nearest: --json' doctor --jsn
-expect 0 '^KEY +TYPE +DEFAULT +MEANING$' config metrics
-expect 0 '^create_tensorboard_logger +bool +true ' config metrics
+expect 0 '^KEY +TYPE +DEFAULT$' config metrics
+expect 0 '^    MEANING$' config metrics
+expect 0 '^create_tensorboard_logger +bool +true$' config metrics
+# No line of any configuration is wider than a window, and nothing is lost by that: every key, and every word of its meaning.
+for name in $("$kedge" help config | sed -n '/^Configurations/,$ s/^  \([a-z_]*\) .*/\1/p'); do
+  for form in "" --yaml; do
+    told=$("$kedge" config "$name" $form)
+    [ "$(wc -l <<<"$told")" -gt 1 ] || { echo "FAILED: kedge config $name $form says nothing" && failures=$((failures + 1)); }
+    wide=$(awk 'length($0) > 110' <<<"$told")
+    [ -z "$wide" ] || { echo "FAILED: kedge config $name $form has wide lines: $wide" && failures=$((failures + 1)); }
+  done
+  python3 - "$name" "$kedge" <<'PY' || failures=$((failures + 1))
+import json, subprocess, sys
+name, kedge = sys.argv[1:]
+says = lambda *form: subprocess.run([kedge, "config", name, *form], capture_output=True, text=True, check=True).stdout
+table = " ".join(says().split())
+for row in map(json.loads, says("--json").splitlines()):
+    if "meaning" in row:
+        for part in ("key", "type", "meaning"):
+            assert " ".join(row[part].split()) in table, f"FAILED: kedge config {name}: not {row[part]}"
+PY
+done
 expect 0 '^console_numbers: 4$' config metrics --yaml
 expect 0 '^[{]"key": "console_numbers", "type": "integer", "default": "4", "meaning": ' config metrics --json
 expect 0 '^[{]"key": "remote_rm.host", "same_as": "remote_rm.reward_model.ip"}$' config reinforce --json
 expect 0 '^[{]"key": "model.reinforce.trt_llm", "no_effect": ' config reinforce --json
-expect 0 '^pattern +text or null ' config reward_source
+expect 0 '^pattern +text or null +null$' config reward_source
 expect 2 'give one of them' config metrics --json --yaml
 expect 2 'no configuration "metrix"; nearest: metrics' config metrix
 expect 2 'which one' config

@@ -66,10 +66,10 @@ offers "trainer.ppo.port=" plan serve critic trainer.ppo.po
 offers "" nothing ''
 # Names of files where they are wanted, and only those.
 has "mine.yaml runs model. trainer." reinforce ''
-in_bash reinforce '' | grep -q other.txt && fail "a file that is no YAML is offered as a configuration"
+grep -q other.txt <<<"$(in_bash reinforce '')" && fail "a file that is no YAML is offered as a configuration"
 offers "other.txt" data check o
-in_bash show '' | grep -qx 'a model' || fail "no folder with a space in its name"
-in_bash show '' | grep -qx mine.yaml && fail "a file is offered as a run"
+grep -qx 'a model' <<<"$(in_bash show '')" || fail "no folder with a space in its name"
+grep -qx mine.yaml <<<"$(in_bash show '')" && fail "a file is offered as a run"
 offers "mine.yaml" sft model.data.train_ds.file_path = mi
 offers "runs" reinforce pretrained_checkpoint.restore_from_path = r
 # The table is made once, and again when the program is newer.
@@ -84,11 +84,11 @@ has "sft" ''
 if command -v fish >/dev/null; then
   in_fish() { HOME=$PWD fish --no-config -c "$("$kedge" completion fish); complete -C \"\$argv[1]\"" -- "$1" 2>&1 | cut -f 1; }
   [ "$(in_fish 'kedge serve ' | xargs)" = "critic reward" ] || fail "fish: kedge serve: $(in_fish 'kedge serve ')"
-  in_fish 'kedge reinforce trainer.' | grep -qx 'trainer.reinforce.' || fail "fish: no section: $(in_fish 'kedge reinforce trainer.')"
-  in_fish 'kedge reinforce trainer.reinforce.baseline=gr' | grep -qx 'trainer.reinforce.baseline=group_mean' || fail "fish: no value"
-  in_fish 'kedge reinforce ' | grep -qx 'mine.yaml' || fail "fish: no file: $(in_fish 'kedge reinforce ' | xargs)"
-  in_fish 'kedge sft model.data.train_ds.file_path=mi' | grep -qx 'model.data.train_ds.file_path=mine.yaml' || fail "fish: no file behind ="
-  in_fish 'kedge show --' | grep -qx -- '--sort' || fail "fish: no flags"
+  grep -qx 'trainer.reinforce.' <<<"$(in_fish 'kedge reinforce trainer.')" || fail "fish: no section: $(in_fish 'kedge reinforce trainer.')"
+  grep -qx 'trainer.reinforce.baseline=group_mean' <<<"$(in_fish 'kedge reinforce trainer.reinforce.baseline=gr')" || fail "fish: no value"
+  grep -qx 'mine.yaml' <<<"$(in_fish 'kedge reinforce ')" || fail "fish: no file: $(in_fish 'kedge reinforce ' | xargs)"
+  grep -qx 'model.data.train_ds.file_path=mine.yaml' <<<"$(in_fish 'kedge sft model.data.train_ds.file_path=mi')" || fail "fish: no file behind ="
+  grep -qx -- '--sort' <<<"$(in_fish 'kedge show --')" || fail "fish: no flags"
 else
   echo "fish is not installed: its script was not tried"
 fi

@@ -1,18 +1,21 @@
 """Stands before a critic's server and passes everything on, but spoils what it says once so many training calls are through. Prints its address
 and serves until it is killed.   critic_spoiler.py PORT_BEHIND FAULT TRAIN_CALLS
 
-FAULT: nan_values, nan_loss, nan_rewards, narrow (values of a token less than there are), refused (no values: HTTP 500), foreign (it says what a server
-says that is not kedge's)"""
+FAULT: nan_values, nan_loss, nan_rewards, narrow (values of a token less than there are), refused (no values: HTTP 500), train_refused (training is not
+passed on: HTTP 500), foreign (it says what a server says that is not kedge's)"""
 
 import http.client
 import http.server
 import json
 import math
+import os
+import pathlib
 import struct
 import sys
 import threading
 
 behind, fault, wanted = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+token = pathlib.Path(f"/tmp/kedge-{os.geteuid()}/{behind}.token")
 lock = threading.Lock()
 num_trained = 0
 SPOILED = {"nan_values": "values", "nan_loss": "loss_mean", "nan_rewards": "rewards", "narrow": "values"}
@@ -63,9 +66,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "content-length", "connection")}
         with lock:
             spoils = num_trained >= wanted
+        if spoils and fault == "train_refused" and self.path.endswith("/critic_train/infer"):
+            self.reply(500, b'{"error": "the critic has no memory left"}')
+            return
         if spoils and fault == "refused" and self.path.endswith("/critic_infer/infer"):
             self.reply(500, b'{"error": "the critic is not at home"}')
             return
+        if token.exists():  # an actor looks for it by the port that it calls, which is ours
+            headers["Authorization"] = f"Bearer {token.read_text().strip()}"
         connection = http.client.HTTPConnection("127.0.0.1", behind)
         connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
@@ -77,7 +85,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if is_training:
             with lock:
                 num_trained += 1
-        concerned = fault == "foreign" or (is_training if fault == "nan_loss" else self.path.endswith("/critic_infer/infer"))
+        concerned = fault == "foreign" or fault in SPOILED and (is_training if fault == "nan_loss" else self.path.endswith("/critic_infer/infer"))
         if spoils and concerned and length is not None:
             text, length = spoil(text, length)
         if fault == "foreign" and length is None and self.command == "GET" and text.startswith(b"{"):

@@ -75,7 +75,7 @@ class Dashboard:
     def __init__(self, *folders):
         self.process = subprocess.Popen([KEDGE, "dashboard", *map(str, folders), "--port", "0"], stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
-        self.url = re.match(r"(http://127\.0\.0\.1:\d+/) shows ", line)[1]
+        self.page, self.url = re.match(r"((http://127\.0\.0\.1:\d+/)\?token=[0-9a-f]+) shows ", line).groups()
 
     def close(self):
         self.process.terminate()
@@ -103,7 +103,7 @@ class DashboardInABrowser(unittest.TestCase):
         self.browser.open("about:blank")
         self.browser.requests()
         self.browser.console()
-        self.browser.open(dashboard.url + "#" + view)
+        self.browser.open(dashboard.page + "#" + view)
         self.browser.wait("return performance.getEntriesByName('drawn').length > 0", "the page is drawn")
         self.url = dashboard.url
         return self.browser
@@ -235,7 +235,7 @@ class DashboardInABrowser(unittest.TestCase):
 
     def test_a_program_that_ends_is_noticed(self):
         dashboard = Dashboard(self.root / "slow")
-        self.browser.open(dashboard.url)
+        self.browser.open(dashboard.page)
         self.browser.wait("return performance.getEntriesByName('drawn').length > 0", "the page is drawn")
         dashboard.close()
         self.browser.wait("return !document.getElementById('banner').hidden", "a word about it")

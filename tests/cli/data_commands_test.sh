@@ -23,6 +23,7 @@ expect 2 'nowhere' "$kedge" tokenize --model nowhere --text a
 expect 0 'prompts.jsonl:4' "$kedge" data check prompts.jsonl --as prompts --model model
 expect 0 'prompts.jsonl:5' "$kedge" data check prompts.jsonl --as prompts --model model
 expect 0 '^1 of 2 prompts of other.jsonl stand in prompts.jsonl too, the first at other.jsonl:1$' "$kedge" data check prompts.jsonl other.jsonl --model model
+expect 2 'other.jsonl: not one of its 2 rows can be used' "$kedge" data check other.jsonl --as kto --model model
 expect 2 'wants prompts . sft . chat' "$kedge" data check prompts.jsonl --as stories --model model
 expect 2 'none.jsonl: cannot be read: No such file' "$kedge" data check none.jsonl --model model
 expect 2 'nearest: check' "$kedge" data chek

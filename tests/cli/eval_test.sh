@@ -50,7 +50,7 @@ grep -qE '^Best: step [2-8]  reward [0-9.]+  wins [0-9]+ % \([0-9]+-[0-9]+ %\) a
 grep -qE '^  kedge export full OUT --step [2-8]$' full.txt || fail "no way to export it: $(cat full.txt)"
 grep -q 'watch/brief' full.txt || fail "no watched source: $(cat full.txt)"
 grep -q 'step 4: reward ' full.err || fail "no progress on standard error: $(cat full.err)"
-awk 'length > 80' full.txt | grep -q . && fail "a line of more than 80 columns: $(cat full.txt)"
+grep -q . <<<"$(awk 'length > 80' full.txt)" && fail "a line of more than 80 columns: $(cat full.txt)"
 grep -q $'\x1b' full.txt && fail "escape codes in a file"
 [ -z "$(find full -newer before)" ] || fail "something was written into the run: $(find full -newer before)"
 
@@ -117,7 +117,7 @@ expect 0 ' in bf16: ' "${eval[@]}" full --every 8 --dtype bf16
 expect 0 '^ +policy +reward' "${eval[@]}" full/model
 expect 0 '^Best: (full|lora) 8  reward ' "${eval[@]}" full lora --steps 8
 expect 0 '^No room for watch/brief, length, ended, dist-2;$' env COLUMNS=50 "${eval[@]}" full --every 8
-"${eval[@]}" full --every 8 --no-kl 2>/dev/null | grep -q KL && fail "--no-kl has a KL"
+grep -q KL <<<"$("${eval[@]}" full --every 8 --no-kl 2>/dev/null)" && fail "--no-kl has a KL"
 # Other rewards: the run's with a change, a file's, and with those of the run left alone.
 echo '{reward: {sources: {cs: {kind: regex, use: count, pattern: c}}}}' >cs.yaml
 "${eval[@]}" full --steps 8 --reward cs.yaml --answers cs.jsonl >/dev/null 2>&1 || fail "--reward"

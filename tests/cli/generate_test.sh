@@ -124,7 +124,7 @@ expect 2 '--end-strings: ids_only has no tokenizer' piped '{"ids": [3]}' --model
 # A model with more ids than its tokenizer draws none that have no text; in a prompt they may stand.
 generate '{"ids": [0, 63]}' --model padded --max-new-tokens 200 --min-new-tokens 200 >padded.jsonl
 [ "$(lists ids <padded.jsonl | wc -w)" = 200 ] || fail "wanted 200 ids: $(cat padded.jsonl)"
-lists ids <padded.jsonl | grep -qE '\b([789]|[1-9][0-9])\b' && fail "an id without text: $(lists ids <padded.jsonl)"
+grep -qE '\b([789]|[1-9][0-9])\b' <<<"$(lists ids <padded.jsonl)" && fail "an id without text: $(lists ids <padded.jsonl)"
 
 # Lines that cannot be served: the others go on, and the exit code tells.
 bad=$'{"prompt": "ab", "n": 1}\n{"prompt": "", "n": 2}\n{"ids": [7], "n": 3}\n{"ids": [], "n": 4}\n{"messages": [], "n": 5}\n{"prompt": 3, "n": 6}\n{"text": "c", "n": 7}'

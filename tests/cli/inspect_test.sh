@@ -148,6 +148,8 @@ expect 2 'busy: a run that has left no model yet; name one of its checkpoints' "
 expect 2 'parent: no folder|--fork: no folder' "${sft[@]}" exp_manager.explicit_log_dir=refused --fork nowhere
 expect 2 'refused: a run that never began' "${inspect[@]}" refused
 expect 2 'nowhere' "${inspect[@]}" nowhere
+mkdir shelf && cp -r online shelf/one
+expect 2 'shelf: holds runs and is none itself; inspect one of them: shelf/one' "${inspect[@]}" shelf
 expect 2 '--verify: lm is neither a checkpoint nor the folder of a run' "${inspect[@]}" lm --verify
 expect 2 '--command: lm is not the folder of a run' "${inspect[@]}" lm --command
 cp -r online torn

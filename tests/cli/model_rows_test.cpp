@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kedge/model/shapes.h"
+#include "kedge/model/spec/shapes.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_folder.h"

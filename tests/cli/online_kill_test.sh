@@ -30,7 +30,7 @@ kill_server() {
 
 # killed FOLDER SERVER COMMAND...: with SERVER=1 the reward server goes down too, before or after the run does, or while it goes on.
 killed() {
-  local folder=$1 with_server=$2 count=0 saves=0 outages=0 pid
+  local folder=$1 with_server=$2 count=0 hits=0 saves=0 outages=0 pid
   shift 2
   while [ $count -lt "$kills" ]; do
     "$@" exp_manager.explicit_log_dir="$folder" >>"$folder.log" 2>&1 &
@@ -55,10 +55,13 @@ killed() {
     fi
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
+    [ $? = 137 ] && hits=$((hits + 1))
     [ "$with_server" = 1 ] && ! kill -0 "$server_pid" 2>/dev/null && begin_server
     count=$((count + 1))
   done
-  echo "$folder: $kills kills, $saves of them during a save, the server killed $outages times; $(grep -c resumed "$folder.log") resumes," \
+  enough_kills "$folder" "$kills" $hits $saves
+  [ "$with_server" = 1 ] || [ $saves -ge 1 ] || fail "$folder: no kill came during a save"
+  echo "$folder: the server killed $outages times," \
     "$(grep -c 'those that were recorded before' "$folder.log") steps with recorded answers"
   expect 0 "step $steps of $steps|the run is complete" "$@" exp_manager.explicit_log_dir="$folder"
 }

@@ -170,21 +170,26 @@ if wanted == "some":
     assert 0 < sum(counts) < 64, counts
 PY
 }
-expect 0 'rows got no reward; the first: reward.sources.remote_rm: prompt [0-9]+: nan of the reward server 127.0.0.1:[0-9]+ gave -?nan' asks nan nan "${few[@]}"
+# Where not a single one comes, the run ends, unless it is told not to.
+expect 1 'step 0: every reward of the step failed \(16 of 16\), so nothing can be learned; the first: reward.sources.remote_rm: prompt [0-9]+: nan of the reward server' \
+  asks nan all_failed "${few[@]}"
+grep -q 'trainer.reinforce.health.invariants=warn would go on' all_failed/log.txt || fail 'no word on how to go on'
+goes_on=trainer.reinforce.health.invariants=warn
+expect 0 'rows got no reward; the first: reward.sources.remote_rm: prompt [0-9]+: nan of the reward server 127.0.0.1:[0-9]+ gave -?nan' asks nan nan "${few[@]}" $goes_on
 masked nan 16
 cmp lm/model.safetensors nan/model/model.safetensors || fail 'something was learned without rewards'
-expect 0 'rows got no reward; the first: .*error of the reward server .*: HTTP 500: the judge is not at home' asks error error "${few[@]}"
+expect 0 'rows got no reward; the first: .*error of the reward server .*: HTTP 500: the judge is not at home' asks error error "${few[@]}" $goes_on
 masked error 16
 expect 0 'rows got no reward; .*: HTTP 500: the judge is not at home' asks picky picky "${few[@]}"
 masked picky some
-expect 0 'done: step 4 of 4' "${rs[@]}" exp_manager.explicit_log_dir=rs_nan trainer.rs.max_steps=4 model.optim.weight_decay=0 \
+expect 0 'done: step 4 of 4' "${rs[@]}" exp_manager.explicit_log_dir=rs_nan trainer.rs.max_steps=4 model.optim.weight_decay=0 trainer.rs.health.invariants=warn \
   remote_rm.host=127.0.0.1 remote_rm.port="$port" remote_rm.reward_model.name=nan
 masked rs_nan 16
 cmp lm/model.safetensors rs_nan/model/model.safetensors || fail 'something was learned without rewards'
 # What failed is asked for again when the run is, and by other settings everything is.
 for other in error reward_model; do
   rm -rf again && mkdir again && cp -r error/rollouts again/
-  expect 0 'done: step 4 of 4' asks $other again "${few[@]}"
+  expect 0 'done: step 4 of 4' asks $other again "${few[@]}" $goes_on
   grep -q 'those that were recorded before' again/log.txt && fail "rewards of a server that failed are used again ($other)"
 done
 masked again 0

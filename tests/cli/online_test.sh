@@ -115,7 +115,7 @@ expect 2 'the run needs .* of memory \(.*\), and .* are free. What would fit:' "
 expect 2 '^  would fit: model.engine.memory=auto$' "$kedge" plan "${too_large[@]}" --no-time
 [ -e too_large ] && fail 'a run that does not fit leaves a folder'
 for name in reinforce rs; do
-  expect 0 "^ *trainer\\.$name\\.val_check_interval +integer +10 " "$kedge" config $name
+  expect 0 "^ *trainer\\.$name\\.val_check_interval +integer +10$" "$kedge" config $name
   "$kedge" config $name --yaml >$name.yaml || fail "no configuration of $name"
   # As it stands, with what it wants.
   expect 0 '4 an epoch of 40 prompts' "$kedge" plan $name $name.yaml "${online[@]}" "${rule[@]}" model.$name.num_rollout_samples=10 model.global_batch_size=10
@@ -148,14 +148,20 @@ has lora_reinforce/metrics.jsonl '"train_rollouts/init_policy_kl": 0\.[0-9]*[1-9
 stopped() { # folder, signal, code, whole, command...: stopped in the middle, then gone on with
   local folder=$1 signal=$2 wanted=$3 whole=$4
   shift 4
-  "$@" exp_manager.explicit_log_dir="$folder" >"$folder.log" 2>&1 &
-  local pid=$!
-  wait_for_step "$folder" $pid 5
-  kill -"$signal" $pid
-  wait $pid
-  local code=$?
-  # One that came too late to stop anything ends well.
-  [ $code = "$wanted" ] || grep -q 'done: step 20' "$folder.log" || fail "exit $code after SIG$signal: $(cat "$folder.log")"
+  local pid code sent
+  for _ in 1 2 3 4 5; do # where it has come too far when the signal is sent, once more
+    rm -rf "$folder"
+    "$@" exp_manager.explicit_log_dir="$folder" >"$folder.log" 2>&1 &
+    pid=$!
+    wait_for_step "$folder" $pid 5
+    signal_before "$folder" $pid 17 "$signal"
+    sent=$?
+    wait $pid
+    code=$?
+    [ $sent = 0 ] && break
+  done
+  [ $sent = 0 ] || fail "SIG$signal always came too late"
+  [ $code = "$wanted" ] || fail "exit $code after SIG$signal: $(cat "$folder.log")"
   expect 0 'done: step 20 of 20|the run is complete' "$@" exp_manager.explicit_log_dir="$folder"
   same_online "$whole" "$folder"
 }
@@ -208,6 +214,12 @@ PY
 expect 0 'num_rollouts_per_prompt: an answer alone is its own baseline, so nothing is learned' "${reinforce[@]}" exp_manager.explicit_log_dir=alone \
   trainer.reinforce.num_rollouts_per_prompt=1 model.global_batch_size=4 trainer.reinforce.max_steps=2 model.optim.weight_decay=0
 cmp lm/model.safetensors alone/model/model.safetensors || fail 'something was learned from answers that are their own baselines'
+# A penalty that the group's deviation divides pulls at full strength where all rewards are equal.
+expect 0 'trainer.reinforce.baseline=group_norm divides by the group.s deviation, and the KL penalty is part of what it normalises' \
+  "${reinforce[@]}" exp_manager.explicit_log_dir=normed trainer.reinforce.baseline=group_norm trainer.reinforce.initial_policy_kl_penalty=0.01 trainer.reinforce.max_steps=1
+expect 0 'done: step 1 of 1' "${reinforce[@]}" exp_manager.explicit_log_dir=unpunished trainer.reinforce.baseline=group_norm \
+  trainer.reinforce.initial_policy_kl_penalty=0 trainer.reinforce.max_steps=1
+grep -q 'divides by the group' unpunished/log.txt && fail 'a warning of a penalty that is not there'
 expect 0 'done: step 2 of 2' "${rs[@]}" exp_manager.explicit_log_dir=rs_alone model.rs.num_rollouts_per_prompt=1 trainer.rs.max_steps=2
 expect 0 'done: step 2 of 2' "${reinforce[@]}" exp_manager.explicit_log_dir=single model.reinforce.num_rollout_samples=1 model.global_batch_size=4 trainer.reinforce.max_steps=2
 head -n 1 prompts.jsonl >one.jsonl
@@ -216,7 +228,7 @@ expect 0 'done: step 4 of 4' "${reinforce[@]}" exp_manager.explicit_log_dir=one_
 # EOS may not come before the end: all answers are cut, and dropped.
 cut=(model.reinforce.length_params.min_length=16 trainer.reinforce.max_steps=3 model.optim.weight_decay=0)
 expect 0 'done: step 3 of 3' "${reinforce[@]}" exp_manager.explicit_log_dir=cut "${cut[@]}"
-has cut/log.txt '0 of 16 answers ended by themselves; a limit cut the others\. What ends an answer: "<eos>" \(6\)\. They stop so:'
+has cut/log.txt '0 of 16 answers ended by themselves; a limit cut the others, and trainer\.reinforce\.unfinished=drop does not train on those: .* What ends an answer: "<eos>" \(6\)\. They stop so:'
 [ "$(grep -A3 'They stop so:' cut/log.txt | grep -cE '^  "')" = 3 ] || fail "not three tails: $(grep -A3 'They stop so:' cut/log.txt)"
 has cut/metrics.jsonl '"train_rollouts/fraction_of_samples_properly_ended": 0\.0'
 [ "$(grep -c '"train_optim/loss": -*0.0,' cut/metrics.jsonl)" = 6 ] || fail "a loss of answers that were cut: $(grep -o '"train_optim/loss": [^,]*' cut/metrics.jsonl)"
@@ -238,7 +250,7 @@ go_on() { rm -rf changed && cp -r short changed && "${reinforce[@]}" exp_manager
 expect 0 'changed since the checkpoint: model.optim.lr: 0.001 -> 0.002' go_on model.optim.lr=2e-3
 expect 0 'num_rollout_samples: 4 -> 2 \(goes on at the prompt where it stopped\)' go_on model.reinforce.num_rollout_samples=2
 "$kedge" init lm2 --shape tiny --tokenizer letters --seed 5 --threads 1 >/dev/null 2>&1
-expect 2 'pretrained_checkpoint.restore_from_path: "lm" -> "lm2" \(the reference policy would be another\)' go_on pretrained_checkpoint.restore_from_path=lm2
+expect 2 'cannot resume: the reference policy would be another. The weights in lm2 have the hash .*, in lm, had' go_on pretrained_checkpoint.restore_from_path=lm2
 expect 2 'model.seed: 1234 -> 7 \(rows would come in another order' go_on model.seed=7
 expect 2 'peft_scheme: "none" -> "lora"' go_on "${lora[@]}"
 

@@ -92,8 +92,11 @@ wait "$actor_pid" || fail "the run that is left alone does not end well: $(tail 
 kill -INT "$critic_pid"
 wait "$critic_pid"
 # How long a kill waits for its moment, in microseconds: on a fast machine the run would otherwise be over before the last of them.
-patience=$(((${EPOCHREALTIME/[.,]/} - began) / (kills + 3)))
-[ $patience -lt 3000000 ] || patience=3000000
+set_patience() {
+  patience=$(((${EPOCHREALTIME/[.,]/} - began) / (kills + 3)))
+  [ $patience -lt 3000000 ] || patience=3000000
+}
+set_patience
 killed shot actor
 grep -qE 'resumed from shot/checkpoints/.* at step [0-9]+' shot.log || fail "it does not say that it went on: $(cat shot.log)"
 grep -qE 'back at actor_step [0-9]*[1-9][0-9]*: step [0-9]+, [0-9]+ training calls' shot_critic.log || fail "the critic did not go back: $(cat shot_critic.log)"
@@ -109,13 +112,15 @@ begin_inside() {
   "${inside[@]}" "${rule[@]}" exp_manager.explicit_log_dir="$1" >>"$1.log" 2>&1 &
   actor_pid=$!
 }
+began=${EPOCHREALTIME/[.,]/}
 begin_inside inside_whole
 wait "$actor_pid" || fail "a run with its critic inside does not end well: $(tail -n 20 inside_whole.log)"
+set_patience
 begin_inside inside
 count=0 kinds=(training actor_save critic_save any)
 declare -A moments=([actor_save]=0 [critic_save]=0 [training]=0 [any]=0)
 while [ $count -lt "$kills" ]; do
-  wait_for_step inside "$actor_pid" $(($(steps_done inside) + RANDOM % 6 + 1))
+  wait_for_step inside "$actor_pid" $(($(steps_done inside) + RANDOM % 4 + 1))
   moment=$(wait_for_moment inside inside/critic "${kinds[RANDOM % 4]}")
   is_alive "$actor_pid" || break
   moments[$moment]=$((moments[$moment] + 1)) count=$((count + 1))

@@ -12,7 +12,7 @@ serve_critic=("$kedge" serve critic pretrained_checkpoint.restore_from_path=judg
   exp_manager.create_tensorboard_logger=false model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=4 model.optim.lr=1e-3 \
   model.optim.sched.name=constant model.optim.sched.warmup_steps=0)
 serve_judge=("$kedge" serve reward rm_model_file=judge trainer.accelerator=cpu trainer.precision=32 trainer.threads=1 inference.merge=false)
-# critic_last FOLDER: a critic keeps its two newest checkpoints.
+# critic_last FOLDER: a critic keeps its three newest checkpoints.
 critic_last() { ls -d "$1"/checkpoints/*-last | sort -V | tail -n 1; }
 # same_critics FOLDER OTHER: the newest checkpoints of two critics, and the numbers of their updates without times. (Not the names of calls: those are random.)
 same_critics() {
@@ -24,4 +24,15 @@ same_critics() {
     cmp "$one/state/$file" "$other/state/$file" || fail "$file of the critics $1 and $2 differ"
   done
   diff <(numbers_of "$1") <(numbers_of "$2") >/dev/null || fail "the numbers of the critics $1 and $2 differ: $(diff <(numbers_of "$1") <(numbers_of "$2") | head -n 4)"
+}
+start_critic() { # folder, setting...: sets $server and $port
+  local folder=$1
+  shift
+  start_server "$folder.log" "${serve_critic[@]}" exp_manager.explicit_log_dir="$folder" trainer.ppo.port=0 "$@"
+}
+# on NAME SETTING...: a run NAME with the critic of $port.
+on() {
+  local name=$1
+  shift
+  "${ppo[@]}" exp_manager.explicit_log_dir="$name" remote_critic_rm.critic.port="$port" "$@"
 }

@@ -48,7 +48,9 @@ get() {
 # post PATH BODY: the same for a call.
 post() {
   exec 5<>"/dev/tcp/127.0.0.1/$port" || return
-  printf 'POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' "$1" ${#2} "$2" >&5
+  local token=/tmp/kedge-$(id -u)/$port.token
+  [ -e "$token" ] && token=$(cat "$token") || token=none
+  printf 'POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' "$1" "$token" ${#2} "$2" >&5
   cat <&5
   exec 5>&-
 }
@@ -65,7 +67,7 @@ for signal in INT TERM; do
   # Not beyond this machine: the address it listens on is the loopback's alone.
   listens=$(awk -v port="$(printf ':%04X' "$port")" '$2 ~ port "$" && $4 == "0A" {print $2}' /proc/net/tcp /proc/net/tcp6)
   [ "$listens" = "0100007F$(printf ':%04X' "$port")" ] || fail "listens on $listens"
-  expect 1 "cannot listen on 127.0.0.1:$port: Address already in use" "$kedge" serve reward rm_model_file=judge inference.port="$port"
+  expect 1 "cannot listen on 127.0.0.1:$port: Address already in use; inference.port sets another port" "$kedge" serve reward rm_model_file=judge inference.port="$port"
   stop $signal
   expect 0 'stopped$' cat reward.log
 done
@@ -73,13 +75,15 @@ done
 # The critic's folder is its own; a second server in it is refused; gone on with, it says so.
 start critic.log "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic trainer.threads=1
 expect 0 '"name":"rewards"' get /v2/models/critic_infer
+expect 1 "Address already in use; trainer.ppo.port sets another port, 0 any that is free" \
+  "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port="$port" exp_manager.explicit_log_dir=critic_two trainer.threads=1
 expect 2 'critic: another run is at work in this folder' \
   "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic
 stop INT
 for file in config.yaml run.json log.txt; do [ -s critic/$file ] || fail "no critic/$file"; done
 start critic.log "$kedge" serve_ppo_critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 trainer.ppo.combine_rm_and_critic_server=False \
   exp_manager.explicit_log_dir=critic trainer.threads=1
-get /v2/models/critic_infer | grep -q '"rewards"' && fail "a critic without rewards names them"
+grep -q '"rewards"' <<<"$(get /v2/models/critic_infer)" && fail "a critic without rewards names them"
 stop TERM
 
 # A critic gives the rewards of the folder it started from, however they are kept; and goes on only from what it began with.
@@ -145,7 +149,7 @@ expect 2 'missing required key "rm_model_file"' "$kedge" serve reward
 expect 2 'rm_model_file: no model nowhere; looked for' "$kedge" serve reward rm_model_file=nowhere
 expect 2 'policy.*score' "$kedge" serve reward rm_model_file=policy inference.port=0
 expect 2 'ip: 0\.0\.0\.0 can be reached from other machines, and no token is set' "$kedge" serve reward rm_model_file=judge inference.ip=0.0.0.0 inference.port=0
-expect 2 'inference.micro_batch_size: is called inference_micro_batch_size' "$kedge" serve reward rm_model_file=judge inference.micro_batch_size=4
+expect 2 'inference.micro_batch_size: renamed to inference_micro_batch_size' "$kedge" serve reward rm_model_file=judge inference.micro_batch_size=4
 expect 2 'inference.prot.*port' "$kedge" serve reward rm_model_file=judge inference.prot=5555
 expect 2 'standardization: wants mean and std' "$kedge" serve reward rm_model_file=judge model.reward_standardization.enable=true inference.port=0
 : >empty

@@ -14,7 +14,7 @@ wait_for_steps() { # folder, process, lines
 }
 
 killed() { # folder, command...
-  local folder=$1 count=0 saves=0
+  local folder=$1 count=0 hits=0 saves=0
   shift
   while [ $count -lt "$kills" ]; do
     "$@" exp_manager.explicit_log_dir="$folder" >>"$folder.log" 2>&1 &
@@ -30,9 +30,11 @@ killed() { # folder, command...
     fi
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
+    [ $? = 137 ] && hits=$((hits + 1))
     count=$((count + 1))
   done
-  echo "$folder: $kills kills, $saves of them during a save; $(grep -c resumed "$folder.log") resumes"
+  enough_kills "$folder" "$kills" $hits $saves
+  [ $saves -ge 1 ] || fail "$folder: no kill came during a save"
   expect 0 'step 60 of 60|the run is complete' "$@" exp_manager.explicit_log_dir="$folder"
 }
 RANDOM=${KEDGE_SEED:-17}

@@ -25,6 +25,22 @@ rm=("$kedge" rm "${common[@]}" pretrained_checkpoint.restore_from_path=lm \
     'model.data.data_prefix={train: [pairs.jsonl], validation: [val_pairs.jsonl], test: [val_pairs.jsonl]}' \
     model.global_batch_size=4 model.micro_batch_size=2 trainer.rm.max_epochs=4 trainer.rm.val_check_interval=2 \
     exp_manager.checkpoint_callback_params.save_top_k=2)
+# Sends a signal to a run that stands before STEP: it is halted meanwhile, so that it cannot end first. Fails where it has come further.
+signal_before() { # folder, process, step, signal
+  kill -STOP "$2" || return 1
+  local step
+  step=$(grep -o '"step": [0-9]*' "$1/metrics.jsonl" | tail -n 1 | tr -dc 0-9)
+  [ "${step:-0}" -lt "$3" ] && kill -"$4" "$2"
+  local sent=$?
+  kill -CONT "$2"
+  return $sent
+}
+# What killed runs must have seen for the test to say anything: FOLDER KILLS HITS SAVES. A run that ended before a kill came was not hit.
+enough_kills() {
+  echo "$1: $2 kills, $3 hit, $4 of them during a save; $(grep -c resumed "$1.log") resumes"
+  [ "$3" -ge $(($2 / 3 + 1)) ] || fail "$1: only $3 of $2 kills hit"
+  [ "$(grep -c resumed "$1.log")" -ge 1 ] || fail "$1: nothing was resumed"
+}
 last_of() { echo "$1"/checkpoints/*-last; }
 # What a run leaves that must not depend on when it was stopped: weights, state, and numbers without times.
 same_runs() {

@@ -22,7 +22,7 @@ cmp -s <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 2>/dev/
   <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 --pooling mean 2>/dev/null) || fail 'the pooling is forgotten'
 cmp -s <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 2>/dev/null) \
   <("$kedge" score --model mean/model --text 'b c a ab' --threads 1 --pooling last 2>/dev/null) && fail 'the pooling makes no difference'
-expect 0 '^ *model.optim.lr +number +3e-05 ' "$kedge" config sft
+expect 0 '^model.optim.lr +number +3e-05$' "$kedge" config sft
 expect 0 'lr: 9e-06' "$kedge" config rm --yaml
 cp whole/summary.json summary.json
 expect 0 'the run is complete; a larger trainer.sft.max_epochs' "${sft[@]}" exp_manager.explicit_log_dir=whole
@@ -42,38 +42,54 @@ expect 0 'done: step 2 of 2' "${sft[@]}" exp_manager.explicit_log_dir=packed mod
 
 # Signals, and the time limit
 stopped() { # name, signal, code: stopped in the middle, then gone on with
-  "${sft[@]}" exp_manager.explicit_log_dir="$1" >"$1.log" 2>&1 &
-  local pid=$!
-  for _ in $(seq 1000); do
-    grep -q '"step": 5,' "$1/metrics.jsonl" 2>/dev/null && break
-    sleep 0.01
+  local pid code=none
+  for _ in 1 2 3 4 5; do # where it has come too far when the signal is sent, once more
+    rm -rf "$1"
+    "${sft[@]}" exp_manager.explicit_log_dir="$1" >"$1.log" 2>&1 &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && ! grep -q '"step": 5,' "$1/metrics.jsonl" 2>/dev/null; do sleep 0.01; done
+    signal_before "$1" $pid 50 "$2"
+    local sent=$?
+    wait $pid
+    code=$?
+    [ $sent = 0 ] && break
   done
-  kill -"$2" $pid
-  wait $pid
-  local code=$?
-  # One that came too late to stop anything ends well.
-  [ $code = "$3" ] || grep -q 'done: step 60' "$1.log" || fail "exit $code after SIG$2: $(cat "$1.log")"
+  [ $sent = 0 ] || fail "SIG$2 always came too late"
+  [ $code = "$3" ] || fail "exit $code after SIG$2: $(cat "$1.log")"
   expect 0 'done: step 60 of 60' "${sft[@]}" exp_manager.explicit_log_dir="$1"
   same_runs whole "$1"
 }
 stopped term TERM 143
 stopped usr1 USR1 138
+((0x$(awk '/SigIgn/ {print $2}' /proc/$$/status) & 1)) || stopped hup HUP 129 # not where all of this runs under nohup
 expect 0 'stopped \(time limit\): step 1 of 60' "${sft[@]}" exp_manager.explicit_log_dir=short exp_manager.max_time_per_run=00:00:00:00
 [ -d "$(last_of short)" ] || fail 'the time limit saved nothing'
 
-# A checkpoint that is not whole is named and passed over
+# A run whose checkpoints are all damaged is told so, and loses nothing
 cp -r short broken
 for file in state/state.safetensors state/state.json model/model.safetensors; do
   rm -rf broken/checkpoints
   cp -r short/checkpoints broken/
   truncate -s 10 "$(last_of broken)/$file"
   truncate -s 10 "$(ls -d broken/checkpoints/*epoch=0)/$file"
-  expect 0 "not a whole checkpoint: .*$file has 10 bytes" "${sft[@]}" exp_manager.explicit_log_dir=broken trainer.sft.max_steps=2
+  expect 2 "broken/checkpoints/.*: $file has 10 bytes" "${sft[@]}" exp_manager.explicit_log_dir=broken trainer.sft.max_steps=2
+  cmp short/metrics.jsonl broken/metrics.jsonl || fail 'a run that did not begin changed the numbers'
 done
 rm -rf broken/checkpoints
 cp -r short/checkpoints broken/
 rm broken/checkpoints/*/meta.json
-expect 0 'not a whole checkpoint: .*has no meta.json' "${sft[@]}" exp_manager.explicit_log_dir=broken trainer.sft.max_steps=2
+expect 2 'broken: none of its checkpoints can be used:' "${sft[@]}" exp_manager.explicit_log_dir=broken trainer.sft.max_steps=2
+rm -rf broken/checkpoints/*
+expect 0 'done: step 2 of 2' "${sft[@]}" exp_manager.explicit_log_dir=broken trainer.sft.max_steps=2
+cmp short/metrics.jsonl broken/metrics.jsonl.before-1 || fail 'the numbers of the run before are gone'
+
+# A checkpoint of another run, in a folder that has none
+expect 0 'resumed from short/checkpoints.*at step 1' "${sft[@]}" exp_manager.explicit_log_dir=brought exp_manager.resume_from_checkpoint="$(last_of short)"
+cmp whole/model/model.safetensors brought/model/model.safetensors || fail 'a run from a checkpoint of another goes another way'
+# Nor do numbers that somebody removed or cut keep a run from going on
+cp -r short cut && rm cut/samples.jsonl && : >cut/metrics.jsonl
+expect 0 'cut/metrics.jsonl: was changed since the checkpoint' "${sft[@]}" exp_manager.explicit_log_dir=cut
+cmp whole/model/model.safetensors cut/model/model.safetensors || fail 'a run without its numbers goes another way'
 
 # And so is one with a flipped bit, whose sizes are right: the one before it is gone on from
 flip() { # file: a bit in the middle, in place, as a disk does it
@@ -87,10 +103,10 @@ with open(sys.argv[1], "r+b") as file:
 expect 0 'done: step 4 of 4' "${sft[@]}" exp_manager.explicit_log_dir=sound trainer.sft.max_steps=4
 for file in state/state.safetensors state/state.json model/model.safetensors model/tokenizer.json; do
   rm -rf damaged
-  cp -r sound damaged
+  cp -a sound damaged # with its hard links: what damages the one damages its twin
   flip "$(last_of damaged)/$file"
-  rm -r damaged/checkpoints/*step=4*epoch=0 # the twin, which would be as good
-  [ "$(ls damaged/checkpoints | wc -l)" = 2 ] || fail "not two checkpoints: $(ls damaged/checkpoints)"
+  [ "$(find damaged/checkpoints -path "*step=4*/$file" -links 2 | wc -l)" = 2 ] || fail 'the best and the last are no twins'
+  [ "$(ls damaged/checkpoints | wc -l)" = 3 ] || fail "not three checkpoints: $(ls damaged/checkpoints)"
   expect 0 "a damaged checkpoint is passed over: .*step=4.*: $file: its bytes are not those that were saved" \
     "${sft[@]}" exp_manager.explicit_log_dir=damaged trainer.sft.max_steps=4
   grep -q 'resumed from damaged/checkpoints/.*step=2' damaged/log.txt || fail "not gone on from the one before: $(cat damaged/log.txt)"
@@ -132,9 +148,26 @@ wait $pid 2>/dev/null
 lora=(model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=2)
 expect 0 'done: step 60 of 60' "${sft[@]}" exp_manager.explicit_log_dir=lora "${lora[@]}"
 [ -s lora/model/adapter_model.safetensors ] || fail 'no adapter'
+# Another base under the same name: the checkpoint has the adapters alone.
+mv lm lm.kept && "$kedge" init lm --shape tiny --tokenizer letters --seed 5 --threads 1 >/dev/null 2>&1
+expect 2 'cannot resume: the base of the adapters would be another. The weights in lm have' "${sft[@]}" exp_manager.explicit_log_dir=lora "${lora[@]}" trainer.sft.max_epochs=5
+rm -r lm && mv lm.kept lm
+expect 0 'done: step 75 of 75' "${sft[@]}" exp_manager.explicit_log_dir=lora "${lora[@]}" trainer.sft.max_epochs=5
 expect 0 '"merged": true' "$kedge" export lm merged --adapter lora/model --merge
 expect 0 'done: step 60 of 60' "${rm[@]}" exp_manager.explicit_log_dir=lora_judge "${lora[@]}"
 grep -q '"score"' lora_judge/model/adapter_config.json || fail 'the head was not trained with the adapters'
+
+# What `kedge --help` shows first, as it stands but for names, on sixty rows: a dozen steps whose validation says that something was learned.
+example=$("$kedge" --help | sed -n '/^  kedge sft /,/[^\\]$/p' | tr -d '\\\n')
+grep -q 'max_epochs' <<<"$example" || fail "no example in the help: $example"
+read -ra words <<<"$example"
+words=("${words[@]/BASE/lm}") words=("${words[@]/rows.jsonl/train.jsonl}") words=("${words[@]/held.jsonl/val.jsonl}") words=("${words[@]/runs/first}")
+expect 0 'done: step 9 of 9' "$kedge" "${words[@]:1}" trainer.accelerator=cpu trainer.threads=1 trainer.sft.val_check_interval=3
+python3 -c 'import json
+losses = [line["validation/loss"] for line in map(json.loads, open("first/sft/metrics.jsonl")) if "validation/loss" in line]
+assert len(losses) >= 3 and losses == sorted(losses, reverse=True) and losses[0] > losses[-1], losses' || fail 'the first example of the help trains nothing'
+expect 0 'trainer.sft.max_steps: 100 steps are asked for, and 15 are made: trainer.sft.max_epochs=1 over 15 steps an epoch' \
+  "${sft[@]}" exp_manager.explicit_log_dir=fewer trainer.sft.max_steps=100 trainer.sft.max_epochs=1
 
 # Plans
 expect 0 'fits: .* needed, .* free' "$kedge" plan "${sft[@]:1}"
@@ -159,8 +192,15 @@ expect 2 'global_batch_size: 4 rows do not divide into micro-batches of 3' "${sf
 expect 2 'max_stepz.*max_steps' "${sft[@]}" trainer.sft.max_stepz=3
 expect 2 'trainer.devices x trainer.num_nodes: 2 ranks, but 1 was started' "${sft[@]}" trainer.devices=2
 expect 2 'model.data.train_ds.drop_last: false is not supported' "${sft[@]}" model.data.train_ds.drop_last=false exp_manager.explicit_log_dir=no
+expect 2 "wants quotes inside the shell's: 'model.data.train_ds.prompt_template=\"[{]input[}] [{]output[}]\"'" \
+  "${sft[@]}" 'model.data.train_ds.prompt_template={input} {output}' exp_manager.explicit_log_dir=no
+expect 2 'train.jsonl:1: no "a" field; the row has "input", "output"; prompt_template="[{]a[}] [{]output[}]" and label_key=output of model.data.train_ds' \
+  "${sft[@]}" 'model.data.train_ds.prompt_template="{a} {output}"' model.data.train_ds.truncation_field=a exp_manager.explicit_log_dir=no
+echo '{"messages": [{"role": "user", "content": "b"}, {"role": "assistant", "content": "a"}]}' >chats.jsonl
+expect 2 'no "input" field; the row has "messages"; rows of conversations want model.data.chat=true' \
+  "${sft[@]}" model.data.train_ds.file_path=chats.jsonl exp_manager.explicit_log_dir=no
 echo '{"input": "b"}' >>train.jsonl
-expect 2 'train.jsonl:61: no "output" field' "${sft[@]}" exp_manager.explicit_log_dir=no
+expect 2 'train.jsonl:61: no "output" field; the row has "input"' "${sft[@]}" exp_manager.explicit_log_dir=no
 [ -e no ] && fail 'a run that never began left a folder'
 
 exit $((failures > 0))

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -67,6 +68,70 @@ TEST(Files, AnAtomicFileThatIsNotCommittedLeavesNothing) {
   }
   EXPECT_EQ(read_text(folder / "a.txt"), "old");
   EXPECT_EQ(entries_of(folder.path()), 1U);
+}
+
+// In a container every start of the program may be process 1.
+TEST(Files, WhatAProcessOfTheSameNumberLeftIsNotInTheWay) {
+  const TempFolder folder;
+  write_atomic(folder / "probe", "x");
+  for (int i = 0; i < 10000; ++i) folder.file(str(".a.txt.", ::getpid(), ".", i, ".tmp"), "half");
+  write_atomic(folder / "a.txt", "whole");
+  EXPECT_EQ(read_text(folder / "a.txt"), "whole");
+  folder.file(".hidden", "stays");
+  remove_temporaries(folder.path());
+  EXPECT_EQ(entries_of(folder.path()), 3U);
+  remove_temporaries(folder / "none");
+}
+
+TEST(Files, AFolderIsLinkedOrCopied) {
+  const TempFolder folder;
+  make_folder(folder / "a/b");
+  folder.file("a/b/c", "123");
+  link_folder(folder / "a", folder / "linked");
+  EXPECT_TRUE(std::filesystem::equivalent(folder / "a/b/c", folder / "linked/b/c"));
+  const auto without = [](int error, const Path& to, const Path& from) {
+    static int refusal = 0;
+    refusal = error;
+    link_folder(from, to, [](const char*, const char*) { return errno = refusal, -1; });
+  };
+  for (const int error : {EPERM, EOPNOTSUPP, ENOSYS, EMLINK}) {
+    const Path to = folder / str("copied-", error);
+    without(error, to, folder / "a");
+    EXPECT_EQ(read_text(to / "b/c"), "123");
+    EXPECT_FALSE(std::filesystem::equivalent(folder / "a/b/c", to / "b/c"));
+  }
+  EXPECT_EQ(error_of<Error>([&] { return without(ENOSPC, folder / "full", folder / "a"), 0; }),
+            str((folder / "full/b/c").string(), ": cannot be linked to ", (folder / "a/b/c").string(), ": No space left on device"));
+}
+
+TEST(Files, FoldersAreListedByNameAndRemovedWithAllThatIsInThem) {
+  const TempFolder folder;
+  make_folder(folder / "a/b");
+  folder.file("a/b/2", "");
+  folder.file("a/1", "");
+  EXPECT_EQ(list_folder(folder / "a"), (std::vector<Path>{folder / "a/1", folder / "a/b"}));
+  EXPECT_EQ(files_below(folder / "a"), (std::vector<Path>{folder / "a/1", folder / "a/b/2"}));
+  sync_tree(folder / "a");
+  EXPECT_EQ(error_of([&] { return list_folder(folder / "none"); }),
+            (folder / "none").string() + ": cannot be read: No such file or directory");
+  remove_tree(folder / "a");
+  remove_tree(folder / "a");
+  EXPECT_FALSE(is_folder(folder / "a"));
+}
+
+TEST(Files, AFileThatIsNotThereIsTheUsersErrorAndADiskThatFailsTheWorlds) {
+  const auto kind = [](int error) -> std::string {
+    try {
+      errno = error;
+      throw_unreadable("a.txt");
+    } catch (const UsageError&) {
+      return "user";
+    } catch (const Error&) {
+      return "world";
+    }
+  };
+  for (const int error : {ENOENT, EACCES, EISDIR}) EXPECT_EQ(kind(error), "user") << error;
+  for (const int error : {EIO, EMFILE, ESTALE, ENOMEM}) EXPECT_EQ(kind(error), "world") << error;
 }
 
 TEST(Files, WritersOfTheSameFileDoNotDisturbEachOther) {

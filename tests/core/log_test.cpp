@@ -15,6 +15,11 @@ TEST(Log, ALineHasTimeLevelAndRank) {
   EXPECT_EQ(format_log_line(LogLevel::warn, "hello", "12:00:00", {.rank = 2, .num_ranks = 4}), "12:00:00 warning [rank 2] hello");
 }
 
+TEST(Log, TextOfOthersDoesNotSteerTheTerminal) {
+  EXPECT_EQ(format_log_line(LogLevel::info, "HTTP 500: \x1b[2J\x1b]0;x\x07 no\nmore", "12:00:00", {}),
+            "12:00:00 HTTP 500: [2J]0;x no\nmore");
+}
+
 std::string lines_written(const LogSetup& setup) {
   ::testing::internal::CaptureStderr();
   set_up_log(setup);

@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
+#include "kedge/core/files.h"
+
+#include "tests/support/temp_folder.h"
+
 namespace kedge {
 namespace {
 
@@ -46,6 +52,19 @@ TEST(Machine, MemoryInUseGrowsWithWhatIsTouched) {
   const std::vector<char> touched(64 << 20, 'x');
   EXPECT_GE(resident_bytes(), before + (60 << 20));
   EXPECT_EQ(touched.back(), 'x');
+}
+
+TEST(Machine, AProcessThatEndsHasWrittenWhatItPrinted) {
+  const testing::TempFolder folder;
+  const Path printed = folder / "printed.txt";
+  EXPECT_EXIT(
+      {
+        std::FILE* file = std::fopen(printed.c_str(), "w");
+        std::fputs("the last words", file);  // still in the buffer
+        end_process(3);
+      },
+      ::testing::ExitedWithCode(3), "");
+  EXPECT_EQ(read_text(printed), "the last words");
 }
 
 }  // namespace

@@ -25,6 +25,14 @@ TEST(SerialWorker, DoesTasksInTheirOrderOnOneOtherThread) {
   EXPECT_NE(threads[0], std::this_thread::get_id());
 }
 
+TEST(SerialWorker, ATaskThatThrowsCostsItselfAlone) {
+  std::promise<void> next;
+  SerialWorker worker;
+  worker.post([] { throw std::runtime_error("no memory"); });
+  worker.post([&] { next.set_value(); });
+  next.get_future().get();
+}
+
 TEST(SerialWorker, ATaskMayPostAnother) {
   std::promise<void> second;
   SerialWorker worker;

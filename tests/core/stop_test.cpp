@@ -33,6 +33,23 @@ TEST(StopSignals, AfterwardsTheOldHandlersAreBack) {
   EXPECT_EXIT(std::raise(SIGTERM), ::testing::KilledBySignal(SIGTERM), "");
 }
 
+TEST(StopSignals, AClosedTerminalIsASignalUnlessItIsIgnored) {
+  const auto before = std::signal(SIGHUP, SIG_DFL);
+  {
+    const StopSignals stop;
+    std::raise(SIGHUP);
+    EXPECT_EQ(stop.received(), SIGHUP);
+  }
+  std::signal(SIGHUP, SIG_IGN);  // nohup
+  {
+    const StopSignals stop;
+    std::raise(SIGHUP);
+    EXPECT_FALSE(stop.received().has_value());
+  }
+  EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
+  EXPECT_EQ(exit_code_of(SIGHUP), 129);
+}
+
 TEST(StopSignals, ExitCodesTellTheSignal) {
   EXPECT_EQ(exit_code_of(SIGTERM), 143);
   EXPECT_EQ(exit_code_of(SIGUSR1), 138);

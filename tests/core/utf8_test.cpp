@@ -40,5 +40,13 @@ TEST(Utf8, ReplacesTheStartOfACharacterAsOne) {
   EXPECT_EQ(utf8_replace_invalid("fine \u20AC"), "fine \u20AC");
 }
 
+TEST(Utf8, WhatSteersATerminalGoes) {
+  EXPECT_EQ(utf8_without_controls("a\x1b]0;title\x07"
+                                  "b\x1b[2J\r\tc\n\x7f\xC2\x9B"
+                                  "31m\u20AC\xC2\xA0"),
+            "a]0;titleb[2J\tc\n31m\u20AC\xC2\xA0");
+  EXPECT_EQ(utf8_without_controls("\xC2"), "\xC2");
+}
+
 }  // namespace
 }  // namespace kedge

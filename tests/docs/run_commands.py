@@ -27,7 +27,7 @@ import fixtures  # noqa: E402
 TIME_LIMIT_S = 120
 WORKERS = 2  # pages at a time
 READY = re.compile(rb"kill -SIGINT|https?://")
-PORT = re.compile(r"([a-zA-Z0-9]:|\bport=|--port[ =])(\d{4,5})\b")
+PORT = re.compile(r"([a-zA-Z0-9]:|\bport=|--port[ =]|/kedge-\$\(id -u\)/)(\d{4,5})\b")
 
 
 class NotRun:

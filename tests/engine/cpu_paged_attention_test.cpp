@@ -7,7 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include "kedge/core/error.h"
-#include "kedge/model/cpu_attention.h"
+#include "kedge/model/kernels/cpu_attention.h"
 
 #include "tests/support/tensors.h"
 

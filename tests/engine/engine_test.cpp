@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "kedge/model/model_files.h"
-#include "kedge/train/optimizer.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/train/optim/optimizer.h"
 
 #include "tests/support/assets.h"
 #include "tests/support/expect_error.h"

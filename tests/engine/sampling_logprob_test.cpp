@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kedge/engine/sampling.h"
-#include "kedge/model/ops.h"
+#include "kedge/model/kernels/ops.h"
 
 #include "tests/support/tensors.h"
 

@@ -23,7 +23,7 @@ export SFT_ARGS ARGS EVAL_ARGS
 WARM_UP=1 "$example/run.sh" lm problems out >run.log 2>&1 || { cat run.log; fail 'run.sh'; }
 grep -q 'pass@4' run.log || { cat run.log; fail 'no pass@4 in the table'; }
 grep -q 'kedge export out/reinforce OUT --best' run.log || fail 'no next commands'
-head -n 1 out/eval.csv | grep -q 'pass@1' || fail 'no pass@1 in the CSV'
+grep -q 'pass@1' <<<"$(head -n 1 out/eval.csv)" || fail 'no pass@1 in the CSV'
 for file in sft/model/model.safetensors reinforce/model/model.safetensors reinforce/rollouts/step-1.jsonl; do
   [ -s "out/$file" ] || fail "no out/$file"
 done

@@ -6,12 +6,12 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
+#include "kedge/inspect/flat_line.h"
+#include "kedge/inspect/server_numbers.h"
 #include "kedge/net/http.h"
 #include "kedge/net/request_error.h"
 
-#include "cli/flat_line.h"
-#include "cli/request_query.h"
-#include "cli/server_numbers.h"
+#include "cli/dashboard/request_query.h"
 
 namespace {
 
@@ -27,7 +27,7 @@ void parsed_or_refused(const Call& call) {
 }
 
 void same_as_json(std::string_view line) {
-  cli::FlatLine flat;
+  FlatLine flat;
   if (!flat.read(line)) return;
   try {
     const Json json = Json::parse(line);
@@ -62,6 +62,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     return 0;
   });
-  for (const cli::ServerNumber& number : cli::read_server_numbers(text)) ensure(number.name.starts_with("kedge_"), "another's number");
+  for (const ServerNumber& number : read_server_numbers(text)) ensure(number.name.starts_with("kedge_"), "another's number");
   return 0;
 }

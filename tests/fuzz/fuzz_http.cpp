@@ -67,7 +67,7 @@ void send_raw(int64_t port, std::string_view bytes) {
 
 class Target {
  public:
-  Target() : server_({.queue_limit = 8, .max_connections = 16, .max_body = {1 << 16}}, models()) {}
+  Target() : server_({.insecure = true, .queue_limit = 8, .max_connections = 16, .max_body = {1 << 16}}, models()) {}
 
   void send(std::string_view bytes) {
     send_raw(server_.port(), bytes);

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "kedge/core/error.h"
-#include "kedge/data/jinja.h"
+#include "kedge/text/jinja/jinja.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kedge/train/journal.h"
+#include "kedge/train/checkpoint/journal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

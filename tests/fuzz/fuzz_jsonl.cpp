@@ -7,15 +7,15 @@
 #include <string>
 
 #include "kedge/core/log.h"
-#include "kedge/data/chat_dataset.h"
-#include "kedge/data/collate.h"
-#include "kedge/data/data_report.h"
-#include "kedge/data/kto_dataset.h"
-#include "kedge/data/packing.h"
-#include "kedge/data/preference_dataset.h"
-#include "kedge/data/prompt_dataset.h"
-#include "kedge/data/regression_dataset.h"
-#include "kedge/data/sft_dataset.h"
+#include "kedge/data/check/data_report.h"
+#include "kedge/data/sets/chat_dataset.h"
+#include "kedge/data/sets/collate.h"
+#include "kedge/data/sets/kto_dataset.h"
+#include "kedge/data/sets/packing.h"
+#include "kedge/data/sets/preference_dataset.h"
+#include "kedge/data/sets/prompt_dataset.h"
+#include "kedge/data/sets/regression_dataset.h"
+#include "kedge/data/sets/sft_dataset.h"
 
 #include "tests/support/toy_encoders.h"
 

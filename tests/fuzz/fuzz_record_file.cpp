@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kedge/algo/record_file.h"
 #include "kedge/core/error.h"
+#include "kedge/rollout/record_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

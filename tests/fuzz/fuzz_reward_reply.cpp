@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "kedge/algo/reward_protocol.h"
 #include "kedge/core/error.h"
+#include "kedge/reward/reward_protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

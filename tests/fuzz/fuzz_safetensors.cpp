@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "kedge/core/error.h"
-#include "kedge/model/safetensors.h"
+#include "kedge/model/files/safetensors.h"
 
 namespace {
 

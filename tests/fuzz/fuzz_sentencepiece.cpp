@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "kedge/core/error.h"
-#include "kedge/data/sentencepiece.h"
-#include "kedge/data/streaming_decoder.h"
+#include "kedge/text/tokenizer/sentencepiece.h"
+#include "kedge/text/tokenizer/streaming_decoder.h"
 
 namespace {
 

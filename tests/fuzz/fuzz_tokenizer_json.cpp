@@ -7,8 +7,8 @@
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
 #include "kedge/core/log.h"
-#include "kedge/data/json_tokenizer.h"
-#include "kedge/data/streaming_decoder.h"
+#include "kedge/text/tokenizer/json_tokenizer.h"
+#include "kedge/text/tokenizer/streaming_decoder.h"
 
 namespace {
 

@@ -6,10 +6,10 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/utf8.h"
-#include "kedge/data/bpe_trainer.h"
-#include "kedge/data/byte_tokenizer.h"
-#include "kedge/data/normal_form.h"
-#include "kedge/data/streaming_decoder.h"
+#include "kedge/text/tokenizer/bpe_trainer.h"
+#include "kedge/text/tokenizer/byte_tokenizer.h"
+#include "kedge/text/tokenizer/streaming_decoder.h"
+#include "kedge/text/unicode/normal_form.h"
 
 namespace {
 

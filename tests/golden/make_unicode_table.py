@@ -1,9 +1,9 @@
-"""Writes kedge/data/unicode_table.cpp: what the `tokenizers` package takes each code point for.
+"""Writes kedge/text/unicode/unicode_table.cpp: what the `tokenizers` package takes each code point for.
 
 The package mixes Unicode versions (16 in its expressions, 9 in its normal forms, 8 in its punctuation), and models were
 trained on what it does, so the tables are read off the package itself.
 
-    pip install tokenizers==0.23.3 unicodedata2 && python make_unicode_table.py ../../kedge/data/unicode_table.cpp
+    pip install tokenizers==0.23.3 unicodedata2 && python make_unicode_table.py ../../kedge/text/unicode/unicode_table.cpp
 """
 
 import sys
@@ -101,7 +101,7 @@ def listing(values, per_line=12):
 def main():
     runs, of = category_runs()
     text = f"""// Made by tests/golden/make_unicode_table.py; not for editing.
-#include "kedge/data/unicode_table.h"
+#include "kedge/text/unicode/unicode_table.h"
 
 namespace kedge {{
 namespace {{

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import signal
 import subprocess
 import sys
 import tempfile
@@ -140,8 +141,26 @@ class Generate(unittest.TestCase):
         self.assertEqual(len(text), 5)
         self.assertEqual(self.on_terminal(*flags), text + "\r\n")
         self.assertEqual(json.loads(self.on_terminal(*flags, "--json"))["response"], text)
-        chat = self.on_terminal(*flags[:-2], "--chat", said=b"ab\n/quit\n")
-        self.assertIn(text + "\r\n", chat)
+        for end in [b"/quit", b"/exit"]:
+            chat = self.on_terminal(*flags[:-2], "--chat", said=b"/help\nab\n" + end + b"\n")
+            self.assertIn(text + "\r\n", chat)
+        self.one_signal_ends_the_wait_for_a_terminal(folder)
+
+    def one_signal_ends_the_wait_for_a_terminal(self, folder):
+        master, slave = pty.openpty()
+        child = subprocess.Popen([KEDGE, "generate", "--model", folder], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        os.close(slave)
+        line = b""
+        while b"reads JSON lines from the terminal" not in line:
+            line = child.stderr.readline()
+            self.assertTrue(line, "it ended without a word")
+        child.send_signal(signal.SIGINT)
+        try:
+            child.communicate(timeout=120)
+        finally:
+            child.kill()
+            os.close(master)
+        self.assertEqual(child.returncode, 130)
 
     def on_terminal(self, *arguments, said=None):
         """What the program writes to a terminal that is its standard output, and its input too where something is said."""
@@ -169,4 +188,4 @@ class Generate(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # tools/test_summary counts what is skipped

@@ -340,4 +340,4 @@ class Commands(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # tools/test_summary counts what is skipped

@@ -26,6 +26,8 @@ def main():
     corpus = ASSETS / "corpora/tinyshakespeare/input.txt"
     if corpus.exists():
         cases["tinyshakespeare"] = (corpus.read_text(encoding="utf-8").split("\n\n"), 3000, 2)
+    else:
+        print(f"left out: {corpus} is not there")
     for name, (texts, vocab_size, min_count) in cases.items():
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "tokenizer.json"

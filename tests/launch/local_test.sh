@@ -29,7 +29,7 @@ ends_with() { # RUN CODE
 }
 
 # What is asked for and what is missing
-expect 0 'KEDGE_REWARD_MODEL   the model that rewards' "$local_scripts/rs.sh" --help
+expect 0 'KEDGE_REWARD_MODEL   the reward model' "$local_scripts/rs.sh" --help
 expect 2 'not set: KEDGE_RUN; --help' "$local_scripts/rs.sh"
 expect 2 'not set: KEDGE_RUN KEDGE_POLICY; --help' env -u KEDGE_POLICY "$local_scripts/ppo_separate.sh"
 expect 2 'not set: KEDGE_PROMPTS; --help' env -u KEDGE_PROMPTS KEDGE_RUN=none "$local_scripts/ppo.sh"

@@ -81,6 +81,30 @@ TEST(JsonlSink, ResumesWhereTheCheckpointWasTaken) {
   EXPECT_EQ(lines[2].metrics.find("a"), std::optional(3.0));
 }
 
+// Shortened, edited, deleted or of no use: a run goes on all the same.
+TEST(JsonlSink, AFileThatWasChangedSinceTheCheckpointIsNoReasonNotToResume) {
+  const TempFolder folder;
+  const auto write = [&](const std::string& text) { folder.file("metrics.jsonl", text); };
+  const std::string zero = "{\"step\": 0}\n", one = "{\"step\": 1}\n", two = "{\"step\": 2}\n";
+  const auto resumed = [&](int64_t position) {
+    ::testing::internal::CaptureStderr();
+    JsonlSink(folder.path()).resume(1, {{"metrics.jsonl", position}, {"samples.jsonl", 0}});
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(log, ::testing::HasSubstr("metrics.jsonl: was changed since the checkpoint"));
+    return read_text(folder / "metrics.jsonl");
+  };
+  write(zero);
+  EXPECT_EQ(resumed(500), zero);
+  write("");
+  EXPECT_EQ(resumed(12), "");
+  std::filesystem::remove(folder / "metrics.jsonl");
+  EXPECT_EQ(resumed(12), "");
+  write(zero + one + two);
+  EXPECT_EQ(resumed(5), zero);
+  write("not JSON\n" + one);
+  EXPECT_EQ(resumed(500), "not JSON\n" + one);
+}
+
 TEST(JsonlSink, WithoutARecordedOffsetItResumesBeforeTheFirstLineOfTheStep) {
   const TempFolder folder;
   JsonlSink sink(folder.path());

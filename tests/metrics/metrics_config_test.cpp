@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
 #include "kedge/metrics/jsonl.h"
 
 #include "tests/support/expect_error.h"

@@ -5,7 +5,7 @@
 #include <ATen/ops/mm.h>
 
 #include "kedge/core/autograd.h"
-#include "kedge/model/ops.h"
+#include "kedge/model/kernels/ops.h"
 
 #include "tests/support/tensors.h"
 

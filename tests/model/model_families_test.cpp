@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kedge/core/autograd.h"
-#include "kedge/model/model_files.h"
+#include "kedge/model/files/model_files.h"
 
 #include "tests/support/assets.h"
 #include "tests/support/tensors.h"

@@ -186,6 +186,46 @@ TEST(CallQueue, WhoIsGoneIsNotServedUnlessItsCallChangesSomething) {
   EXPECT_EQ(served.stats(0).num_dropped, 1);
 }
 
+TEST(CallQueue, WhoGoesWhileItWaitsForAnothersCallIsDropped) {
+  ServedModel patient = doubling_model();
+  patient.may_run = [](const InferRequest&) { return false; };
+  Served served({patient});
+  std::atomic<bool> gone = false;
+  auto dropped = served.send(0, numbers({1}), 1, [&] { return gone.load(); });
+  EXPECT_EQ(served.queue().size(), 1);
+  gone = true;
+  served.wait_for_size(0);  // although no other call comes
+  EXPECT_THROW(dropped.get(), std::future_error);
+}
+
+TEST(CallQueue, AQuestionThatFailsIsTheCallsErrorAndNotTheServersEnd) {
+  ServedModel broken = doubling_model();
+  broken.may_run = [](const InferRequest&) -> bool { throw std::runtime_error("no memory"); };
+  Served served({broken, doubling_model()});
+  auto bad = served.send(0, numbers({1}));
+  EXPECT_EQ(error_of<std::runtime_error>([&] { (void)bad.get(); }), "no memory");
+  EXPECT_EQ(served.send(1, numbers({1})).get(), std::vector<int64_t>{2});
+}
+
+TEST(CallQueue, AModelThatGivesTooFewRowsFailsItsCalls) {
+  Gate gate;
+  ServedModel stingy = doubling_model([&](int64_t) { gate.pass(); });
+  stingy.run = [run = stingy.run](const std::vector<WireTensor>& inputs, const Json& parameters) {
+    ServedResult result = run(inputs, parameters);
+    if (inputs[0].shape[0] == 2) result.outputs = {int64_tensor("y", {1, 1}, std::vector<int64_t>{2})};
+    return result;
+  };
+  Served served({stingy});
+  auto first = served.send(0, numbers({1}));
+  served.wait_for_size(0);
+  auto second = served.send(0, numbers({2})), third = served.send(0, numbers({3}));
+  gate.open();
+  EXPECT_EQ(first.get(), std::vector<int64_t>{2});
+  EXPECT_EQ(second.get(), std::vector<int64_t>{2});
+  EXPECT_THROW((void)third.get(), std::exception);
+  EXPECT_EQ(served.send(0, numbers({4})).get(), std::vector<int64_t>{8});
+}
+
 TEST(CallQueue, AnErrorIsAnswered) {
   Served served({doubling_model()});
   EXPECT_EQ(error_of<std::runtime_error>([&] { (void)served.send(0, numbers({666})).get(); }), "cannot double 666");

@@ -12,7 +12,7 @@
 #include <random>
 #include <thread>
 
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
 #include "kedge/net/model_client.h"
@@ -109,13 +109,14 @@ class Actor {
   explicit Actor(const ActorConfig& config) : config_(config), client_(options_of(config)) {}
 
   void run() {
-    const int64_t first = config_.resume ? restore(*config_.resume) : 0;
+    const int64_t first = config_.resume.value_or(0);
+    restore(first);
     std::optional<std::future<InferReply>> training;
     for (int64_t round = first; round < config_.rounds; ++round) {
       if (round > first) std::this_thread::sleep_for(std::chrono::milliseconds(config_.pause_ms));
       ask_values(round);
       if (training) tell(round - 1, "train", training->get());
-      training = client_.infer("critic_train", train_request(config_, round), Resend::by_key);
+      training = send("critic_train", train_request(config_, round), Resend::by_key);
       if ((round + 1) % config_.save_every != 0 && round + 1 != config_.rounds) continue;
       // Connections overtake each other: a save that is to hold the training is sent when that is done.
       tell(round, "train", training->get());
@@ -135,20 +136,27 @@ class Actor {
             .max_resends = 1000};
   }
 
-  // Everything else it sends is sent again by an actor that comes after it, but going back is meant every time.
-  int64_t restore(int64_t step) {
+  // Everything else it sends is sent again by an actor that comes after it, but going back is meant every time. From here on calls carry
+  // the epoch, so that one of an earlier actor that arrives late is refused.
+  void restore(int64_t step) {
     InferRequest request;
     request.inputs = {int64_tensor("actor_step", {1}, {&step, 1})};
     std::random_device random;
     request.parameters.set("request_key", str(config_.seed, "-restore-", step, "-", random(), "-", random()));
-    tell(step - 1, "restore", client_.infer("critic_restore", std::move(request), Resend::by_key).get());
-    return step;
+    const InferReply reply = client_.infer("critic_restore", std::move(request), Resend::by_key).get();
+    check_calls(step - 1, "restore", reply);
+    epoch_ = reply.parameters.at("epoch", "a reply").as_integer("epoch");
+  }
+
+  std::future<InferReply> send(const char* model, InferRequest request, Resend resend) {
+    request.parameters.set("epoch", epoch_);
+    return client_.infer(model, std::move(request), resend);
   }
 
   void ask_values(int64_t round) {
     std::vector<std::future<InferReply>> replies;
     for (int64_t call = 0; call < config_.calls; ++call)
-      replies.push_back(client_.infer("critic_infer", infer_request(config_, round, call)));
+      replies.push_back(send("critic_infer", infer_request(config_, round, call), Resend::safe));
     for (std::future<InferReply>& reply : replies) tell(round - 1, "infer", reply.get());
   }
 
@@ -158,13 +166,18 @@ class Actor {
     request.inputs = {int64_tensor("dummy_var", {1}, {&any, 1})};
     request.parameters.set("actor_step", step);
     request.parameters.set("request_key", str(config_.seed, "-save-", step));
-    tell(step - 1, "save", client_.infer("critic_save", std::move(request), Resend::by_key).get());
+    tell(step - 1, "save", send("critic_save", std::move(request), Resend::by_key).get());
   }
 
   // The training call of `round` must be the last that is in effect.
-  static void tell(int64_t round, const std::string& call, const InferReply& reply) {
+  static int64_t check_calls(int64_t round, const std::string& call, const InferReply& reply) {
     const int64_t train_calls = reply.parameters.at("train_calls", "a reply").as_integer("train_calls");
     if (train_calls != round + 1) throw Error(str(call, ": ", train_calls, " training calls are in effect, and not ", round + 1));
+    return train_calls;
+  }
+
+  static void tell(int64_t round, const std::string& call, const InferReply& reply) {
+    const int64_t train_calls = check_calls(round, call, reply);
     Json line;
     line.set("call", call);
     line.set("train_calls", train_calls);
@@ -180,6 +193,7 @@ class Actor {
 
   const ActorConfig& config_;
   ModelClient client_;
+  int64_t epoch_ = 0;  // of the last restore
 };
 
 }  // namespace

@@ -128,16 +128,13 @@ def resume_until_done(room, name, server, draw, kills, also=lambda: None):
             actor.kill()
             lines = actor.lines()
             also()
-            # What it had sent is in: a call that arrived behind the next actor's restore would count as that one's.
-            server.wait_until_ready()
-            wait_for("the connections of the killed actor closed", lambda: server.metric("kedge_connections") <= 1)
+            # What it had sent may still be on its way: behind the next actor's restore it is refused by its epoch.
         else:
             lines = actor.finish()
         lives += 1
         begin = 0 if step == 0 else next(i for i, line in enumerate(room.lines) if line["call"] == "save" and line["train_calls"] == step) + 1
-        heard = [line for line in lines if line["call"] != "restore"]
-        assert heard == room.lines[begin:begin + len(heard)], f"life {lives}, from step {step}: other replies than without faults"
-        step = max([step] + [line["train_calls"] for line in heard if line["call"] == "save"])
+        assert lines == room.lines[begin:begin + len(lines)], f"life {lives}, from step {step}: other replies than without faults"
+        step = max([step] + [line["train_calls"] for line in lines if line["call"] == "save"])
         if step == ROUNDS:
             break
     room.check(name, server)
@@ -195,7 +192,7 @@ def malformed_requests(limit):
     yield post(b"x" * 100, length=limit + 1), {413}
     yield post(good, "Content-Length: 3"), {400}
     yield post(good, "Transfer-Encoding: chunked"), {400}
-    chunked = f"POST {path} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    chunked = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     yield chunked + b"zz\r\nabc\r\n", {400}
     yield chunked + b"ffffffffffffffff1\r\nabc\r\n", {400, 413}
     yield chunked + (b"1000\r\n" + b"x" * 4096 + b"\r\n") * (limit // 4096 + 2) + b"0\r\n\r\n", {413}

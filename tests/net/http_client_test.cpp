@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "kedge/net/http_server.h"
@@ -71,15 +72,14 @@ TEST(HttpConnection, AServerThatIsNotThereIsNamed) {
 }
 
 TEST(HttpConnection, ACallWhoseServerGoesAwayFails) {
-  auto server = std::make_unique<HttpServer>(HttpServerOptions{}, [](const HttpRequest&, const HttpReply& reply) {
-    std::thread([reply] { std::this_thread::sleep_for(milliseconds(400)); }).detach();
-  });
-  HttpConnection connection("127.0.0.1", server->port());
+  std::promise<HttpReply> asked;
+  HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) { asked.set_value(reply); });
+  HttpConnection connection("127.0.0.1", server.port());
   const Lost late = lost(connection, {.answer = milliseconds(100)});
-  EXPECT_EQ(late.text, str("127.0.0.1:", server->port(), ": no answer in time"));
+  EXPECT_EQ(late.text, str("127.0.0.1:", server.port(), ": no answer in time"));
   EXPECT_TRUE(late.sent);
   EXPECT_FALSE(connection.is_open());
-  std::this_thread::sleep_for(milliseconds(500));  // the reply must be gone before its server
+  const HttpReply unsent = asked.get_future().get();  // gone before its server, as it must be
 }
 
 TEST(HttpConnection, AnotherThreadEndsACallThatWaits) {

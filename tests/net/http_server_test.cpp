@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -108,6 +113,87 @@ TEST(HttpServer, APeerThatIsRefusedWhileItSendsReadsTheAnswer) {
   peer.send(str("POST / HTTP/1.1\r\nContent-Length: ", body.size(), "\r\n\r\n"));
   peer.send(body);
   EXPECT_EQ(peer.read_all().substr(0, 12), "HTTP/1.1 413");
+}
+
+TEST(HttpServer, HeadIsAnsweredWithTheLengthAloneOnAKeptConnection) {
+  HttpServer server({}, [](const HttpRequest&, const HttpReply& reply) { reply.send({200, {}, "hello"}); });
+  RawPeer peer(server.port());
+  ASSERT_TRUE(peer.send("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\nGET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  const std::string both = peer.read_all();
+  const size_t end = both.find("\r\n\r\n") + 4;
+  EXPECT_NE(both.substr(0, end).find("Content-Length: 5\r\n"), std::string::npos);
+  EXPECT_TRUE(both.substr(end).starts_with("HTTP/1.1 200")) << both;
+  EXPECT_TRUE(both.ends_with("hello"));
+}
+
+TEST(HttpServer, ManyBodiesAtOnceHaveABudget) {
+  std::mutex mutex;
+  std::vector<HttpReply> waiting;
+  std::condition_variable came;
+  HttpServer server({.max_body_bytes = 1000, .max_held_bytes = 1500}, [&](const HttpRequest& request, const HttpReply& reply) {
+    if (request.target == "/more") reply.hold(501);
+    const std::lock_guard lock(mutex);
+    if (request.target == "/wait") {
+      waiting.push_back(reply);
+      came.notify_all();
+    } else {
+      reply.send({200, {}, "done"});
+    }
+  });
+  const auto post = [](const char* target) {
+    return "POST " + std::string(target) + " HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + std::string(1000, 'a');
+  };
+  RawPeer first(server.port()), second(server.port()), third(server.port());
+  ASSERT_TRUE(first.send(post("/wait")));
+  {
+    std::unique_lock lock(mutex);
+    came.wait(lock, [&] { return !waiting.empty(); });
+  }
+  (void)second.send(post("/now"));
+  const std::string refused = second.read_all();
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503")) << refused;
+  EXPECT_NE(refused.find("Retry-After: 1\r\n"), std::string::npos);
+  ASSERT_TRUE(third.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n"));  // takes none of it
+  EXPECT_EQ(body_of(third.read_until("done")), "done");
+  {
+    const std::lock_guard lock(mutex);
+    waiting[0].send({200, {}, "done"});
+    waiting.clear();
+  }
+  EXPECT_EQ(body_of(first.read_until("done")), "done");
+  ASSERT_TRUE(first.send(post("/now")));
+  EXPECT_EQ(body_of(first.read_until("done")), "done");
+  ASSERT_TRUE(first.send(post("/more")));  // what is made of a body counts too
+  EXPECT_TRUE(first.read_until("others wait").starts_with("HTTP/1.1 503"));
+}
+
+TEST(HttpServer, StrangersHaveFewPlacesAndLittleTime) {
+  HttpServer server({.max_strangers = 2}, echo);
+  RawPeer known(server.port());
+  ASSERT_TRUE(known.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_EQ(body_of(known.read_until("/1 ")), "GET /1 ");
+  RawPeer silent(server.port()), silent_too(server.port()), late(server.port());
+  EXPECT_TRUE(late.read_all().starts_with("HTTP/1.1 503"));
+  ASSERT_TRUE(known.send("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_EQ(body_of(known.read_until("/2 ")), "GET /2 ");
+
+  HttpServer hasty({.stranger_time = milliseconds(50)}, echo);
+  RawPeer slow(hasty.port());
+  EXPECT_EQ(slow.read_all(), "");
+  EXPECT_TRUE(slow.closed());
+}
+
+TEST(HttpServer, AnExceptionInTheGateCostsOneConnection) {
+  HttpServer server({}, echo, [](const HttpRequest& head) -> std::optional<HttpResponse> {
+    if (head.target == "/bad") throw std::bad_alloc();
+    return std::nullopt;
+  });
+  RawPeer bad(server.port()), good(server.port());
+  ASSERT_TRUE(bad.send("GET /bad HTTP/1.1\r\nHost: x\r\n\r\n"));
+  (void)bad.read_all();
+  EXPECT_TRUE(bad.closed());
+  ASSERT_TRUE(good.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_EQ(body_of(good.read_until("/1 ")), "GET /1 ");
 }
 
 TEST(HttpServer, SlowAndSilentPeersAreCutOff) {
@@ -219,23 +305,22 @@ TEST(HttpServer, OneConnectionTooManyIsTold) {
 }
 
 TEST(HttpServer, StoppingLetsAnswersOutAndNobodyIn) {
-  std::vector<HttpReply> waiting;
-  HttpServer server({.num_threads = 1}, [&](const HttpRequest&, const HttpReply& reply) { waiting.push_back(reply); });
+  std::promise<HttpReply> asked;
+  HttpServer server({.num_threads = 1}, [&](const HttpRequest&, const HttpReply& reply) { asked.set_value(reply); });
   RawPeer idle(server.port()), busy(server.port());
   busy.send("GET / HTTP/1.1\r\n\r\n");
-  for (int i = 0; i < 500 && server.num_connections() < 2; ++i) std::this_thread::sleep_for(milliseconds(10));
-  std::this_thread::sleep_for(milliseconds(100));
+  while (server.num_connections() < 2) std::this_thread::sleep_for(milliseconds(5));
+  std::optional<HttpReply> waiting = asked.get_future().get();
   std::thread later([&] {
-    std::this_thread::sleep_for(milliseconds(200));
-    for (const HttpReply& reply : waiting) reply.send({200, {}, "done"});
-    waiting.clear();
+    idle.read_all();  // until it is closed: stopping has begun
+    waiting->send({200, {}, "done"});
+    waiting.reset();
   });
   server.stop(seconds(10));
+  later.join();
   EXPECT_EQ(body_of(busy.read_all()), "done");
-  idle.read_all();
   EXPECT_TRUE(idle.closed());
   EXPECT_FALSE(RawPeer(server.port()).connected());
-  later.join();
 }
 
 TEST(HttpServer, AnAddressThatIsTakenIsNamed) {

@@ -129,6 +129,10 @@ class Server:
         self.reader.join()
         self.process.stderr.close()
 
+    def token_file(self):
+        """Of the token that a critic makes for calls that change it."""
+        return pathlib.Path(re.search(r"want the token in (\S+);", self.log())[1])
+
     def log(self):
         return "".join(self.lines)
 

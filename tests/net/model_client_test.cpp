@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <memory>
 
 #include "kedge/net/model_server.h"
 
@@ -140,7 +141,7 @@ class LossyProxy {
 
 TEST(ModelClient, ACallWhoseAnswerWasLostIsCarriedOutOnce) {
   Counter counter;
-  ModelServer server({}, {counter.model(), doubling_model()});
+  ModelServer server({.insecure = true}, {counter.model(), doubling_model()});
   LossyProxy proxy(server.port());
   ModelClient client(options_of(proxy.port()));
   proxy.num_answers_to_lose = 2;
@@ -149,9 +150,41 @@ TEST(ModelClient, ACallWhoseAnswerWasLostIsCarriedOutOnce) {
   EXPECT_EQ(output_of(client.infer("double", numbers({3}))), (Numbers{6}));
 }
 
+TEST(ModelClient, FindsTheTokenOfAServerThatIsStartedAnew) {
+  Counter counter;
+  auto server = std::make_unique<ModelServer>(ServerConfig{}, std::vector<ServedModel>{counter.model()});
+  const int64_t port = server->port();
+  ModelClient client(options_of(port));
+  EXPECT_EQ(output_of(client.infer("count", count_by(5, "a"), Resend::by_key)), (Numbers{5}));
+  server.reset();
+  server = std::make_unique<ModelServer>(ServerConfig{.port = port}, std::vector<ServedModel>{counter.model()});
+  EXPECT_EQ(output_of(client.infer("count", count_by(2, "b"), Resend::by_key)), (Numbers{7}));
+  EXPECT_EQ(error_of<RemoteError>([&] { return client.infer("count", count_by(1, "c")).get(); }).substr(0, 40),
+            str("count of the toy server 127.0.0.1:", port, ": HTTP 401").substr(0, 40));
+}
+
+TEST(ModelClient, AServerThatComesBackAsAnotherModelIsNotAsked) {
+  const auto serve = [](int64_t port, const std::string& print) {
+    ServedModel model = doubling_model();
+    model.signature.parameters = {{"model_print", print}};
+    return std::make_unique<ModelServer>(ServerConfig{.port = port}, std::vector<ServedModel>{model});
+  };
+  auto server = serve(0, "judge 1234");
+  const int64_t port = server->port();
+  ModelClient client(options_of(port));
+  EXPECT_EQ(output_of(client.infer("double", numbers({1}))), Numbers{2});
+  server.reset();
+  server = serve(port, "judge 1234");
+  EXPECT_EQ(output_of(client.infer("double", numbers({2}))), Numbers{4});
+  server.reset();
+  server = serve(port, "other 5678");
+  EXPECT_EQ(error_of<Error>([&] { return client.infer("double", numbers({3})).get(); }),
+            str("the toy server 127.0.0.1:", port, " came back with another model as double: it was judge 1234, and is other 5678"));
+}
+
 TEST(ModelClient, AForeignServerIsNotToldTwice) {
   Counter counter;
-  ModelServer server({}, {counter.model()});
+  ModelServer server({.insecure = true}, {counter.model()});
   LossyProxy proxy(server.port());
   proxy.hides_name = true;
   ModelClient client(options_of(proxy.port()));
@@ -164,7 +197,7 @@ TEST(ModelClient, AForeignServerIsNotToldTwice) {
 
 TEST(ModelClient, AForeignServersModelsAreWaitedFor) {
   Counter counter;
-  ModelServer server({}, {counter.model()});
+  ModelServer server({.insecure = true}, {counter.model()});
   LossyProxy proxy(server.port());
   proxy.hides_name = true;
   ModelClient client(options_of(proxy.port()));
@@ -177,7 +210,7 @@ TEST(ModelClient, AForeignServersModelsAreWaitedFor) {
 }
 
 TEST(ModelClient, AForeignServersModelThatNeverComesEndsTheCall) {
-  ModelServer server({}, {doubling_model()});
+  ModelServer server({.insecure = true}, {doubling_model()});
   LossyProxy proxy(server.port());
   proxy.hides_name = true;
   ClientOptions options = options_of(proxy.port());
@@ -236,7 +269,7 @@ TEST(ModelClient, ACallThatIsBeingComputedIsNotEndedByASignal) {
 }
 
 TEST(ModelClient, ASignalEndsTheWaitForAForeignServersModel) {
-  ModelServer server({}, {doubling_model()});
+  ModelServer server({.insecure = true}, {doubling_model()});
   LossyProxy proxy(server.port());
   proxy.hides_name = true;
   proxy.num_model_calls_before_loaded = 1000000;
@@ -266,7 +299,7 @@ TEST(ModelClient, DISABLED_ACallOfThreeGibibytesArrives) {
     for (const int64_t value : int64_values(inputs[0])) total += value;
     return ServedResult{{int64_tensor("y", {1}, std::vector<int64_t>{total})}, Json(Json::Object{})};
   };
-  ModelServer server({}, {sum});
+  ModelServer server({.insecure = true, .max_body = {int64_t{4} << 30U}, .max_memory = {int64_t{8} << 30U}}, {sum});
   LossyProxy proxy(server.port());
   proxy.hides_name = true;
   const int64_t count = (int64_t{3} << 30) / 8;

@@ -8,6 +8,7 @@
 
 #include "kedge/core/files.h"
 #include "kedge/net/http_client.h"
+#include "kedge/net/token.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/raw_peer.h"
@@ -52,7 +53,7 @@ TEST(ModelServer, AnswersTheQuestionsOfTheProtocol) {
 
 TEST(ModelServer, WhatIsNotThereIsSaid) {
   Counter counter;
-  ModelServer server({}, {doubling_model(), counter.model()});
+  ModelServer server({.insecure = true}, {doubling_model(), counter.model()});
   const auto infer = [&](const std::string& body, const HttpHeaders& headers = {}) {
     return said(call(server, "POST", "/v2/models/double/infer", body, headers));
   };
@@ -79,7 +80,7 @@ TEST(ModelServer, WhatIsNotThereIsSaid) {
 
 TEST(ModelServer, AModelOfOneInputTakesBareData) {
   Counter counter;
-  ModelServer server({}, {counter.model()});
+  ModelServer server({.insecure = true}, {counter.model()});
   const std::string eight("\x05\0\0\0\0\0\0\0", 8);
   const HttpResponse response = call(server, "POST", "/v2/models/count/infer", eight, {{"Inference-Header-Content-Length", "0"}});
   EXPECT_EQ(response.status, 200) << response.body;
@@ -91,7 +92,7 @@ TEST(ModelServer, AFullQueueAsksToComeAgain) {
   std::promise<void> open;
   const auto opened = open.get_future().share();
   std::atomic<bool> runs = false;
-  ModelServer server({.queue_limit = 1}, {counter.model([&] {
+  ModelServer server({.insecure = true, .queue_limit = 1}, {counter.model([&] {
                        runs = true;
                        opened.wait();
                      })});
@@ -130,6 +131,63 @@ TEST(ModelServer, ATokenIsWantedFromEverybody) {
   EXPECT_EQ(call(server, "GET", "/v2", "", {{"Authorization", "Bearer secret"}}).status, 200);
 }
 
+TEST(ModelServer, BrowsersMayNotCall) {
+  testing::TempFolder folder;
+  write_atomic(folder.path() / "token", "secret");
+  ModelServer open({}, {doubling_model()}), closed({.token_file = (folder.path() / "token").string()}, {doubling_model()});
+  for (const HttpHeaders& headers : {HttpHeaders{{"Origin", "https://evil.example"}}, HttpHeaders{{"Origin", "null"}},
+                                     HttpHeaders{{"Sec-Fetch-Site", "cross-site"}}, HttpHeaders{{"Sec-Fetch-Site", "none"}}}) {
+    EXPECT_EQ(call(open, "GET", "/v2", "", headers).status, 403);
+    HttpHeaders with_token = headers;
+    with_token.emplace_back("Authorization", "Bearer secret");
+    EXPECT_EQ(call(closed, "GET", "/v2", "", with_token).status, 403);
+  }
+}
+
+TEST(ModelServer, AForeignHostIsRefusedWhereNoTokenIsWanted) {
+  testing::TempFolder folder;
+  write_atomic(folder.path() / "token", "secret");
+  ModelServer open({}, {doubling_model()}), insecure({.insecure = true}, {doubling_model()}),
+      closed({.token_file = (folder.path() / "token").string()}, {doubling_model()});
+  for (const ModelServer* server : {&open, &insecure}) {
+    EXPECT_EQ(call(*server, "GET", "/v2", "", {{"Host", "evil.example:5556"}}).status, 403);
+    EXPECT_EQ(call(*server, "GET", "/v2", "", {{"Host", ""}}).status, 403);
+    for (const char* host : {"localhost:5556", "127.0.0.1", "reward:5555"})
+      EXPECT_EQ(call(*server, "GET", "/v2", "", {{"Host", host}}).status, 200) << host;
+  }
+  EXPECT_EQ(call(closed, "GET", "/v2", "", {{"Host", "rm.example"}, {"Authorization", "Bearer secret"}}).status, 200);
+}
+
+TEST(ModelServer, CallsThatChangeAModelWantTheTokenThatItMade) {
+  Counter counter;
+  ModelServer server({}, {doubling_model(), counter.model()});
+  const std::string body = R"({"inputs":[{"name":"by","shape":[1],"datatype":"INT64","data":[1]}]})";
+  for (const char* target : {"/v2/models/count/infer", "/v2/models/count/versions/1/infer", "/v2/models/%63ount/infer?x"}) {
+    const HttpResponse response = call(server, "POST", target, body);
+    EXPECT_EQ(response.status, 401) << target;
+    EXPECT_NE(response.body.find("wants a token"), std::string::npos) << response.body;
+  }
+  EXPECT_EQ(call(server, "POST", "/v2/models/count/infer", body, {{"Authorization", "Bearer wrong"}}).status, 401);
+  EXPECT_EQ(counter.sum(), 0);
+  EXPECT_EQ(call(server, "GET", "/v2/models/count/config").status, 200);
+  EXPECT_EQ(
+      call(server, "POST", "/v2/models/double/infer", R"({"inputs":[{"name":"x","shape":[1,1],"datatype":"INT64","data":[1]}]})").status,
+      200);
+  const std::string token = read_token_file(server.token_path().value(), "token");
+  EXPECT_EQ(find_local_token("localhost", server.port()), token);
+  EXPECT_EQ(call(server, "POST", "/v2/models/count/infer", body, {{"Authorization", "Bearer " + token}}).status, 200);
+  EXPECT_EQ(counter.sum(), 1);
+
+  ModelServer insecure({.insecure = true}, {counter.model()});
+  EXPECT_FALSE(insecure.token_path().has_value());
+  EXPECT_EQ(call(insecure, "POST", "/v2/models/count/infer", body).status, 200);
+}
+
+TEST(ModelServer, MemoryHoldsAnUnpackedBody) {
+  EXPECT_EQ(error_of<UsageError>([] { check_address({.max_body = {1000}, .max_memory = {1999}}); }),
+            "max_memory: wants twice max_body (1000) at least, for a body that is unpacked; found 1999");
+}
+
 TEST(ModelServer, IsNotOpenToOthersByAccident) {
   EXPECT_EQ(error_of<UsageError>([] { ModelServer server({.ip = "0.0.0.0"}, {doubling_model()}); }),
             "ip: 0.0.0.0 can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where "
@@ -161,7 +219,7 @@ TEST(ModelServer, StoppingAnswersWhoWaits) {
   std::promise<void> open;
   const auto opened = open.get_future().share();
   std::atomic<bool> running = false;
-  ModelServer server({}, {counter.model([&] {
+  ModelServer server({.insecure = true}, {counter.model([&] {
                        running = true;
                        opened.wait();
                      })});

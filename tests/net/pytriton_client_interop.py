@@ -34,7 +34,7 @@ class PyTritonClients(unittest.TestCase):
         cls.reward_server = cls.enterClassContext(servers.Server(KEDGE, "reward", f"rm_model_file={cls.model}"))
         folders = (f"pretrained_checkpoint.restore_from_path={cls.model}", f"exp_manager.explicit_log_dir={cls.folder}/run")
         training = ("model.optim.lr=1e-3", "model.optim.sched.warmup_steps=0", "model.global_batch_size=8", "model.forward_micro_batch_size=4")
-        cls.server = cls.enterClassContext(servers.Server(KEDGE, "critic", *folders, *training))
+        cls.server = cls.enterClassContext(servers.Server(KEDGE, "critic", *folders, *training, "--insecure"))
 
     def client(self, name, kind=ModelClient, **options):
         server = self.reward_server if name == "reward_model" else self.server

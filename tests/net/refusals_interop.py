@@ -203,7 +203,7 @@ class CriticServer(Served):
             "one more": good | {"extra": good["mask"]},
         }
         with servers.Server(KEDGE, "critic", f"pretrained_checkpoint.restore_from_path={self.model}", f"exp_manager.explicit_log_dir={self.folder}/run",
-                            "model.encoder_seq_length=96") as server, triton.InferenceServerClient(server.url) as client:
+                            "model.encoder_seq_length=96", "--insecure") as server, triton.InferenceServerClient(server.url) as client:
             for what, named in malformed.items():
                 with self.subTest(what=what):
                     self.refused(r"^\[400\]", lambda: client.infer("critic_train", tensors(named)))

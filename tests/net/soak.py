@@ -96,8 +96,6 @@ class Training(threading.Thread):
                 wait_for("a moment to kill", lambda: time.monotonic() > end or not actor.is_running())
                 self.num_killed += actor.is_running()
                 actor.kill()
-                # A call of the old one that arrived behind the new one's restore would count as that one's.
-                wait_for("nothing on its way", lambda: self.proxy.num_carried == 0)
                 lines = actor.lines()
             else:
                 lines = actor.finish(10 * LIMIT_S)

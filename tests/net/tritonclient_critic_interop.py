@@ -18,6 +18,8 @@ class CriticServer(Served):
     TRAINING = ("model.optim.lr=1e-2", "model.optim.sched.name=constant", "model.optim.sched.warmup_steps=0", "model.forward_micro_batch_size=4",
                 f"model.global_batch_size={GLOBAL_BATCH}")
 
+    access = ("--insecure",)  # the tests below send no token
+
     def setUp(self):
         self.run_folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         # The key of the reference for cutting off padding is taken, and does nothing.
@@ -26,7 +28,7 @@ class CriticServer(Served):
 
     def serve(self, run_folder, *arguments):
         folders = (f"pretrained_checkpoint.restore_from_path={self.model}", f"exp_manager.explicit_log_dir={run_folder}")
-        return servers.Server(KEDGE, "critic", *folders, *arguments)
+        return servers.Server(KEDGE, "critic", *folders, *arguments, *self.access)
 
     def critic(self, named, **options):
         result = self.client.infer("critic_infer", tensors(named), **options)
@@ -145,6 +147,19 @@ class CriticServer(Served):
             connection.sendall(request[:-1])  # not all of it: nothing to carry out
         self.assertEqual(self.train(batch).get_response()["parameters"]["train_calls"], 6)
         self.assertEqual(self.server.executions("critic_train")[1], 6)
+
+    def test_changes_want_the_token_that_the_server_made(self):
+        self.access = ()
+        server = self.enterContext(self.serve(self.run_folder / "guarded"))
+        client = self.enterContext(triton.InferenceServerClient(server.url))
+        batch = tensors(servers.train_inputs(2, 9, 8))
+        token = server.token_file().read_text().strip()
+        for headers in (None, {"Authorization": "Bearer wrong"}):
+            self.refused(r"^\[401\].*wants a token", lambda: client.infer("critic_train", batch, headers=headers))
+        client.infer("critic_infer", tensors(token_arrays([[1, 2]])))
+        reply = client.infer("critic_train", batch, headers={"Authorization": f"Bearer {token}"})
+        self.assertEqual(reply.get_response()["parameters"]["train_calls"], 1)
+        self.assertEqual(server.token_file().stat().st_mode & 0o777, 0o600)
 
     def test_without_rewards(self):
         server = self.enterContext(self.serve(self.run_folder / "alone", "trainer.ppo.combine_rm_and_critic_server=false"))

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kedge/core/config.h"
-#include "kedge/core/yaml.h"
+#include "kedge/config/config.h"
+#include "kedge/config/yaml.h"
 
 namespace kedge::testing {
 

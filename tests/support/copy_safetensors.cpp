@@ -5,7 +5,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
-#include "kedge/model/safetensors.h"
+#include "kedge/model/files/safetensors.h"
 
 namespace kedge {
 namespace {

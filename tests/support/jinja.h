@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "kedge/data/jinja.h"
+#include "kedge/text/jinja/jinja.h"
 
 namespace kedge::testing {
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "kedge/data/byte_tokenizer.h"
-#include "kedge/model/model_files.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/text/tokenizer/byte_tokenizer.h"
 
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_training.h"

@@ -14,10 +14,10 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/files.h"
-#include "kedge/model/model_files.h"
-#include "kedge/model/peft_files.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/files/peft_files.h"
+#include "kedge/model/files/tensor_bytes.h"
 #include "kedge/model/score_head.h"
-#include "kedge/model/tensor_bytes.h"
 
 namespace {
 

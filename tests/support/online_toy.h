@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "kedge/algo/ppo.h"
-#include "kedge/algo/reinforce.h"
-#include "kedge/algo/rs.h"
+#include "kedge/algo/online/ppo.h"
+#include "kedge/algo/online/reinforce.h"
+#include "kedge/algo/online/rs.h"
 
 #include "tests/support/tiny_training.h"
 

@@ -7,8 +7,8 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/stack.h>
 
-#include "kedge/model/attention.h"
-#include "kedge/model/ops.h"
+#include "kedge/model/kernels/attention.h"
+#include "kedge/model/kernels/ops.h"
 
 namespace kedge::testing {
 

@@ -2,7 +2,7 @@
 // PPO in small: the online toy with a critic in this process, in a folder of its own.
 #include <memory>
 
-#include "kedge/algo/local_critic.h"
+#include "kedge/critic/local_critic.h"
 
 #include "tests/support/online_toy.h"
 #include "tests/support/toy_critic.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kedge/core/error.h"
-#include "kedge/data/chat_spans.h"
+#include "kedge/text/chat/chat_spans.h"
 
 namespace kedge {
 namespace {

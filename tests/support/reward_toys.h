@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "kedge/algo/reward_config.h"
-#include "kedge/core/config.h"
+#include "kedge/config/config.h"
+#include "kedge/reward/reward_config.h"
 
 namespace kedge::testing {
 

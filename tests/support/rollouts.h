@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "kedge/algo/rollout.h"
+#include "kedge/reward/rollout.h"
 
 namespace kedge::testing {
 

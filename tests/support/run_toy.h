@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "kedge/algo/record_file.h"
 #include "kedge/core/error.h"
 #include "kedge/core/files.h"
+#include "kedge/rollout/record_file.h"
 
 #include "tests/support/temp_folder.h"
 

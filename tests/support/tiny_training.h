@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "kedge/algo/supervised.h"
-#include "kedge/data/byte_tokenizer.h"
+#include "kedge/algo/supervised/supervised.h"
+#include "kedge/text/tokenizer/byte_tokenizer.h"
 
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_models.h"

@@ -11,11 +11,11 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
-#include "kedge/data/bpe_trainer.h"
-#include "kedge/data/json_tokenizer.h"
-#include "kedge/data/sentencepiece.h"
-#include "kedge/data/streaming_decoder.h"
-#include "kedge/data/tokenizer.h"
+#include "kedge/text/tokenizer/bpe_trainer.h"
+#include "kedge/text/tokenizer/json_tokenizer.h"
+#include "kedge/text/tokenizer/sentencepiece.h"
+#include "kedge/text/tokenizer/streaming_decoder.h"
+#include "kedge/text/tokenizer/tokenizer.h"
 
 namespace kedge {
 namespace {

@@ -3,8 +3,10 @@
 #include <memory>
 #include <vector>
 
-#include "kedge/algo/critic_model.h"
 #include "kedge/core/autograd.h"
+#include "kedge/critic/critic.h"
+#include "kedge/critic/critic_model.h"
+#include "kedge/metrics/jsonl.h"
 
 #include "tests/support/judge_folder.h"
 
@@ -24,7 +26,22 @@ inline std::unique_ptr<CriticModel> toy_critic(const JudgeFolder& folder, const 
   return std::make_unique<CriticModel>(folder.load(true), options);
 }
 
-// The same with the rewards of the folder.
+inline Tensor weights_of(const CriticModel& critic) { return critic.model().parameters().flat_master(); }
+
+// A critic in a folder, with a log beside it.
+struct CriticToy {
+  explicit CriticToy(const JudgeFolder& judge, const Path& folder, const CriticOptions& options = toy_critic_options()) {
+    log.add<JsonlSink>(folder, [] { return 0.0; });
+    critic = std::make_unique<Critic>(CriticParts{folder, [&judge, options] { return toy_critic(judge, options); }, log});
+  }
+  Critic* operator->() const { return critic.get(); }
+  [[nodiscard]] Tensor weights() const { return weights_of(critic->model()); }
+
+  MetricsLog log{true};
+  std::unique_ptr<Critic> critic;
+};
+
+// Those of a critic with the rewards of the folder.
 inline CriticOptions toy_rewarding_options(ReferenceKind reward_model = ReferenceKind::resident) {
   CriticOptions options = toy_critic_options();
   options.rewards.emplace();
@@ -69,7 +86,5 @@ inline CriticBatch toy_critic_batch(int64_t num_rows, int64_t width, uint64_t se
     }
   return batch;
 }
-
-inline Tensor weights_of(const CriticModel& critic) { return critic.model().parameters().flat_master(); }
 
 }  // namespace kedge::testing

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "kedge/data/chat_renderer.h"
-#include "kedge/data/text_encoder.h"
+#include "kedge/text/chat/chat_renderer.h"
+#include "kedge/text/tokenizer/text_encoder.h"
 
 namespace kedge::testing {
 

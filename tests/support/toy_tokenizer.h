@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kedge/core/json.h"
-#include "kedge/data/json_tokenizer.h"
+#include "kedge/text/tokenizer/json_tokenizer.h"
 
 namespace kedge::testing {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kedge/model/tensor_bytes.h"
+#include "kedge/model/files/tensor_bytes.h"
 
 namespace kedge::testing {
 

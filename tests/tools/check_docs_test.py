@@ -29,8 +29,9 @@ esac
 '''
 METRICS = [{"step": 0, "train_rollouts/rewards": 1, "train_rollouts/rewards/digits": 1, "timers/generate": 2, "train/loss": 1}]
 CLEAN = {
-    "README.md": "# x\n[a page](docs/a.md#two-words), `kedge/core/a.h`\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\nkedge config NAME   keys\n```\n",
+    "README.md": "# x\n[a page](docs/a.md#two-words), `kedge/core/a.h`\n",
     "docs/a.md": "# A\n## Two words\nPlain.\n",
+    "docs/commands.md": "# Commands\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\nkedge config NAME   keys\n```\n",
     "docs/numbers.md": "# Numbers\n`rewards`, `failed_rewards`, `train/loss`, `timers/generate`, `skipped_updates`\n",
     "kedge/core/a.h": "int known_name();  // failed_rewards, skipped_updates\n",
     "tests/cli/a_test.sh": "kedge ppo --fork X; kedge config ppo --yaml --json; kedge serve reward --no-tied\n",
@@ -72,6 +73,13 @@ class CheckDocs(unittest.TestCase):
         self.finds("[x](../README.md#nowhere)\n", "README.md has no heading #nowhere")
         self.finds("[x](#two-word)\n", "no heading #two-word; nearest: two-words")
         self.passes("[x](../README.md#x), [y](https://nobody.invalid/), [z](../kedge/core/a.h), [w](#two-words), `[v](b.md)`\n")
+
+    def test_tests_that_are_named_are_there(self):
+        code, out = run({"docs/a.md": "# A\n## Two words\n`Gate.IsOpen`\n", "tests/core/a_test.cpp": "TEST_F(Gate, IsShut) {\n"})
+        self.assertEqual(code, 1, out)
+        self.assertIn("docs/a.md:3: no test `Gate.IsOpen`; nearest: Gate.IsShut", out)
+        code, out = run({"docs/a.md": "# A\n## Two words\n`Gate.IsShut`\n", "tests/core/a_test.cpp": "TEST_F(Gate, IsShut) {\n"})
+        self.assertEqual(code, 0, out)
 
     def test_files_that_are_named_are_there(self):
         self.finds("`kedge/core/b.h`\n", "docs/a.md:3: no file or folder `kedge/core/b.h`; nearest: kedge/core/a.h")
@@ -117,13 +125,16 @@ class CheckDocs(unittest.TestCase):
         self.finds("```\n$ kedge ppo x.yaml\n$ echo $?\nwhat\n```\n", 'below "$ echo $?" stands the exit code')
         self.passes("```\n$ kedge ppo x.yaml\nkedge said so\n```\n```cpp\nkedge ppo\n```\n")
 
-    def test_the_readme_lists_every_command(self):
-        code, out = run({"README.md": "# x\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\n```\n"})
-        self.assertEqual((code, out), (1, "README.md: the list of commands does not name kedge config\n"))
+    def test_the_page_of_commands_lists_every_command(self):
+        code, out = run({"docs/commands.md": "# Commands\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\n```\n"})
+        self.assertEqual((code, out), (1, "docs/commands.md: the list of commands does not name kedge config\n"))
+        code, out = run({"docs/commands.md": "# Commands\n", "README.md": CLEAN["README.md"] + CLEAN["docs/commands.md"]})
+        self.assertEqual(code, 1, out)
+        self.assertIn("docs/commands.md: the list of commands does not name kedge ppo\n", out)
 
     def test_the_index_links_every_page(self):
-        self.assertEqual(run({"docs/index.md": "# x\n[b](numbers.md)\n"}), (1, "docs/index.md: no link to a.md\n"))
-        self.assertEqual(run({"docs/index.md": "# x\n[a](a.md#two-words), [b](numbers.md)\n"})[0], 0)
+        self.assertEqual(run({"docs/index.md": "# x\n[b](numbers.md), [c](commands.md)\n"}), (1, "docs/index.md: no link to a.md\n"))
+        self.assertEqual(run({"docs/index.md": "# x\n[a](a.md#two-words), [b](numbers.md), [c](commands.md)\n"})[0], 0)
 
     def test_keys_of_yaml_blocks(self):
         self.finds("```yaml\ntrainer:\n  ppo:\n    max_step: 3\n```\n", "docs/a.md:6: no key `trainer.ppo.max_step`")

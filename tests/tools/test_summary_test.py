@@ -16,6 +16,15 @@ no "/x/assets/models"; KEDGE_ASSETS names the assets folder
 [  PASSED  ] 3 tests.
 [  SKIPPED ] 1 test, listed below:
 </system-out></testcase>"""
+PARTLY_SKIPPED_SCRIPTS = """<testcase name="cli.models" time="2" status="run"><system-out>test_a (m.A.test_a) ... ok
+test_b (m.A.test_b) ... skipped 'no stories; KEDGE_ASSETS names the assets folder'
+test_c (m.A.test_c)
+What it does. ... skipped 'no stories; KEDGE_ASSETS names the assets folder'
+
+OK (skipped=2)
+</system-out></testcase><testcase name="data.training" time="2" status="run"><system-out>left out: /x/assets/corpus.txt is not there
+12 cases, 0 differ
+</system-out></testcase>"""
 PASSED_SCRIPT = '<testcase name="cli.train" time="9" status="run"><system-out>fine</system-out></testcase>'
 SKIPPED_SCRIPT = """<testcase name="net.peer" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
 <system-out>skipped: no /home/me/python; scripts/setup --tests installs it</system-out></testcase>"""
@@ -43,6 +52,13 @@ class Summary(unittest.TestCase):
         self.assertIn("1    no models; KEDGE_ASSETS names the assets folder", out)
         self.assertIn("1    no python; scripts/setup --tests installs it", out)
         self.assertIn("3 passed, 0 failed, 2 skipped", out)
+
+    def test_what_a_script_that_passes_did_not_try_is_counted(self):
+        code, out = summary(PARTLY_SKIPPED_SCRIPTS)
+        self.assertEqual(code, 0)
+        self.assertIn("2    no stories; KEDGE_ASSETS names the assets folder", out)
+        self.assertIn("1    corpus.txt is not there", out)
+        self.assertIn("2 passed, 0 failed, 3 skipped", out)
 
     def test_a_failure_is_named(self):
         code, out = summary(PASSED_SHARD, FAILED_SHARD)

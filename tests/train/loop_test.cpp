@@ -140,6 +140,21 @@ TEST(Loop, ASignalSavesButDoesNotValidate) {
   EXPECT_EQ(CheckpointStore(temp / "checkpoints", {}).newest()->step(), 3);
 }
 
+// The validation of step 2 says nothing of the weights of step 3.
+TEST(Loop, ASignalsCheckpointDoesNotHaveTheNumberOfAnEarlierValidation) {
+  const TempFolder temp;
+  ToyRun toy;
+  toy.trainer.raise_at = 5;
+  toy.trainer.signal = SIGTERM;
+  static_cast<void>(toy.run(temp.path(), options_of(10, 2, 4)));
+  const std::vector<Checkpoint> all = CheckpointStore(temp / "checkpoints", {}).list();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].folder.filename(), "run-step=4-val_loss=-8.12");
+  EXPECT_EQ(all[1].folder.filename(), "run-step=5-val_loss=nan-last");
+  EXPECT_FALSE(all[1].meta.metrics.contains("val_loss"));
+  EXPECT_TRUE(all[1].meta.metrics.contains("train_weight"));
+}
+
 TEST(Loop, TheTimeLimitValidatesSavesAndEndsWell) {
   const TempFolder temp;
   ToyRun toy;

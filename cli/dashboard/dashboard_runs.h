@@ -1,0 +1,81 @@
+#pragma once
+// The runs that a dashboard shows: found, followed while they go on, and told in JSON. Reads, never writes. Knows no HTTP.
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/core/files.h"
+#include "kedge/core/json.h"
+#include "kedge/inspect/metric_series.h"
+#include "kedge/inspect/run_on_disk.h"
+#include "kedge/inspect/run_story.h"
+
+namespace kedge::cli {
+
+// One run. What it cannot read it says in `trouble`, and tries again. Not thread-safe.
+class DashboardRun {
+ public:
+  DashboardRun(int64_t id, Path folder);
+
+  void update();
+
+  [[nodiscard]] int64_t id() const { return id_; }
+  [[nodiscard]] const Path& folder() const { return folder_; }
+  [[nodiscard]] const MetricsFeed& feed() const { return feed_; }
+  [[nodiscard]] const Json& settings() const { return settings_; }  // config.yaml; null where it could not be read
+  [[nodiscard]] const RunOnDisk& on_disk() const { return on_disk_; }
+
+  // Status, progress, the main numbers, how many records there are.
+  [[nodiscard]] Json summary() const;
+  // Where it might have gone wrong: hints from the numbers, warnings of its log, lines that could not be read.
+  [[nodiscard]] Json notes() const;
+
+  std::string name;  // short, and no other run's
+
+ private:
+  void read_start();
+  void read_log_end();
+  [[nodiscard]] Json tiles() const;
+  [[nodiscard]] std::optional<double> seconds_left() const;
+
+  int64_t id_;
+  Path folder_;
+  MetricsFeed feed_;
+  std::optional<std::filesystem::file_time_type> start_time_;  // of run.json when it was read
+  RunOnDisk on_disk_;
+  Json settings_;
+  RunEnd end_;
+  int64_t numbers_version_ = -1;  // of the feed, from which these are
+  RunNumbers numbers_;
+  Json tiles_ = Json::Array();
+  std::optional<std::filesystem::file_time_type> log_time_;
+  bool has_error_ = false;
+  std::string trouble_;
+};
+
+// All of them, with numbers that stay. Not thread-safe.
+class DashboardRuns {
+ public:
+  // Each a run's folder, or one with runs below it, where new ones are looked for from time to time. UsageError for one that is neither.
+  explicit DashboardRuns(const std::vector<std::string>& folders);
+
+  void update();
+
+  [[nodiscard]] const std::vector<std::unique_ptr<DashboardRun>>& all() const { return runs_; }
+  [[nodiscard]] const DashboardRun* find(int64_t id) const;
+
+ private:
+  void find_new();
+  void name_all();
+
+  std::vector<Path> roots_;  // folders with runs below
+  std::vector<std::unique_ptr<DashboardRun>> runs_;
+};
+
+// Folders of runs in a folder, or up to two levels below it (EXP_DIR/NAME/VERSION, quickstart/rs/aligned/actor), by name.
+[[nodiscard]] std::vector<Path> runs_below(const Path& folder);
+
+}  // namespace kedge::cli

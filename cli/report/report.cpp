@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <filesystem>
+
+#include "kedge/config/yaml.h"
+#include "kedge/core/error.h"
+#include "kedge/core/files.h"
+#include "kedge/core/log.h"
+#include "kedge/core/machine.h"
+#include "kedge/core/version.h"
+#include "kedge/inspect/before_after.h"
+
+#include "cli/commands.h"
+#include "cli/default_settings.h"
+#include "cli/report/report_answers.h"
+#include "cli/report/report_page.h"
+#include "cli/text/json_lines.h"
+
+namespace kedge::cli {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> runs;
+  std::string out = "report.html";
+  std::optional<std::string> title;
+  bool answers = true;
+
+  void fields(auto&& field) {
+    field("runs", runs, "folders of one or more runs; several are plotted in the same charts", required());
+    field("out", out, "the file to write; - is standard output");
+    field("title", title, "title of the page; null: the names of the runs");
+    field("answers", answers, "include responses; --no-answers: only metrics, for data that others may not see");
+  }
+};
+
+const std::vector<std::string> kReportPositionals = {"runs"};
+
+// Newest last, as far as the end of samples.jsonl tells; of a run that keeps no records they are all that is there of its answers.
+std::vector<Json> newest_samples(const Path& run) {
+  constexpr size_t kMost = 6;
+  std::vector<Json> samples;
+  if (const Path file = run / "samples.jsonl"; is_file(file))
+    for_each_json_line(file.string(), [&](const Json& value, const std::string&) {
+      samples.push_back(value);
+      if (samples.size() > kMost) samples.erase(samples.begin());
+    });
+  return samples;
+}
+
+std::string answers_of(const RunStory& story) {
+  const Path folder = story.run.folder;
+  if (!is_folder(folder / "rollouts")) return samples_html(newest_samples(folder));
+  try {
+    const RunRecords records(folder.string());
+    const int64_t last = records.steps().back();
+    return step_html(last, records.rows(last)) + before_after_html(find_before_after(records));
+  } catch (const UsageError& error) {  // removed or damaged: the rest of the report is as good without them
+    log_warn("no answers in the report: ", error.what());
+    return samples_html(newest_samples(folder));
+  }
+}
+
+// Where it differs from what it would be if nobody had set a key.
+std::vector<SettingRow> set_by_hand(const RunStory& story) {
+  std::string name = story.title.substr(std::string("kedge ").size());
+  std::replace(name.begin(), name.end(), ' ', '_');
+  const std::optional<std::string> defaults = default_settings(name);
+  if (!defaults) return {};
+  return differing_settings(std::array{flat_settings(story.settings), flat_settings(to_json(parse_yaml(*defaults, name)))});
+}
+
+std::vector<SettingRow> settings_of(const std::vector<ReportRun>& runs) {
+  if (runs.size() == 1) return set_by_hand(runs[0].story);
+  std::vector<FlatSettings> all;
+  for (const ReportRun& run : runs) all.push_back(flat_settings(run.story.settings));
+  return differing_settings(all);
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%F %H:%M UTC", &utc)};
+}
+
+ReportPage read_page(const ReportOptions& options) {
+  ReportPage page;
+  std::vector<Path> folders;
+  for (const std::string& name : options.runs) {
+    const Path folder = std::filesystem::weakly_canonical(name);
+    check(std::find(folders.begin(), folders.end(), folder) == folders.end(), "kedge report: ", name, " is named twice");
+    folders.push_back(folder);
+  }
+  const std::vector<std::string> names = short_names(folders);
+  for (size_t i = 0; i < folders.size(); ++i) {
+    ReportRun run{.name = names[i], .story = read_run_story(options.runs[i])};
+    run.settings_text = read_text(run.story.run.config);
+    if (options.answers) run.answers_html = answers_of(run.story);
+    page.runs.push_back(std::move(run));
+    page.title += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (options.title) page.title = *options.title;
+  page.made = str("Written ", now_text(), " by kedge ", version(), " (", commit(), ").");
+  page.settings = settings_of(page.runs);
+  return page;
+}
+
+// A file that is there is replaced only where it is a report: a name mistyped costs nobody their work.
+void check_out(const Path& out) {
+  check(!is_folder(out), "--out: ", out.string(), " is a folder; wants the name of a file");
+  if (out.has_parent_path()) check(is_folder(out.parent_path()), "--out: no folder ", out.parent_path().string());
+  if (!is_file(out)) return;
+  const MappedFile there(out);
+  check(there.text().starts_with(kReportMark), "--out: ", out.string(), " is there, and is no report of kedge; name another file");
+}
+
+}  // namespace
+
+std::string report_flags() {
+  ReportOptions options;
+  return flags_help(describe(options), kReportPositionals);
+}
+
+int run_report(const Arguments& arguments) {
+  ReportOptions options;
+  parse_arguments(describe(options), arguments, kReportPositionals);
+  const bool prints = options.out == "-";
+  if (!prints) check_out(options.out);
+  const std::string html = report_html(read_page(options));
+  if (prints) {
+    print_text(html);
+  } else {
+    write_atomic(options.out, html);
+    print_text(str(options.out, ": ", format_bytes(static_cast<int64_t>(html.size())), "\n"));
+  }
+  return kExitOk;
+}
+
+}  // namespace kedge::cli

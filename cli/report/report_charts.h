@@ -1,0 +1,26 @@
+#pragma once
+// The curves of runs as HTML with SVG in it: a chart for what belongs together, all runs in it. Knows no files.
+#include <span>
+#include <string>
+
+#include "kedge/inspect/metric_series.h"
+#include "kedge/inspect/run_charts.h"
+
+namespace kedge::cli {
+
+// The numbers of a run, and what it is called in the legends.
+struct RunCurves {
+  std::string name;
+  std::vector<Series> series = {};
+
+  [[nodiscard]] const Series* find(std::string_view name_of_series) const;
+};
+
+// The main charts, or those below them. Empty where there is none.
+enum class ChartRank { main, other };
+[[nodiscard]] std::string charts_html(std::span<const RunCurves> runs, ChartRank rank);
+
+// Where the time of steps went: a chart a run, all with one axis. Empty where nothing was timed.
+[[nodiscard]] std::string timing_html(std::span<const RunCurves> runs);
+
+}  // namespace kedge::cli

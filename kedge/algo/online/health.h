@@ -1,0 +1,82 @@
+#pragma once
+// Tells from a run's own numbers when it goes wrong: the policy runs away from the reference, rewards collapse, entropy collapses. What is
+// done about it is the caller's.
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/online/invariants.h"
+#include "kedge/config/config_schema.h"
+#include "kedge/metrics/metrics.h"
+
+namespace kedge {
+
+enum class OnUnhealthy { warn, save, stop };
+constexpr auto enum_names(OnUnhealthy) {
+  return std::array<EnumName<OnUnhealthy>, 3>{{{"warn", OnUnhealthy::warn}, {"save", OnUnhealthy::save}, {"stop", OnUnhealthy::stop}}};
+}
+
+struct HealthLimits {
+  int64_t window = 10;
+  double reward_drop = 2;
+  double max_kl = 2;
+  double min_entropy = 0.1;
+  OnBroken invariants = OnBroken::stop;
+
+  void fields(auto&& field) {
+    field("window", window, "number of steps averaged", at_least(1), unit("steps"));
+    field("reward_drop", reward_drop, "allowed drop of rewards below their best, in standard deviations of the first rewards; 0: any",
+          at_least(0));
+    field("max_kl", max_kl, "allowed KL per token from the reference policy; 0: any", at_least(0), unit("nats"));
+    field("min_entropy", min_entropy, "smallest allowed fraction of the initial entropy; 0: any", at_least(0), below(1));
+    field("invariants", invariants,
+          "checks that every run must pass (initial ratios of 1, generation and training agree, finite weights that updates change, "
+          "rewards arrive): on a violation end the run, log it, or do not check at all");
+  }
+};
+
+// Keys that stand among an algorithm's own.
+struct HealthConfig {
+  OnUnhealthy on_unhealthy = OnUnhealthy::warn;
+  HealthLimits health = {};
+
+  void fields(auto&& field) {
+    field("on_unhealthy", on_unhealthy, "when a run goes wrong: log it, also save a checkpoint, or save and stop");
+    field("health", health, "thresholds that define an unhealthy run");
+  }
+};
+
+// Looks at the metrics of every training step, by their names without prefix: init_policy_kl, rewards or global_rewards, rewards_std and
+// entropy. One that is not there, or is no finite number, is not looked at.
+class HealthWatch {
+ public:
+  explicit HealthWatch(HealthConfig config) : limits_(config.health) {}
+
+  // What is wrong, with the figures. What has been told is not told again before a window has passed.
+  [[nodiscard]] std::optional<std::string> look(const Metrics& metrics);
+
+  // A restored watch says what one says that was never stopped. UsageError for another object's state.
+  [[nodiscard]] Json state() const;
+  void restore(const Json& state);
+
+ private:
+  // A metric over time.
+  struct Trail {
+    std::vector<double> last = {};       // of the newest window, the oldest first
+    std::optional<double> measure = {};  // what the newest ones are held against
+    int64_t quiet = 0;                   // steps before it may be told again
+  };
+  using Told = std::optional<std::string>;
+  [[nodiscard]] bool push(Trail& trail, std::optional<double> value) const;
+  [[nodiscard]] bool full(const Trail& trail) const;
+  void measure_spread();
+  [[nodiscard]] Told kl_problem() const;
+  [[nodiscard]] Told reward_problem();
+  [[nodiscard]] Told entropy_problem();
+
+  HealthLimits limits_;
+  Trail kl_, reward_, spread_, entropy_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,115 @@
+#include "kedge/algo/online/minibatches.h"
+
+#include <algorithm>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+using Numbers = std::span<const int64_t>;
+
+int64_t at(Numbers by_row, int64_t row) {
+  ensure(row >= 0 && row < std::ssize(by_row), "row ", row, " of ", by_row.size());
+  return by_row[static_cast<size_t>(row)];
+}
+
+int64_t sum_over(Numbers rows, Numbers by_row) {
+  int64_t sum = 0;
+  for (const int64_t row : rows) sum += at(by_row, row);
+  return sum;
+}
+
+Numbers part(Numbers rows, int64_t begin, int64_t size) { return rows.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)); }
+
+void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
+  ensure(sizes.global_size >= 1 && sizes.micro_size >= 1 && num_ranks >= 1, "a batch without rows");
+  check(sizes.global_size % (sizes.micro_size * num_ranks) == 0, "global_batch_size: ", sizes.global_size,
+        " rows are not whole micro-batches of ", sizes.micro_size, " on each of ", num_ranks, num_ranks == 1 ? " rank" : " ranks");
+  check(num_rows % sizes.global_size == 0, "global_batch_size: the ", num_rows, " rows of a step are not whole batches of ",
+        sizes.global_size);
+}
+
+double one_over(int64_t count) { return count == 0 ? 0 : 1 / static_cast<double>(count); }
+
+std::vector<double> reference_weights(Numbers rows, Numbers counts, int64_t micro_size) {
+  const int64_t num_micro = std::ssize(rows) / micro_size;
+  std::vector<double> weights;
+  for (int64_t begin = 0; begin < std::ssize(rows); begin += micro_size) {
+    const double weight = one_over(sum_over(part(rows, begin, micro_size), counts) * num_micro);
+    weights.insert(weights.end(), static_cast<size_t>(micro_size), weight);
+  }
+  return weights;
+}
+
+std::vector<double> equal_weights(Numbers rows, Numbers counts) {
+  std::vector<double> weights(rows.size(), one_over(sum_over(rows, counts)));
+  return weights;
+}
+
+int64_t num_counted(Numbers rows, Numbers counts) {
+  return std::count_if(rows.begin(), rows.end(), [&](int64_t row) { return at(counts, row) > 0; });
+}
+
+std::vector<double> sequence_weights(Numbers rows, Numbers counts) {
+  const int64_t num_rows = num_counted(rows, counts);
+  std::vector<double> weights;
+  for (const int64_t row : rows) weights.push_back(one_over(at(counts, row) * num_rows));
+  return weights;
+}
+
+std::vector<double> weights_by(LossNorm norm, Numbers rows, Numbers counts, int64_t micro_size) {
+  switch (norm) {
+    case LossNorm::reference:
+      return reference_weights(rows, counts, micro_size);
+    case LossNorm::tokens:
+      return equal_weights(rows, counts);
+    case LossNorm::sequences:
+      return sequence_weights(rows, counts);
+    case LossNorm::sum:
+      return std::vector<double>(rows.size(), one_over(num_counted(rows, counts)));
+  }
+  throw Bug("no such norm");
+}
+
+}  // namespace
+
+std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass) {
+  std::vector<Pass> passes;
+  int64_t tokens = 0;  // of the last pass
+  for (const int64_t row : rows) {
+    const int64_t more = at(lengths, row);
+    if (passes.empty() || tokens + more > tokens_per_pass) {
+      passes.emplace_back();
+      tokens = 0;
+    }
+    passes.back().rows.push_back(row);
+    tokens += more;
+  }
+  return passes;
+}
+
+std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths, const BatchSizes& sizes, int rank,
+                                        int num_ranks) {
+  check_sizes(std::ssize(order), sizes, num_ranks);
+  ensure(rank >= 0 && rank < num_ranks, "rank ", rank, " of ", num_ranks);
+  const int64_t share = sizes.global_size / num_ranks;
+  std::vector<Minibatch> plan;
+  for (int64_t begin = 0; begin < std::ssize(order); begin += sizes.global_size) {
+    const Numbers all = part(order, begin, sizes.global_size);
+    plan.push_back(
+        {.rows = {all.begin(), all.end()}, .passes = plan_passes(part(all, rank * share, share), lengths, sizes.tokens_per_pass)});
+  }
+  return plan;
+}
+
+std::vector<double> token_weights(const Minibatch& minibatch, std::span<const int64_t> counts, int64_t micro_size, LossNorm norm) {
+  const Numbers rows = minibatch.rows;
+  ensure(micro_size >= 1 && std::ssize(rows) % micro_size == 0, rows.size(), " rows in micro-batches of ", micro_size);
+  std::vector<double> weights = weights_by(norm, rows, counts, micro_size);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (at(counts, rows[i]) == 0) weights[i] = 0;
+  return weights;
+}
+
+}  // namespace kedge

@@ -1,0 +1,55 @@
+#pragma once
+// How the rows of a step fall into updates, ranks, micro-batches and passes, and what a token weighs in the loss of its update. Knows no
+// tensors and no losses.
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kedge/config/config_schema.h"
+
+namespace kedge {
+
+struct BatchSizes {
+  int64_t global_size = 1;         // rows of one update, over all ranks
+  int64_t micro_size = 1;          // rows of one micro-batch
+  int64_t tokens_per_pass = 4096;  // of prompts and answers; only memory and time depend on it
+};
+
+// Rows that are computed together, in this order.
+struct Pass {
+  std::vector<int64_t> rows = {};
+};
+
+// The rows of one update.
+struct Minibatch {
+  std::vector<int64_t> rows = {};  // of all ranks, in order: every `micro_size` of them are one micro-batch
+  std::vector<Pass> passes = {};   // this rank's
+};
+
+// Rows in passes of at most so many tokens, one row at least. A pass knows no micro-batches: those are only a matter of weights.
+[[nodiscard]] std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass);
+
+// Row i of the step is row order[i]; lengths are the tokens of prompt and answer, by row. A rank's rows of a minibatch are neighbours.
+// UsageError where the sizes do not divide.
+[[nodiscard]] std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths,
+                                                      const BatchSizes& sizes, int rank, int num_ranks);
+
+// How the tokens of an update are averaged.
+enum class LossNorm {
+  reference,  // the mean over a micro-batch's tokens, then over all micro-batches; one without tokens is a 0 among them
+  tokens,     // the mean over all tokens of the update
+  sequences,  // the mean over a row's tokens, then over all rows that have some
+  sum,        // the sum over a row's tokens, then the mean over all rows that have some
+};
+constexpr auto enum_names(LossNorm) {
+  return std::array<EnumName<LossNorm>, 4>{
+      {{"reference", LossNorm::reference}, {"tokens", LossNorm::tokens}, {"sequences", LossNorm::sequences}, {"sum", LossNorm::sum}}};
+}
+
+// What one token of each row weighs, in the order of `minibatch.rows`: the loss is the sum of weight * term over the tokens of all ranks.
+// `counts` has, by row, the answer tokens that count; 0 for a row that is not trained on, whose weight is 0.
+[[nodiscard]] std::vector<double> token_weights(const Minibatch& minibatch, std::span<const int64_t> counts, int64_t micro_size,
+                                                LossNorm norm);
+
+}  // namespace kedge

@@ -1,0 +1,74 @@
+#include "kedge/algo/online/online_config.h"
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+
+RunConfig online_run(const std::string& name, const std::string& rewards) {
+  RunConfig run;
+  run.name = name;
+  run.metrics.console_keys = {"train_rollouts/" + rewards, "val_rollouts/" + rewards};
+  CheckpointConfig& checkpoints = run.checkpoint_callback_params;
+  checkpoints.monitor = "val_" + rewards;
+  checkpoints.mode = MonitorMode::max;
+  checkpoints.save_top_k = 1;
+  checkpoints.filename = str("megatron_gpt-{step}-{consumed_samples}-{", name, "_optimization_step}-{epoch}-{val_", rewards, ":.3f}");
+  return run;
+}
+
+RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length) {
+  RewardSourceConfig source;
+  source.kind = RewardKind::server;
+  source.url = str("http://", server.ip, ":", server.port);
+  source.model_name = server.name;
+  source.pad_to_length = pad_to_length;
+  return source;
+}
+
+RewardConfig reward_of(const RewardedConfig& config) {
+  RewardConfig reward = config.reward;
+  check(!config.remote_rm || reward.sources.empty(),
+        "remote_rm: is the one source of rewards; beside reward.sources give it a place there: reward.sources.NAME.kind=server "
+        "reward.sources.NAME.url=http://HOST:PORT");
+  if (reward.sources.empty()) {
+    const RemoteRewardConfig remote = config.remote_rm.value_or(RemoteRewardConfig());
+    reward.sources.emplace("remote_rm", source_at(remote.reward_model, remote.pad_to_length));
+  }
+  check_rewards(reward);
+  return reward;
+}
+
+SentWidths widths_of(const OnlineConfig& config) {
+  SentWidths widths;
+  const auto add = [&](const std::string& section, const std::map<std::string, RewardSourceConfig>& sources) {
+    for (const auto& [name, source] : sources)
+      if (source.pad_to_length) widths[str(section, ".", name, ".pad_to_length")] = *source.pad_to_length;
+  };
+  add("reward.sources", config.reward.sources);
+  add("reward.watch", config.reward.watch);
+  return widths;
+}
+
+SentWidths widths_of(const RewardedConfig& config) {
+  SentWidths widths = widths_of(static_cast<const OnlineConfig&>(config));
+  if (config.remote_rm && config.remote_rm->pad_to_length) widths["remote_rm.pad_to_length"] = *config.remote_rm->pad_to_length;
+  return widths;
+}
+
+void check_widths(const SentWidths& widths, int64_t context) {
+  for (const auto& [key, width] : widths)
+    check(width >= context, key, ": ", width, " is less than prompts and answers may have together, ", context,
+          " (model.encoder_seq_length)");
+}
+
+std::string rollout_identity(RewardConfig reward, DataConfig data, RolloutConfig rollouts) {
+  std::string identity;
+  const auto add = [&](const Section& section) { identity += to_json(section_node(section)).dump(); };
+  add(describe(reward));
+  add(describe(data));
+  add(describe(rollouts.sampling_params));
+  add(describe(rollouts.length_params));
+  return identity;
+}
+
+}  // namespace kedge

@@ -1,0 +1,249 @@
+#pragma once
+// The sections that the configurations of the online trainers share: rollouts, the loop, servers, the model with its batches.
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/online/advantage.h"
+#include "kedge/algo/online/health.h"
+#include "kedge/config/config_schema.h"
+#include "kedge/data/sets/data_config.h"
+#include "kedge/engine/engine.h"
+#include "kedge/engine/sampling.h"
+#include "kedge/reward/reward_config.h"
+#include "kedge/rollout/rollout_records.h"
+#include "kedge/train/checkpoint/run_folder.h"
+#include "kedge/train/optim/updater.h"
+#include "kedge/train/training_config.h"
+
+namespace kedge {
+
+// Keys of `sampling_params`.
+struct RolloutSamplingConfig : SamplingConfig {
+  std::vector<std::string> end_strings = {"<|endoftext|>"};
+
+  void fields(auto&& field) {
+    SamplingConfig::fields(field);
+    field("end_strings", end_strings, "texts that end a response; EOS (written <|endoftext|>) and the folder's other end tokens always do");
+    field.refused("add_BOS", "model.data.add_bos puts BOS before a prompt", {"false", "False"});
+    field.ignored("all_probs", "not needed");
+    field.ignored("compute_logprob", "log-probabilities are always computed");
+  }
+};
+
+// Keys of `length_params`.
+struct LengthConfig {
+  std::optional<int64_t> max_length;
+  int64_t min_length = 1;
+
+  void fields(auto&& field) {
+    field("max_length", max_length, "maximum response length; null: half of the context", at_least(1), unit("tokens"));
+    field("min_length", min_length, "minimum response length; EOS is masked until then; 0 allows empty responses", at_least(0),
+          unit("tokens"));
+  }
+};
+
+enum class ReferencePlace { automatic, resident, swapped };
+constexpr auto enum_names(ReferencePlace) {
+  return std::array<EnumName<ReferencePlace>, 3>{
+      {{"auto", ReferencePlace::automatic}, {"resident", ReferencePlace::resident}, {"swapped", ReferencePlace::swapped}}};
+}
+
+enum class LogprobSource { automatic, trainer, engine };
+constexpr auto enum_names(LogprobSource) {
+  return std::array<EnumName<LogprobSource>, 3>{
+      {{"auto", LogprobSource::automatic}, {"trainer", LogprobSource::trainer}, {"engine", LogprobSource::engine}}};
+}
+
+// Keys of `model.ppo`, `model.reinforce` and `model.rs`.
+struct RolloutConfig {
+  int64_t num_rollout_samples = 32, num_val_samples = 32;
+  int64_t rollout_micro_batch_size = 8;
+  int64_t tokens_per_pass = 4096;
+  LogprobSource logprobs = LogprobSource::automatic;
+  ReferencePlace reference = ReferencePlace::automatic;
+  RolloutSamplingConfig sampling_params;
+  std::optional<RolloutSamplingConfig> val_sampling_params;
+  LengthConfig length_params;
+  std::optional<LengthConfig> val_length_params;
+
+  void fields(auto&& field) {
+    field("num_rollout_samples", num_rollout_samples, "prompts per step, over all ranks", at_least(1), unit("prompts"));
+    field("num_val_samples", num_val_samples, "prompts per validation, from the start of the file; one response each",
+          follows("${.num_rollout_samples}"), at_least(1), unit("prompts"));
+    field("rollout_micro_batch_size", rollout_micro_batch_size, "prompts a rank takes from the work queue at a time", at_least(1),
+          unit("prompts"));
+    field("tokens_per_pass", tokens_per_pass,
+          "maximum tokens per forward pass, for log-probabilities and for training; affects memory and speed, not the weight of a response "
+          "in the loss",
+          at_least(1), unit("tokens"));
+    field("logprobs", logprobs,
+          "source of a response's log-probabilities before a step's updates: recomputed in training's own passes (trainer), or as sampled "
+          "(engine), which on a CPU are the same bits. auto: engine on a CPU, until they ever differ");
+    field("reference", reference,
+          "where the weights of the KL reference policy are: a second copy on the device (resident), a copy in host memory that is swapped "
+          "in (swapped), or what fits (auto). With adapters the reference is the network without them");
+    field("sampling_params", sampling_params, "how responses are sampled");
+    field("val_sampling_params", val_sampling_params, "the same for validation; null: as in training");
+    field("length_params", length_params, "length limits of responses");
+    field("val_length_params", val_length_params, "the same for validation; null: as in training");
+    field.ignored("forward_micro_batch_size", "log-probabilities use the same passes as training");
+    field.ignored("val_rollout_micro_batch_size", "the engine forms the batches");
+    field.ignored("trt_llm", "the policy generates with its own weights");
+  }
+};
+
+// The keys of a penalty for leaving the reference: part of `trainer.ppo` and `trainer.reinforce`.
+struct KlConfig {
+  double initial_policy_kl_penalty = 0.01;
+  bool use_absolute_kl = true;
+  std::optional<KlEstimator> kl_estimator;
+
+  [[nodiscard]] KlEstimator estimator() const { return kl_estimator.value_or(use_absolute_kl ? KlEstimator::abs : KlEstimator::k1); }
+  void fields(auto&& field) {
+    field("initial_policy_kl_penalty", initial_policy_kl_penalty, "penalty per nat of KL from the reference policy; 0: KL is not computed",
+          at_least(0));
+    field("use_absolute_kl", use_absolute_kl, "if kl_estimator is null: |p - q| of log-probabilities instead of p - q");
+    field("kl_estimator", kl_estimator,
+          "per token, with log-probabilities p of the policy and q of the reference: abs |p - q|, k1 p - q, k2 (p - q)^2 / 2, k3 exp(q - "
+          "p) - 1 - (q - p); null: abs, or k1 without use_absolute_kl");
+  }
+};
+
+enum class Unfinished { drop, keep };
+constexpr auto enum_names(Unfinished) {
+  return std::array<EnumName<Unfinished>, 2>{{{"drop", Unfinished::drop}, {"keep", Unfinished::keep}}};
+}
+
+inline constexpr const char* kLossNormHelp =
+    "reference: mean over the tokens of a micro-batch, then over micro-batches. tokens: mean over all tokens of an update. sequences: mean "
+    "over the tokens of each response, then over responses. sum: sum over the tokens of a response, then mean over responses: the policy "
+    "gradient of complete responses";
+
+// Keys of `batch_iterator`.
+struct WorkQueueConfig {
+  bool use_flask = false;
+  int64_t port = 5557;
+
+  void fields(auto&& field) {
+    field("use_flask", use_flask, "ranks take prompts from one queue, so faster ranks do more");
+    field("port", port, "port of the queue on rank 0; 0: any free port", at_least(0), at_most(65535));
+  }
+};
+
+// Keys of `trainer.ppo`, `trainer.reinforce` and `trainer.rs`.
+struct OnlineLoopConfig : UpdateConfig, HealthConfig {
+  int64_t max_epochs = 1, max_steps = -1;
+  int64_t val_check_interval = 10, save_interval = 10;
+  WorkQueueConfig batch_iterator;
+
+  void fields(auto&& field) {
+    field("max_epochs", max_epochs, "passes over the prompts", at_least(1));
+    field("max_steps", max_steps, "maximum number of steps; negative: no limit, 0: do nothing");
+    field("val_check_interval", val_check_interval, "validate every N steps; 0 or less: never");
+    field("save_interval", save_interval, "save every N steps, a multiple of val_check_interval; 0 or less: never",
+          follows("${.val_check_interval}"));
+    UpdateConfig::fields(field);
+    HealthConfig::fields(field);
+    field("batch_iterator", batch_iterator, "how prompts are distributed over ranks");
+    field.ignored("rollout_batch_seq_length", "rows are packed without padding");
+    field.ignored("trt_llm", "the policy generates with its own weights");
+    field.ignored("trt_model_dir", "the policy generates with its own weights");
+    field.ignored("model_gbs", "use model.global_batch_size");
+    field.ignored("model_mbs", "use model.micro_batch_size");
+  }
+};
+
+// Keys of `model` that the online trainers have.
+struct OnlineModelConfig : NetworkConfig {
+  int64_t micro_batch_size = 1, global_batch_size = 32;
+  DataConfig data;
+  EngineConfig engine;
+
+  OnlineModelConfig() {
+    optim.lr = 9e-7;
+    engine.memory = "auto";
+  }
+  void fields(auto&& field) {
+    NetworkConfig::fields(field);
+    field("micro_batch_size", micro_batch_size,
+          "responses whose tokens are averaged first, before the mean over micro-batches (loss_norm: reference)", at_least(1),
+          unit("responses"));
+    field("global_batch_size", global_batch_size, "responses per update, over all ranks", at_least(1), unit("responses"));
+    field("data", data, "the prompts");
+    field("engine", engine, "generation; memory: auto takes what all responses of a step need, and at most half of the free memory");
+  }
+};
+
+// Keys of a `reward_model` on a server.
+struct RewardEndpoint {
+  std::string name = "reward_model", ip = "localhost";
+  int64_t port = 5555;
+
+  void fields(auto&& field) {
+    field("name", name, "the model's name on the server");
+    field("ip", ip, "the server's host");
+    field("port", port, "the server's port", at_least(1), at_most(65535));
+  }
+};
+
+// Keys of `remote_rm`.
+struct RemoteRewardConfig {
+  RewardEndpoint reward_model;
+  std::optional<int64_t> pad_to_length;
+
+  void fields(auto&& field) {
+    field("reward_model", reward_model, "the reward model's server");
+    field("pad_to_length", pad_to_length, "width to which rows of ids are padded when sent; null: the longest row", at_least(1),
+          unit("tokens"));
+    field.alias("host", "reward_model.ip");
+    field.alias("port", "reward_model.port");
+  }
+};
+
+// What the whole configurations share.
+struct OnlineConfig {
+  RunConfig exp_manager;
+  PretrainedConfig pretrained_checkpoint;
+  RewardConfig reward;
+  RolloutsConfig rollouts;
+
+  void fields(auto&& field) {
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs");
+    field("pretrained_checkpoint", pretrained_checkpoint, "the initial policy, which is also the KL reference");
+    field("reward", reward, "where rewards come from");
+    field("rollouts", rollouts, "which responses are recorded");
+  }
+};
+
+// Those of the trainers without a critic.
+struct RewardedConfig : OnlineConfig {
+  std::optional<RemoteRewardConfig> remote_rm;
+
+  void fields(auto&& field) {
+    OnlineConfig::fields(field);
+    field("remote_rm", remote_rm, "a reward server; null: reward.sources, or if that is empty a server at localhost:5555");
+  }
+};
+
+// A run of this algorithm: its name, and checkpoints ranked and named by its mean reward, as the reference has them.
+[[nodiscard]] RunConfig online_run(const std::string& name, const std::string& rewards);
+
+// The sources of `reward`, those that `remote_rm` stands for included. UsageError where both are given, or for what they have wrong.
+[[nodiscard]] RewardConfig reward_of(const RewardedConfig& config);
+// A source that is this model on a server.
+[[nodiscard]] RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length);
+
+// How wide the rows are that servers are sent, by the key that says so; those that are as wide as they must be are not there.
+using SentWidths = std::map<std::string, int64_t>;
+[[nodiscard]] SentWidths widths_of(const OnlineConfig& config);
+[[nodiscard]] SentWidths widths_of(const RewardedConfig& config);
+// UsageError where prompt and answer may have more tokens together.
+void check_widths(const SentWidths& widths, int64_t context);
+
+// Equal where prompts are read, and answers drawn and judged, alike.
+[[nodiscard]] std::string rollout_identity(RewardConfig reward, DataConfig data, RolloutConfig rollouts);
+
+}  // namespace kedge

@@ -1,0 +1,95 @@
+#include "kedge/algo/online/online_plan.h"
+
+#include <algorithm>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/train/optim/schedule.h"
+
+namespace kedge {
+namespace {
+
+int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// As the reference counts: trainer steps where they are capped, else batches of prompts, although every tick is an update.
+int64_t reference_horizon(const OnlineSettings& settings, int64_t num_prompts, int num_ranks) {
+  if (settings.loop.max_steps >= 0) return settings.loop.max_steps;
+  const int64_t share = settings.model.global_batch_size / num_ranks;
+  return divided_up(divided_up(num_prompts, num_ranks), share) * settings.loop.max_epochs;
+}
+
+}  // namespace
+
+OnlineLengths online_lengths(const OnlineSettings& settings, int64_t max_positions) {
+  OnlineLengths lengths;
+  lengths.context = std::min({settings.model.encoder_seq_length, settings.model.data.seq_length, max_positions});
+  lengths.max_new = settings.rollouts.length_params.max_length.value_or(lengths.context / 2);
+  const std::optional<LengthConfig>& validation = settings.rollouts.val_length_params;
+  lengths.val_max_new = validation ? validation->max_length.value_or(lengths.context / 2) : lengths.max_new;
+  const int64_t longest = std::max(lengths.max_new, lengths.val_max_new);
+  check(longest < lengths.context, "model.", settings.name, ".length_params.max_length: answers of up to ", longest,
+        " tokens leave no room for a prompt in a context of ", lengths.context,
+        " (model.encoder_seq_length, model.data.seq_length: ", std::min(settings.model.encoder_seq_length, settings.model.data.seq_length),
+        "; the network's own limit: ", max_positions, ")");
+  lengths.max_prompt = lengths.context - longest;
+  return lengths;
+}
+
+OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks) {
+  const int64_t batch = settings.rollouts.num_rollout_samples, global_size = settings.model.global_batch_size;
+  const std::string section = "trainer." + settings.name;
+  const char* ranks = num_ranks == 1 ? " rank" : " ranks";
+  check(num_prompts >= batch, "model.data.data_prefix: ", num_prompts, num_prompts == 1 ? " prompt is" : " prompts are",
+        " fewer than one step takes, ", batch, " (model.", settings.name, ".num_rollout_samples)");
+  check(global_size % (settings.model.micro_batch_size * num_ranks) == 0, "model.global_batch_size: ", global_size,
+        " answers do not divide into micro-batches of ", settings.model.micro_batch_size, " on ", num_ranks, ranks);
+  const int64_t rows = batch * settings.rows_per_prompt;
+  check(rows % global_size == 0, "model.global_batch_size: the ", rows, " answers of a step (", batch, " prompts x ",
+        settings.rows_per_prompt, ") do not divide into updates of ", global_size);
+  OnlinePlan plan;
+  plan.steps = plan_steps(num_prompts, batch, settings.loop.max_epochs, settings.loop.max_steps);
+  plan.intervals.max_steps = plan.steps.max_steps;
+  plan.intervals.validate = std::max<int64_t>(0, settings.loop.val_check_interval);
+  plan.intervals.save = std::max<int64_t>(0, settings.loop.save_interval);
+  plan.intervals.has_validation = has_validation;
+  check_intervals(plan.intervals, section);
+  plan.updates_per_step = rows / global_size * settings.epochs;
+  plan.horizon = settings.model.optim.sched.horizon == ScheduleHorizon::optimizer_steps
+                     ? plan.steps.max_steps * plan.updates_per_step
+                     : reference_horizon(settings, num_prompts, num_ranks);
+  return plan;
+}
+
+OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position) {
+  plan.steps =
+      continue_steps(plan.steps, position, settings.rollouts.num_rollout_samples, settings.loop.max_epochs, settings.loop.max_steps);
+  plan.intervals.max_steps = plan.steps.max_steps;
+  return plan;
+}
+
+std::optional<std::string> low_rate_hint(const OnlineSettings& settings, const OnlinePlan& plan) {
+  const OptimConfig& optim = settings.model.optim;
+  const std::string where = "model.optim.sched";
+  return low_rate_hint(Schedule(optim.sched, optim.lr, plan.horizon, where), optim.sched, optim.lr,
+                       plan.steps.max_steps * plan.updates_per_step, where);
+}
+
+void warn_of_settings(const OnlineSettings& settings) {
+  if (!settings.names_reward)
+    log_warn("no reward is named (reward.sources, remote_rm): a reward server at ",
+             settings.reward.sources.begin()->second.url.value_or("?"),
+             " is asked, and waited for where it is not there; docs/rewards.md lists the kinds of rewards");
+  const SamplingConfig& sampling = settings.rollouts.sampling_params;
+  const std::string key = "model." + settings.name + ".sampling_params";
+  const bool draws_all = sampling.top_k == 0 && (sampling.top_p <= 0 || sampling.top_p >= 1) && sampling.repetition_penalty == 1;
+  if (sampling.use_greedy)
+    log_warn(key, ".use_greedy: all answers to a prompt are alike, so there is nothing to learn from their differences");
+  else if (sampling.temperature != 1 || !draws_all)
+    log_warn(key,
+             ": answers are not drawn from the policy that is trained, whose log-probabilities know no temperature, top_k, top_p or "
+             "penalty; the gradient is biased");
+  if (settings.rollouts.length_params.min_length > 1)
+    log_warn("model.", settings.name, ".length_params.min_length: the policy that is trained does not know that it may not end before");
+}
+
+}  // namespace kedge

@@ -1,0 +1,486 @@
+#include "kedge/algo/online/online_trainer.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "kedge/algo/online/advantage.h"
+#include "kedge/algo/online/rollout_metrics.h"
+#include "kedge/algo/online/watched_update.h"
+#include "kedge/core/cuda_device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/fingerprint.h"
+#include "kedge/core/log.h"
+#include "kedge/core/machine.h"
+#include "kedge/core/random.h"
+#include "kedge/dist/partition.h"
+#include "kedge/rollout/rollout_exchange.h"
+
+namespace kedge {
+namespace {
+
+// What is logged of the phases of a step, in the order in which they happen.
+constexpr std::array<std::string_view, 6> kPhases = {"generate", "logprobs", "init_logprobs", "critic_wait", "rollout_time", "train_time"};
+
+PolicyOptions policy_options(const OnlineSettings& settings, const OnlinePlan& plan, const Model& model) {
+  PolicyOptions options;
+  options.optim = settings.model.optim;
+  options.update = settings.loop;
+  options.num_updates = plan.horizon;
+  options.checkpoint_activations = settings.model.activations_checkpoint_granularity == Recompute::full;
+  options.seed = static_cast<uint64_t>(settings.model.seed);
+  if (!settings.wants_reference) return options;
+  options.reference = model.adapters() != nullptr                              ? ReferenceKind::adapters_off
+                      : settings.rollouts.reference == ReferencePlace::swapped ? ReferenceKind::swapped
+                                                                               : ReferenceKind::resident;
+  return options;
+}
+
+TimersOptions timers_options(const Model& model) {
+  TimersOptions options;
+  if (model.device().is_cuda()) options.synchronize = synchronize_cuda;
+  return options;
+}
+
+std::optional<WorkQueue> make_queue(const OnlineSettings& settings, const Group& group) {
+  const WorkQueueConfig& config = settings.loop.batch_iterator;
+  if (!config.use_flask) return std::nullopt;
+  return WorkQueue(group, {config.port, settings.rollouts.rollout_micro_batch_size});
+}
+
+std::vector<int64_t> rows_of(std::span<const Pass> passes) {
+  std::vector<int64_t> rows;
+  for (const Pass& pass : passes) rows.insert(rows.end(), pass.rows.begin(), pass.rows.end());
+  return rows;
+}
+
+std::vector<int64_t> first_rows(int64_t count) {
+  std::vector<int64_t> rows(static_cast<size_t>(count));
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
+}  // namespace
+
+EngineInput generation_input(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network,
+                             const StorageOptions& storage, int num_ranks) {
+  const int64_t prompts = settings.loop.batch_iterator.use_flask ? settings.rollouts.num_rollout_samples
+                                                                 : (settings.rollouts.num_rollout_samples + num_ranks - 1) / num_ranks;
+  return {.model = network,
+          .dtype = storage.dtype,
+          .is_cuda = storage.device.is_cuda(),
+          .use_graphs = settings.model.engine.use_graphs,
+          .scheduler = settings.model.engine.scheduler,
+          .answers = prompts * settings.samples_per_prompt,
+          .usual = lengths.context,
+          .longest = lengths.context};
+}
+
+EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
+  EngineConfig config = settings.model.engine;
+  if (config.memory == "auto")
+    config.memory = std::to_string(
+        std::min(engine_bytes(generation_input(settings, lengths, model.config(), model.parameters().options(), num_ranks)).cache,
+                 (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
+  return config;
+}
+
+TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
+  return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
+}
+
+bool trusts_engine(LogprobSource source, at::Device device) {
+  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
+}
+
+void add_kl(AnswerRows& rows, KlEstimator estimator) {
+  for (AnswerRow& row : rows) {
+    if (row.reference.empty()) continue;
+    row.kl_mean = answer_kl(estimator, KlReduce::mean, row.logprobs, row.reference);
+    row.kl_sum = answer_kl(estimator, KlReduce::sum, row.logprobs, row.reference);
+  }
+}
+
+OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
+    : timers_(timers_options(parts.model)),
+      parts_(std::move(parts)),
+      settings_(std::move(settings)),
+      lengths_(online_lengths(settings_, parts_.model.config().max_positions)),
+      plan_(plan_online(settings_, parts_.prompts->size(), parts_.validation != nullptr, parts_.group.size())),
+      responses_(parts_.tokenizer, settings_.rollouts.sampling_params.end_strings),
+      policy_(parts_.model, parts_.group, policy_options(settings_, plan_, parts_.model)),
+      engine_(parts_.model, engine_config(settings_, lengths_, parts_.model, parts_.group.size())),
+      queue_(make_queue(settings_, parts_.group)),
+      maker_(engine_, {parts_.rewards, parts_.values}, parts_.group, queue_ ? &*queue_ : nullptr),
+      sampler_({.num_rows = parts_.prompts->size(),
+                .batch_size = settings_.rollouts.num_rollout_samples,
+                .shuffle = true,
+                .seed = static_cast<uint64_t>(settings_.model.seed)},
+               "model.data.data_prefix"),
+      health_(settings_.loop),
+      invariants_(settings_.loop.health.invariants, str("trainer.", settings_.name, ".health.invariants"), settings_.loop.health.window),
+      trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
+  // With dropout an update sees other log-probabilities than the policy has, and so cannot look at them on its way.
+  if (policy_.drops_out() && settings_.rollouts.logprobs != LogprobSource::engine) {
+    settings_.wants_logprobs = true;
+    trusts_engine_ = false;
+  }
+  if (parts_.group.rank() == 0)
+    for (const auto& hint :
+         {fewer_steps_hint(plan_.steps, settings_.loop.max_epochs, settings_.loop.max_steps, "trainer." + settings_.name),
+          low_rate_hint(settings_, plan_)})
+      if (hint) log_warn(*hint);
+  check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
+  if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
+  if (parts_.group.rank() != 0) return;
+  if (parts_.tape == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
+  tape_ = records_ ? &*records_ : parts_.tape;
+}
+
+OnlineTrainer::~OnlineTrainer() = default;
+
+LoopResult OnlineTrainer::fit(MetricsLog& log, BackgroundSaver* saver) {
+  const StopSignals signals;
+  LoopOptions options;
+  options.steps = plan_.steps;
+  options.intervals = plan_.intervals;
+  return run_loop({*this, parts_.group, log, saver, signals}, options, round_);
+}
+
+// Names of the phases as kedge plan has them.
+std::string OnlineTrainer::failed_phase() const {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{{"generate", "generate"},
+                                                                                           {"logprobs", "log-probs"},
+                                                                                           {"init_logprobs", "reference"},
+                                                                                           {"critic_wait", "rewards"},
+                                                                                           {"train_time", "update"}}};
+  for (const auto& [timer, name] : kNames)
+    if (timers_.interrupted() == timer) return std::string(name);
+  return "";
+}
+
+void OnlineTrainer::rehearse() {
+  rehearse_generation();
+  rehearse_training();
+  static_cast<void>(timers_.take());
+}
+
+// As many sequences as will ever run together, over as many tokens of prompts as are computed together; and a few tokens drawn, so that
+// steps are recorded where they will be.
+void OnlineTrainer::rehearse_generation() {
+  const auto scope = timers_.measure("generate");
+  const EngineInput input =
+      generation_input(settings_, lengths_, parts_.model.config(), parts_.model.parameters().options(), parts_.group.size());
+  constexpr int64_t kDrawn = 3;
+  const int64_t samples = settings_.samples_per_prompt;
+  const int64_t prompts = std::max<int64_t>(1, std::min(input.answers, input.scheduler.max_running) / samples);
+  const int64_t length = std::clamp<int64_t>(input.scheduler.max_batch_tokens / prompts, 1, lengths_.max_prompt);
+  std::vector<GenerateRequest> requests(static_cast<size_t>(prompts));
+  for (GenerateRequest& request : requests) {
+    request.prompt.assign(static_cast<size_t>(length), 0);
+    request.num_samples = samples;
+    request.max_new = std::min(kDrawn, lengths_.max_new);
+    request.where = "the rehearsal";
+  }
+  static_cast<void>(engine_.generate(std::move(requests)));
+}
+
+// One pass of the largest size there may be, of answers as long as they may get.
+void OnlineTrainer::rehearse_training() {
+  const int64_t own = settings_.model.global_batch_size / parts_.group.size();
+  const int64_t count = std::clamp<int64_t>(settings_.rollouts.tokens_per_pass / lengths_.context, 1, own);
+  Rollout longest{.ids = TokenIds(static_cast<size_t>(lengths_.context), 0), .prompt_length = lengths_.context - lengths_.max_new};
+  const auto rollout = std::make_shared<const Rollout>(std::move(longest));
+  AnswerRows rows(static_cast<size_t>(count), AnswerRow{.rollout = rollout});
+  const Pass pass{first_rows(count)};
+  if (settings_.wants_logprobs && !trusts_engine_) {
+    const auto scope = timers_.measure("logprobs");
+    policy_.logprobs(std::span(&pass, 1), rows);
+  }
+  if (policy_.has_reference()) {
+    const auto scope = timers_.measure("init_logprobs");
+    policy_.reference_logprobs(std::span(&pass, 1), rows);
+  }
+  const EngineRest rest(engine_);
+  const auto scope = timers_.measure("train_time");
+  policy_.rehearse_update(pass, rows);
+}
+
+RolloutWish OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const {
+  const RolloutConfig& config = settings_.rollouts;
+  const bool validates = purpose == kValidation;
+  const LengthConfig& length = validates ? config.val_length_params.value_or(config.length_params) : config.length_params;
+  const RolloutSamplingConfig& sampling = validates && config.val_sampling_params ? *config.val_sampling_params : config.sampling_params;
+  return {.prompts = validates ? *parts_.validation : *parts_.prompts,
+          .batch = batch,
+          .num_samples = validates ? 1 : settings_.samples_per_prompt,
+          .max_new = validates ? lengths_.val_max_new : lengths_.max_new,
+          .min_new = length.min_length,
+          .sampling = sampling,
+          .responses = validates && val_responses_ ? *val_responses_ : responses_,
+          .vocab_size = drawable_ids(parts_.tokenizer, parts_.model),
+          .wants_values = !validates,
+          .seed = static_cast<uint64_t>(settings_.model.seed),
+          .purpose = purpose,
+          .round = static_cast<uint64_t>(round)};
+}
+
+// Equal where the same answers and rewards would come out again.
+std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const {
+  Fingerprint print;
+  print.add(header_.weights_before);
+  for (const int64_t number : {settings_.model.seed, round_, settings_.samples_per_prompt, lengths_.max_new, lengths_.max_prompt})
+    print.add(number);
+  for (const int64_t row : batch) print.add(row);
+  print.add(settings_.identity);
+  return print.hex();
+}
+
+std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) {
+  std::optional<AnswerRows> found;
+  if (tape_ != nullptr) {
+    const auto draw = [&] {
+      RolloutWish wanted = wish(kTraining, batch, round_);
+      wanted.wants_rewards = wanted.wants_values = false;
+      return maker_.generate(wanted);
+    };
+    found = tape_->recall({.header = header_, .prompts = *parts_.prompts, .batch = batch, .draw = draw});
+  }
+  std::array<double, 1> is_found = {found ? 1.0 : 0.0};
+  parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
+  if (is_found[0] == 0) return std::nullopt;
+  // Rank 0 has them all and tells the others.
+  AnswerRows own = found ? std::move(*found) : AnswerRows();
+  AnswerRows rows = exchange_rollouts(parts_.group, own);
+  exchange_rewards(parts_.group, first_rows(static_cast<int64_t>(own.size())), rows);
+  return rows;
+}
+
+AnswerRows OnlineTrainer::generate() {
+  const std::vector<int64_t> batch = sampler_.next();
+  if (tape_ != nullptr) {
+    header_ = {.step = round_, .weights_before = weights_hash_.empty() ? policy_.weights_hash() : weights_hash_};
+    header_.fingerprint = fingerprint_of(batch);
+  }
+  if (std::optional<AnswerRows> rows = recall(batch)) {
+    has_rewards_ = true;
+    return std::move(*rows);
+  }
+  const auto scope = timers_.measure("generate");
+  AnswerRows rows = maker_.generate(wish(kTraining, batch, round_));
+  if (round_ == 0) look_at_ends(rows);
+  return rows;
+}
+
+AnswerRows OnlineTrainer::generate_warmup(int64_t warmup) {
+  const std::vector<int64_t> batch = sampler_.next();
+  const auto scope = timers_.measure("generate");
+  return maker_.generate(wish(kWarmup, batch, warmup));
+}
+
+void OnlineTrainer::hand_back_warmup_prompts() { sampler_.seek(settings_.rollouts.num_rollout_samples); }
+
+void OnlineTrainer::take_rewards(AnswerRows& rows) {
+  if (std::exchange(has_rewards_, false)) return;
+  const auto scope = timers_.measure("critic_wait");
+  maker_.take_rewards(rows);
+}
+
+// Answers that do not end by themselves teach nothing, or to go on forever: the one thing to know about a first step.
+void OnlineTrainer::look_at_ends(const AnswerRows& rows) const {
+  if (parts_.group.rank() != 0) return;
+  std::vector<std::pair<TokenId, std::string>> ends;
+  for (const TokenId id : responses_.end_ids()) ends.emplace_back(id, parts_.tokenizer.token_of(id));
+  const std::string section = "model." + settings_.name;
+  const std::string remedy =
+      str(settings_.drops_unfinished ? str(", and trainer.", settings_.name,
+                                           ".unfinished=drop does not train on those: updates without a "
+                                           "response that ended change nothing. Set trainer.",
+                                           settings_.name, ".unfinished=keep, allow")
+                                     : "; to let them end, allow",
+          " longer ones (", section, ".length_params.max_length), or name what ends them (", section, ".sampling_params.end_strings)");
+  if (const auto hint = ending_hint(rows, ends, remedy)) log_warn(*hint);
+}
+
+std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows, std::vector<int64_t> places) const {
+  const std::vector<int64_t> order = permutation(static_cast<int64_t>(places.size()), static_cast<uint64_t>(round_));
+  std::vector<int64_t> shuffled, lengths;
+  for (const int64_t i : order) shuffled.push_back(places[static_cast<size_t>(i)]);
+  for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+  const BatchSizes sizes{settings_.model.global_batch_size, settings_.model.micro_batch_size, settings_.rollouts.tokens_per_pass};
+  return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size());
+}
+
+std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows) const {
+  return minibatches_of(rows, first_rows(static_cast<int64_t>(rows.size())));
+}
+
+void OnlineTrainer::add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows) {
+  std::vector<Pass> passes;
+  for (const Minibatch& minibatch : minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
+  if (settings_.wants_logprobs && trusts_engine_) {
+    for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+  } else if (settings_.wants_logprobs) {
+    const auto scope = timers_.measure("logprobs");
+    policy_.logprobs(passes, rows);
+  }
+  if (policy_.has_reference()) {
+    const auto scope = timers_.measure("init_logprobs");
+    policy_.reference_logprobs(passes, rows);
+  }
+  exchange_logprobs(parts_.group, rows_of(passes), rows);
+}
+
+std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches, AnswerRows& rows, const Learning& learning) {
+  const EngineRest rest(engine_);
+  const auto scope = timers_.measure("train_time");
+  std::vector<int64_t> counts, all_counts;
+  for (const AnswerRow& row : rows) {
+    all_counts.push_back(row.rollout->response_length());
+    counts.push_back(row.trains ? all_counts.back() : 0);
+  }
+  // Where no pass of its own has looked at the policy, the first update does on its way.
+  const bool observes = (!settings_.wants_logprobs || trusts_engine_) && !policy_.drops_out();
+  const int64_t micro_size = settings_.model.micro_batch_size;
+  std::vector<Metrics> updates;
+  for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
+    for (const Minibatch& minibatch : minibatches) {
+      UpdateStep step{.minibatch = minibatch,
+                      .weights = token_weights(minibatch, counts, micro_size, learning.norm),
+                      .loss = learning.loss,
+                      .wants_entropy = learning.wants_entropy};
+      if (learning.tells_numbers) step.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
+      const bool is_first = updates.empty();
+      const bool is_observed = is_first && observes;
+      const Metrics numbers = is_first && invariants_.wants_update()
+                                  ? watched_update(policy_, parts_.group, std::move(step), rows, is_observed, seen_)
+                              : is_observed ? policy_.observed_update(step, rows)
+                                            : policy_.update(step, rows);
+      if (tape_ != nullptr) header_.updates.push_back(numbers);
+      updates.push_back(numbers.with_prefix("train_optim/"));
+      if (is_observed) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
+    }
+  return updates;
+}
+
+void OnlineTrainer::look_at_invariants(const AnswerRows& rows, const Metrics& metrics) {
+  StepEvidence seen = std::exchange(seen_, {});
+  if (invariants_.is_off()) return;
+  seen.num_rows = std::ssize(rows);
+  for (const AnswerRow& row : rows)
+    if (row.reward.failed() && seen.num_failed_rewards++ == 0) seen.first_failure = row.reward.error;
+  seen.engine_gap = metrics.find("logprob_gap_mean");
+  seen.is_exact = parts_.model.device().is_cpu() && !trusts_engine_;
+  seen.is_finite = policy_.has_finite_weights();
+  for (const std::string& broken : invariants_.judge(round_, seen))
+    if (parts_.group.rank() == 0) log_warn("step ", round_, ": ", broken);
+}
+
+// What the engine draws by and what training sees are the same on a CPU. Should they ever not be, training's own count from then on.
+void OnlineTrainer::look_at_gap(const Metrics& metrics) {
+  const double gap = metrics.find("logprob_gap_max").value_or(0);
+  if (!trusts_engine_ || settings_.rollouts.logprobs != LogprobSource::automatic || gap == 0) return;
+  log_warn("step ", round_, ": log-probabilities of generation and of training differ by up to ", gap,
+           "; from now on they are computed anew before every step's updates");
+  trusts_engine_ = false;
+}
+
+Metrics OnlineTrainer::round_metrics(const AnswerRows& rows) {
+  consumed_rollouts_ += static_cast<int64_t>(rows.size());
+  Metrics all = numbers_of(rows, false);
+  all.merge(answer_metrics(rows));
+  all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
+  all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));
+  all.set("epoch", static_cast<double>(plan_.steps.epoch_of(round_) + 1));
+  return all;
+}
+
+StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> updates) {
+  StepReport report;
+  report.updates = std::move(updates);
+  const Metrics all = round_metrics(rows);
+  look_at_invariants(rows, all);
+  if (const auto wrong = health_.look(all))
+    report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
+  look_at_gap(all);
+  report.metrics = all.with_prefix("train_rollouts/");
+  report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
+  report.samples = {first_sample_table("train_rollouts", rows)};
+  if (tape_ != nullptr) {
+    header_.weights_after = weights_hash_ = policy_.weights_hash();
+    tape_->keep(std::move(header_), std::move(rows));
+  }
+  ++round_;
+  return report;
+}
+
+Metrics OnlineTrainer::validation_numbers(const AnswerRows& rows) const {
+  return settings_.wants_reference ? Metrics{{"init_policy_kl", *kl_metrics(rows).find("init_policy_kl")}} : Metrics();
+}
+
+StepReport OnlineTrainer::run_validation() {
+  ensure(parts_.validation != nullptr, "a validation without prompts");
+  const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
+  AnswerRows rows = maker_.generate(wish(kValidation, batch, 0));  // all draw alike, so that their numbers differ by the policy alone
+  const EngineRest rest(engine_);
+  if (policy_.has_reference()) {
+    const Share share = share_of(static_cast<int64_t>(rows.size()), parts_.group.rank(), parts_.group.size());
+    std::vector<int64_t> lengths, own;
+    for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+    for (int64_t i = share.begin; i < share.end; ++i) own.push_back(i);
+    const std::vector<Pass> passes = plan_passes(own, lengths, settings_.rollouts.tokens_per_pass);
+    if (trusts_engine_) {
+      for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+    } else {
+      policy_.logprobs(passes, rows);
+    }
+    policy_.reference_logprobs(passes, rows);
+    exchange_logprobs(parts_.group, own, rows);
+  }
+  maker_.take_rewards(rows);
+  add_kl(rows, settings_.kl_estimator);
+  Metrics metrics = numbers_of(rows, true);
+  metrics.merge(answer_metrics(rows));
+  StepReport report;
+  report.metrics = metrics.with_prefix("val_rollouts/");
+  report.samples = {first_sample_table("val_rollouts", rows)};
+  static_cast<void>(timers_.take());
+  return report;
+}
+
+Counters OnlineTrainer::state_dict() const {
+  return {{"consumed_samples", sampler_.consumed_samples()},
+          {"consumed_rollouts", consumed_rollouts_},
+          {settings_.name + "_optimization_step", policy_.num_updates()}};
+}
+
+FolderWriter OnlineTrainer::save(StateSnapshot& state) const {
+  policy_.save(state);
+  state.set("sampler", sampler_.state());
+  Json health = health_.state();
+  health.set("invariants", invariants_.state());
+  state.set("health", std::move(health));
+  state.set("trainer.round", round_);
+  state.set("trainer.rollouts", consumed_rollouts_);
+  state.set("trainer.trusts_engine", trusts_engine_);
+  if (parts_.group.rank() != 0) return {};
+  return save_model_state(parts_.model, state, parts_.save);
+}
+
+void OnlineTrainer::load(const StateFiles& state) {
+  load_model_state(parts_.model, state);
+  policy_.load(state);
+  weights_hash_.clear();
+  sampler_.restore(state.at("sampler"));
+  health_.restore(state.at("health"));
+  if (const Json* invariants = state.at("health").find("invariants")) invariants_.restore(*invariants);
+  round_ = state.at("trainer.round").as_integer("trainer.round");
+  consumed_rollouts_ = state.at("trainer.rollouts").as_integer("trainer.rollouts");
+  // A gap that was seen once is remembered; the settings may still ask for training's own.
+  trusts_engine_ = trusts_engine_ && state.at("trainer.trusts_engine").as_bool("trainer.trusts_engine");
+}
+
+void OnlineTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, parts_.save); }
+
+}  // namespace kedge

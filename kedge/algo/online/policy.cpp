@@ -1,0 +1,267 @@
+#include "kedge/algo/online/policy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kedge/algo/online/policy_losses.h"
+#include "kedge/core/autograd.h"
+#include "kedge/core/error.h"
+#include "kedge/core/random.h"
+#include "kedge/train/checkpoint/weights_hash.h"
+
+namespace kedge {
+namespace {
+
+// The rows of a pass as the network takes them: every token but the last of a row goes in, and the answers' tokens are predicted.
+struct PassInput {
+  PackedBatch batch;
+  PredictedTokens predicted;
+  std::vector<int64_t> counts;  // tokens of the answers, by row
+};
+
+PassInput input_of(const Pass& pass, const AnswerRows& rows, at::Device device) {
+  std::vector<TokenIds> inputs;
+  std::vector<int64_t> places, targets;
+  PassInput input;
+  int64_t begin = 0;
+  for (const int64_t index : pass.rows) {
+    const Rollout& rollout = *rows[static_cast<size_t>(index)].rollout;
+    for (int64_t i = rollout.prompt_length; i < rollout.length(); ++i) {
+      places.push_back(begin + i - 1);
+      targets.push_back(rollout.ids[static_cast<size_t>(i)]);
+    }
+    input.counts.push_back(rollout.response_length());
+    inputs.emplace_back(rollout.ids.begin(), rollout.ids.end() - 1);
+    begin += rollout.length() - 1;
+  }
+  input.batch = pack_rows(inputs, device);
+  input.predicted = {at::tensor(places).to(device), at::tensor(targets).to(device)};
+  return input;
+}
+
+std::vector<float> numbers_of(const Tensor& tensor) {
+  const Tensor host = tensor.to(at::kCPU).contiguous();
+  return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
+}
+
+Tensor tensor_of(const std::vector<float>& values, at::Device device) { return at::tensor(values).to(device); }
+
+// Cuts the numbers of a pass into those of its rows.
+template <typename Use>
+void by_row(const Pass& pass, const PassInput& input, std::span<const float> numbers, Use&& use) {
+  size_t begin = 0;
+  for (size_t i = 0; i < pass.rows.size(); ++i) {
+    const auto count = static_cast<size_t>(input.counts[i]);
+    use(static_cast<size_t>(pass.rows[i]), numbers.subspan(begin, count));
+    begin += count;
+  }
+}
+
+void put_logprobs(const Pass& pass, const PassInput& input, const TokenLogprobs& found, AnswerRows& rows) {
+  by_row(pass, input, numbers_of(found.logprobs.detach()),
+         [&](size_t row, std::span<const float> numbers) { rows[row].logprobs.assign(numbers.begin(), numbers.end()); });
+  by_row(pass, input, numbers_of(found.entropy.detach()), [&](size_t row, std::span<const float> numbers) {
+    double sum = 0;
+    for (const float number : numbers) sum += static_cast<double>(number);
+    rows[row].entropy = numbers.empty() ? 0 : sum / static_cast<double>(numbers.size());
+  });
+}
+
+// Weights by the place of their row in the step, 0 for rows that are not in the minibatch.
+std::vector<double> by_place(const Minibatch& minibatch, std::span<const double> weights, size_t num_rows) {
+  std::vector<double> placed(num_rows, 0);
+  for (size_t i = 0; i < weights.size(); ++i) placed[static_cast<size_t>(minibatch.rows[i])] = weights[i];
+  return placed;
+}
+
+std::vector<float> token_weights_of(const Pass& pass, const AnswerRows& rows, std::span<const double> weights) {
+  std::vector<float> all;
+  for (const int64_t index : pass.rows)
+    all.insert(all.end(), static_cast<size_t>(rows[static_cast<size_t>(index)].rollout->response_length()),
+               static_cast<float>(weights[static_cast<size_t>(index)]));
+  return all;
+}
+
+PassTokens tokens_of(const Pass& pass, const AnswerRows& rows, std::span<const double> weights, const TokenLogprobs& found) {
+  std::vector<float> advantages, previous;
+  for (const int64_t index : pass.rows) {
+    const AnswerRow& row = rows[static_cast<size_t>(index)];
+    const auto count = static_cast<size_t>(row.rollout->response_length());
+    // Those of a row that does not count may be no numbers, and 0 times them would spoil the gradient.
+    if (weights[static_cast<size_t>(index)] == 0) {
+      advantages.insert(advantages.end(), count, 0.0F);
+    } else if (row.advantages.empty()) {
+      advantages.insert(advantages.end(), count, static_cast<float>(row.advantage));
+    } else {
+      advantages.insert(advantages.end(), row.advantages.begin(), row.advantages.end());
+    }
+    previous.insert(previous.end(), row.logprobs.begin(), row.logprobs.end());
+  }
+  const at::Device device = found.logprobs.device();
+  PassTokens tokens{.logprobs = found.logprobs, .entropy = found.entropy, .previous = {}, .advantages = tensor_of(advantages, device)};
+  if (!previous.empty()) tokens.previous = tensor_of(previous, device);
+  return tokens;
+}
+
+// What an update tells, summed over its passes where they are computed, and over ranks at the end.
+class UpdateSums {
+ public:
+  explicit UpdateSums(at::Device device) : options_(at::TensorOptions().dtype(at::kDouble).device(device)) { sum_of("loss", 0); }
+
+  void add(std::string_view name, const Tensor& part) { sum_of(name, 0) += part.to(at::kDouble); }
+  void add(const PassNumber& number, const Tensor& weights) {
+    sum_of(number.name, number.base) += weighted_sum(number.values - number.base, weights).to(at::kDouble);
+  }
+  [[nodiscard]] Metrics take(const Group& group) const {
+    std::vector<double> totals;
+    for (const Sum& sum : sums_) totals.push_back(sum.total.item<double>());
+    group.all_reduce(std::span<double>(totals), Reduce::sum);
+    Metrics metrics;
+    for (size_t i = 0; i < sums_.size(); ++i) metrics.set(sums_[i].name, sums_[i].base + totals[i]);
+    return metrics;
+  }
+
+ private:
+  struct Sum {
+    std::string name;
+    double base;
+    Tensor total;
+  };
+  Tensor& sum_of(std::string_view name, double base) {
+    const auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& sum) { return sum.name == name; });
+    if (found != sums_.end()) return found->total;
+    return sums_.emplace_back(Sum{std::string(name), base, at::zeros({1}, options_)}).total;
+  }
+
+  at::TensorOptions options_;
+  std::vector<Sum> sums_;
+};
+
+}  // namespace
+
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, AnswerRows& rows) {
+  const NoGrad no_grad;
+  for (const Pass& pass : passes) {
+    const PassInput input = input_of(pass, rows, model.device());
+    put_logprobs(pass, input, model_logprobs(model, input.batch, input.predicted, {.entropy = true}), rows);
+  }
+}
+
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, AnswerRows& rows) {
+  const NoGrad no_grad;
+  for (const Pass& pass : passes) {
+    const PassInput input = input_of(pass, rows, reference.device());
+    by_row(pass, input, numbers_of(model_logprobs(reference, input.batch, input.predicted).logprobs),
+           [&](size_t row, std::span<const float> numbers) { rows[row].reference.assign(numbers.begin(), numbers.end()); });
+  }
+}
+
+Policy::Policy(Model& model, Group group, const PolicyOptions& options)
+    : model_(model),
+      group_(std::move(group)),
+      options_(options),
+      optimizer_(options.optim, model.trained(), group_),
+      updater_(options_.update, optimizer_, model.trained(), group_),
+      schedule_(options.optim.sched, options.optim.lr, options.num_updates, "model.optim.sched") {
+  if (options.reference) reference_.emplace(model, *options.reference);
+}
+
+void Policy::logprobs(std::span<const Pass> passes, AnswerRows& rows) const { add_policy_logprobs(model_, passes, rows); }
+
+void Policy::reference_logprobs(std::span<const Pass> passes, AnswerRows& rows) {
+  ensure(reference_.has_value(), "log-probabilities of a reference that is not there");
+  reference_->with([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
+}
+
+bool Policy::drops_out() const { return model_.adapters() != nullptr && model_.adapters()->config().adapter_dropout > 0; }
+
+// A function of the place in the run alone, so that it is the same on any number of ranks and after a resume.
+DropoutSeed Policy::dropout_seed(int64_t row) const {
+  if (!drops_out()) return std::nullopt;
+  return Random::stream_of({options_.seed, static_cast<uint64_t>(num_updates_), static_cast<uint64_t>(row)});
+}
+
+// With dropout every row is a pass of its own: what is drawn for a row must not depend on the rows beside it, which ranks and
+// tokens_per_pass decide.
+std::vector<Pass> Policy::update_passes(std::span<const Pass> passes) const {
+  if (!drops_out()) return {passes.begin(), passes.end()};
+  std::vector<Pass> alone;
+  for (const Pass& pass : passes)
+    for (const int64_t row : pass.rows) alone.push_back({{row}});
+  return alone;
+}
+
+Metrics Policy::update_seen(const UpdateStep& step, const AnswerRows& rows, AnswerRows* seen) {
+  const std::vector<double> weights = by_place(step.minibatch, step.weights, rows.size()),
+                            told = by_place(step.minibatch, step.told, rows.size());
+  optimizer_.zero_gradients();
+  UpdateSums sums(model_.device());
+  for (const Pass& pass : update_passes(step.minibatch.passes)) {
+    const Tensor own = tensor_of(token_weights_of(pass, rows, weights), model_.device());
+    const bool trains =
+        std::any_of(pass.rows.begin(), pass.rows.end(), [&](int64_t row) { return weights[static_cast<size_t>(row)] != 0; });
+    // One that teaches nothing is looked at where all rows are.
+    if (!trains && step.told.empty()) {
+      if (seen != nullptr) logprobs(std::span(&pass, 1), *seen);
+      continue;
+    }
+    std::optional<NoGrad> no_grad;
+    if (!trains) no_grad.emplace();
+    const PassInput input = input_of(pass, rows, model_.device());
+    PassOptions options;
+    options.checkpoint = options_.checkpoint_activations;
+    options.dropout_seed = dropout_seed(pass.rows[0]);
+    const TokenLogprobs found =
+        model_logprobs(model_, input.batch, input.predicted, {.entropy = seen != nullptr || step.wants_entropy}, options);
+    const PassLoss loss = step.loss(tokens_of(pass, rows, weights, found));
+    const Tensor part = weighted_sum(loss.losses, own);
+    if (trains) backward(part);
+    sums.add("loss", part.detach());
+    if (!step.told.empty()) {
+      const Tensor all = tensor_of(token_weights_of(pass, rows, told), model_.device());
+      for (const PassNumber& number : loss.numbers) sums.add(number, number.of_trained ? own : all);
+    }
+    if (seen != nullptr) put_logprobs(pass, input, found, *seen);
+  }
+  const double lr = schedule_.rate(num_updates_);
+  // Without a row to learn from, momentum and decay alone would move the weights.
+  const bool learns = std::any_of(step.weights.begin(), step.weights.end(), [](double weight) { return weight != 0; });
+  const UpdateResult result = learns ? updater_.apply(lr) : UpdateResult();
+  Metrics metrics = sums.take(group_);
+  metrics.set("lr", lr);
+  metrics.set("optim_step", static_cast<double>(num_updates_));
+  metrics.set("grad_norm", result.grad_norm);
+  if (updater_.num_skipped() > 0) metrics.set("skipped_updates", static_cast<double>(updater_.num_skipped()));
+  ++num_updates_;
+  return metrics;
+}
+
+void Policy::rehearse_update(const Pass& largest, const AnswerRows& rows) {
+  const Pass pass = update_passes(std::span(&largest, 1))[0];
+  const PassInput input = input_of(pass, rows, model_.device());
+  PassOptions options;
+  options.checkpoint = options_.checkpoint_activations;
+  options.dropout_seed = dropout_seed(pass.rows[0]);
+  backward(model_logprobs(model_, input.batch, input.predicted, {.entropy = true}, options).logprobs.sum());
+  optimizer_.zero_gradients();
+}
+
+double Policy::next_rate() const { return schedule_.rate(num_updates_); }
+
+bool Policy::has_finite_weights() const { return std::isfinite(model_.trained().flat_master().detach().sum(at::kDouble).item<double>()); }
+
+std::string Policy::weights_hash() const { return kedge::weights_hash(model_.trained().flat_master()); }
+
+void Policy::save(StateSnapshot& state) const {
+  optimizer_.save(state);
+  updater_.save(state);
+  state.set("policy.updates", num_updates_);
+}
+
+void Policy::load(const StateFiles& state) {
+  optimizer_.load(state);
+  updater_.load(state);
+  num_updates_ = state.at("policy.updates").as_integer("policy.updates");
+}
+
+}  // namespace kedge

@@ -1,0 +1,119 @@
+#pragma once
+// The model that is trained online, with its optimizer: log-probabilities of answers, and updates from them. Both go through the network
+// in the very same passes, so that before a step's first update they are equal bit for bit. Knows no rewards; what a token's loss is, the
+// algorithm says.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kedge/algo/online/minibatches.h"
+#include "kedge/dist/group.h"
+#include "kedge/metrics/metrics.h"
+#include "kedge/model/model.h"
+#include "kedge/rollout/answer_row.h"
+#include "kedge/train/optim/optim_config.h"
+#include "kedge/train/optim/optimizer.h"
+#include "kedge/train/optim/schedule.h"
+#include "kedge/train/optim/updater.h"
+#include "kedge/train/reference_policy.h"
+
+namespace kedge {
+
+struct PolicyOptions {
+  OptimConfig optim;
+  UpdateConfig update;
+  int64_t num_updates = 0;  // the horizon of the learning rate
+  bool checkpoint_activations = false;
+  uint64_t seed = 0;                       // of dropout
+  std::optional<ReferenceKind> reference;  // none: there is no penalty
+};
+
+// Of the answers' tokens of one pass, row after row. fp32 [tokens].
+struct PassTokens {
+  Tensor logprobs;    // by the policy as it is now, with gradients
+  Tensor entropy;     // the same; undefined unless it is wanted
+  Tensor previous;    // log-probabilities before the step's updates; undefined unless the rows have them
+  Tensor advantages;  // of a token, or of its answer
+};
+
+// Told of an update beside its loss: the mean over its tokens.
+struct PassNumber {
+  std::string_view name;
+  Tensor values;            // of every token, without gradients
+  double base = 0;          // distances from it are averaged, so that of tokens that all have this number it comes out to the bit
+  bool of_trained = false;  // only tokens that are trained on count
+};
+struct PassLoss {
+  Tensor losses;  // of every token
+  std::vector<PassNumber> numbers = {};
+
+  PassLoss(Tensor given) : losses(std::move(given)) {}
+  PassLoss(Tensor given, std::vector<PassNumber> told) : losses(std::move(given)), numbers(std::move(told)) {}
+};
+using TokenLoss = std::function<PassLoss(const PassTokens& tokens)>;
+
+// What an update is made of. Weights are by the order of the minibatch's rows, as token_weights() has them.
+struct UpdateStep {
+  const Minibatch& minibatch;
+  std::vector<double> weights;  // of a token's loss; 0: the row is not trained on
+  TokenLoss loss;
+  std::vector<double> told = {};  // of a token in the numbers beside the loss, where all rows count; empty: there are none
+  bool wants_entropy = false;     // for the loss
+};
+
+// By any network: fill `logprobs` and `entropy`, or `reference`, of the rows in these passes.
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, AnswerRows& rows);
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, AnswerRows& rows);
+
+// Not thread-safe. All ranks make the same calls. The model must outlive it.
+class Policy {
+ public:
+  Policy(Model& model, Group group, const PolicyOptions& options);
+
+  [[nodiscard]] bool has_reference() const { return reference_.has_value(); }
+  // Fill `logprobs` and `entropy`, or `reference`, of the rows in these passes.
+  void logprobs(std::span<const Pass> passes, AnswerRows& rows) const;
+  void reference_logprobs(std::span<const Pass> passes, AnswerRows& rows);
+
+  // One update; without a row to learn from it leaves the weights and the optimizer as they are. Its numbers: loss, lr, optim_step,
+  // grad_norm, and those the loss tells.
+  Metrics update(const UpdateStep& step, const AnswerRows& rows) { return update_seen(step, rows, nullptr); }
+  // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there.
+  Metrics observed_update(const UpdateStep& step, AnswerRows& rows) { return update_seen(step, rows, &rows); }
+
+  // What an update does with one pass, but for the update: takes as much memory and changes nothing.
+  void rehearse_update(const Pass& largest, const AnswerRows& rows);
+
+  [[nodiscard]] int64_t num_updates() const { return num_updates_; }
+  [[nodiscard]] double next_rate() const;  // the learning rate of the next update
+  [[nodiscard]] bool drops_out() const;    // adapters drop outputs in updates, so those see other log-probabilities
+  [[nodiscard]] bool has_finite_weights() const;
+  [[nodiscard]] Model& model() { return model_; }
+  [[nodiscard]] const Model& model() const { return model_; }
+  // Of the weights that train; every bit of them decides it.
+  [[nodiscard]] std::string weights_hash() const;
+
+  void save(StateSnapshot& state) const;
+  void load(const StateFiles& state);
+
+ private:
+  Metrics update_seen(const UpdateStep& step, const AnswerRows& rows, AnswerRows* seen);
+  [[nodiscard]] DropoutSeed dropout_seed(int64_t row) const;
+  [[nodiscard]] std::vector<Pass> update_passes(std::span<const Pass> passes) const;
+
+  Model& model_;
+  Group group_;
+  PolicyOptions options_;
+  std::optional<ReferencePolicy> reference_;
+  Optimizer optimizer_;
+  Updater updater_;
+  Schedule schedule_;
+  int64_t num_updates_ = 0;
+};
+
+}  // namespace kedge

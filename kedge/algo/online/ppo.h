@@ -1,0 +1,204 @@
+#pragma once
+// PPO: a critic says before every token of an answer what reward it expects, and tokens after which more is to be expected than before are
+// made likelier, as long as the policy stays near the one that drew them. The critic learns from the same answers.
+//
+// One token's way: its KL penalty and the answer's reward (token_rewards), its value (ValueDesk), its advantage and return (gae, whiten in
+// generate_ppo_data), its loss (clipped_terms in run_training).
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/online/advantage.h"
+#include "kedge/algo/online/online_trainer.h"
+#include "kedge/critic/serve_config.h"
+
+namespace kedge {
+
+// Keys of `trainer.ppo`.
+struct PpoLoopConfig : OnlineLoopConfig, KlConfig {
+  int64_t critic_warmup_steps = 0;
+  double discount_factor = 1, gae_lambda = 0.95;
+  bool normalize_advantages = true;
+  Unfinished unfinished = Unfinished::drop;
+  LossNorm loss_norm = LossNorm::reference;
+  int64_t ppo_epochs = 1, critic_epochs = 1;
+
+  void fields(auto&& field) {
+    OnlineLoopConfig::fields(field);
+    KlConfig::fields(field);
+    field("critic_warmup_steps", critic_warmup_steps, "rounds of rollouts that train only the critic, before the first step", at_least(0));
+    field("discount_factor", discount_factor, "gamma: discount per token", at_least(0), at_most(1));
+    field("gae_lambda", gae_lambda, "lambda of GAE: 1 relies on the observed rewards, 0 on the critic's next value", at_least(0),
+          at_most(1));
+    field("normalize_advantages", normalize_advantages, "to mean 0 and standard deviation 1 over all tokens of a step");
+    field("unfinished", unfinished, "responses cut off before an end: train only the critic on them (drop), or train as usual (keep)");
+    field("loss_norm", loss_norm, kLossNormHelp);
+    field("ppo_epochs", ppo_epochs, "passes over the responses of a step", at_least(1));
+    field("critic_epochs", critic_epochs, "the critic's passes over the responses of a step", follows("${.ppo_epochs}"), at_least(1));
+  }
+};
+
+struct PpoTrainerConfig : ComputeConfig {
+  PpoLoopConfig ppo;
+
+  void fields(auto&& field) {
+    ComputeConfig::fields(field);
+    field("ppo", ppo, "the algorithm");
+  }
+};
+
+// Keys of `model.ppo`.
+struct PpoRolloutConfig : RolloutConfig {
+  double ratio_eps = 0.2, entropy_bonus = 0;
+
+  void fields(auto&& field) {
+    RolloutConfig::fields(field);
+    field("ratio_eps", ratio_eps, "clip range of the probability ratio", above(0));
+    field("entropy_bonus", entropy_bonus, "weight of the policy's entropy, in nats, in the loss", at_least(0));
+  }
+};
+
+struct PpoModelConfig : OnlineModelConfig {
+  PpoRolloutConfig ppo;
+
+  void fields(auto&& field) {
+    OnlineModelConfig::fields(field);
+    field("ppo", ppo, "rollouts");
+    field.alias("ppo.offload_adam_states", "optim.offload_adam_states");
+  }
+};
+
+// Keys of `remote_critic_rm`.
+struct CriticServersConfig {
+  struct Names {
+    std::string train = "critic_train", infer = "critic_infer", save = "critic_save", restore = "critic_restore";
+
+    void fields(auto&& field) {
+      field("train", train, "model that trains the critic");
+      field("infer", infer, "model that returns values");
+      field("save", save, "model that saves the critic");
+      field("restore", restore, "model that restores the critic to a save");
+    }
+  };
+  struct Critic {
+    Names name;
+    std::string ip = "localhost";
+    int64_t port = 5556;
+    bool take_over = false;
+
+    void fields(auto&& field) {
+      field("name", name, "the models' names on the server");
+      field("ip", ip, "the server's host");
+      field("port", port, "the server's port", at_least(1), at_most(65535));
+      field("take_over", take_over, "use the server's critic even if it belongs to another run, which then cannot resume with it");
+    }
+  };
+  bool combine_rm_and_critic_server = true;
+  Critic critic;
+  RewardEndpoint reward_model;
+  std::optional<int64_t> pad_to_length;
+  std::optional<std::string> token_file;
+  std::optional<double> wait_limit;
+
+  void fields(auto&& field) {
+    field("combine_rm_and_critic_server", combine_rm_and_critic_server,
+          "the critic's server also returns rewards; must equal the server's key of this name. false: rewards come from reward.sources, or "
+          "if that is empty from the server of reward_model");
+    field("critic", critic, "the critic's server");
+    field("reward_model", reward_model, "the reward model's server, if it is a separate one");
+    field("pad_to_length", pad_to_length, "width to which rows of ids are padded when sent; null: the longest row", at_least(1),
+          unit("tokens"));
+    field("token_file", token_file, "file with the critic server's bearer token");
+    field("wait_limit", wait_limit, "how long the critic's server may be unreachable; null: 6000", above(0), unit("s"));
+  }
+};
+
+// Keys of `local_critic`.
+struct LocalCriticConfig : UpdateConfig {
+  std::string restore_from_path;
+  int64_t max_steps = 10000;
+  CriticServerConfig::Model model;
+
+  void fields(auto&& field) {
+    field("restore_from_path", restore_from_path, "the initial critic: a reward model, or a language model that gets a new head",
+          required());
+    field("max_steps", max_steps, "updates over which the critic's learning rate decays", at_least(1));
+    UpdateConfig::fields(field);
+    field("model", model, "the network and its optimizer");
+  }
+};
+
+struct PpoConfig : OnlineConfig {
+  PpoTrainerConfig trainer;
+  CriticServersConfig remote_critic_rm;
+  std::optional<LocalCriticConfig> local_critic;
+  PpoModelConfig model;
+
+  PpoConfig();
+  void fields(auto&& field) {
+    field("trainer", trainer, "device, length of training, algorithm");
+    OnlineConfig::fields(field);
+    field("remote_critic_rm", remote_critic_rm, "servers of the critic and optionally of the reward model");
+    field("local_critic", local_critic,
+          "a critic in this process instead of a server, for one rank; rewards come from reward.sources. null: use the server");
+    field("model", model, "the policy, its prompts and its optimizer");
+  }
+};
+
+// The critic of `local_critic` in the words of a server's configuration.
+[[nodiscard]] CriticServerConfig critic_of(const LocalCriticConfig& config, const ComputeConfig& compute);
+
+// The sources of `reward`, those that `remote_critic_rm` stands for included. UsageError for what they have wrong.
+[[nodiscard]] RewardConfig reward_of(const PpoConfig& config);
+[[nodiscard]] OnlineSettings settings_of(const PpoConfig& config);
+
+// What PPO alone needs of its configuration.
+struct PpoSettings {
+  PpoLoopConfig loop;
+  double ratio_eps = 0.2, entropy_bonus = 0;
+};
+[[nodiscard]] PpoSettings ppo_settings(const PpoConfig& config);
+
+// Not thread-safe. `parts.values` is the critic's desk.
+class PPOTrainer final : public OnlineTrainer {
+ public:
+  PPOTrainer(OnlineParts parts, const PpoConfig& config) : PPOTrainer(std::move(parts), ppo_settings(config), settings_of(config)) {}
+  // With settings that were made of a configuration and then fitted to a machine.
+  PPOTrainer(OnlineParts parts, PpoSettings ppo, OnlineSettings settings);
+
+  // A step's answers with their rewards, values and log-probabilities.
+  [[nodiscard]] AnswerRows generate_rollouts();
+  // Their KL, advantages and returns: what is trained on.
+  void generate_ppo_data(AnswerRows& rows);
+  // The critic begins to learn from them.
+  void train_critic(const AnswerRows& rows);
+  // One update for each batch of answers, as often as there are epochs; their numbers.
+  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
+
+  // Of all tokens of the answers that generate_ppo_data() saw last, before whitening.
+  [[nodiscard]] const Metrics& token_numbers() const { return token_numbers_; }
+
+  [[nodiscard]] StepReport train_step() override;
+  void finish() override;
+  // The checkpoint is whole when the critic, too, has saved itself under this step.
+  [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
+  void note_saved(int64_t step) override { resumable_step_ = step; }
+  void load(const StateFiles& state) override;
+
+ private:
+  void tie_critic();
+  [[nodiscard]] Metrics warm_up(int64_t warmup);
+  [[nodiscard]] AnswerRows judge(AnswerRows rows);
+  [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
+
+  PpoSettings ppo_;
+  bool is_tied_ = false;                    // the critic stands where the policy does
+  int64_t resumable_step_ = 0;              // of the newest checkpoint that is on disk; 0: the beginning
+  std::optional<int64_t> train_calls_ = 0;  // of the critic since the beginning; none: a checkpoint from before they were counted
+  Metrics token_numbers_;
+};
+
+// All rows that have a reward, `epochs` times one after the other.
+[[nodiscard]] CriticBatch critic_batch(const AnswerRows& rows, int64_t epochs);
+
+}  // namespace kedge

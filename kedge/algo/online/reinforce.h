@@ -1,0 +1,99 @@
+#pragma once
+// REINFORCE: every prompt is answered several times, and an answer is made likelier by how much better it is than the others to the same
+// prompt (RLOO). Other baselines and a clipped ratio are options; group_norm with clip is what others call GRPO.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/online/advantage.h"
+#include "kedge/algo/online/online_trainer.h"
+
+namespace kedge {
+
+enum class RatioKind { none, clip };
+constexpr auto enum_names(RatioKind) { return std::array<EnumName<RatioKind>, 2>{{{"none", RatioKind::none}, {"clip", RatioKind::clip}}}; }
+
+// Keys of `trainer.reinforce`.
+struct ReinforceLoopConfig : OnlineLoopConfig, KlConfig {
+  int64_t num_rollouts_per_prompt = 4;
+  KlReduce kl_reduce = KlReduce::mean;
+  Baseline baseline = Baseline::rloo;
+  RatioKind ratio = RatioKind::none;
+  double ratio_eps = 0.2;
+  Unfinished unfinished = Unfinished::drop;
+  LossNorm loss_norm = LossNorm::reference;
+  int64_t reinforce_epochs = 1;
+
+  void fields(auto&& field) {
+    OnlineLoopConfig::fields(field);
+    field("num_rollouts_per_prompt", num_rollouts_per_prompt, "responses sampled per prompt", at_least(1));
+    KlConfig::fields(field);
+    field("kl_reduce", kl_reduce, "KL penalty of a response: mean or sum over its tokens");
+    field("baseline", baseline,
+          "what is subtracted from a reward: mean of the prompt's other responses (rloo), of all its responses (group_mean), that and a "
+          "division by their standard deviation (group_norm), mean of the step (batch_mean), or nothing (none)");
+    field("ratio", ratio, "none: plain REINFORCE. clip: PPO's clipped ratio to the policy before the step's updates");
+    field("ratio_eps", ratio_eps, "clip range of the ratio around 1", above(0));
+    field("unfinished", unfinished, "responses cut off before an end: left out of baseline and loss (drop), or treated as usual (keep)");
+    field("loss_norm", loss_norm, kLossNormHelp);
+    field("reinforce_epochs", reinforce_epochs, "passes over the responses of a step", at_least(1));
+    field.refused("discount_factor", "a response has one reward", {"1", "1.0"});
+  }
+};
+
+struct ReinforceTrainerConfig : ComputeConfig {
+  ReinforceLoopConfig reinforce;
+
+  void fields(auto&& field) {
+    ComputeConfig::fields(field);
+    field("reinforce", reinforce, "the algorithm");
+  }
+};
+
+struct ReinforceModelConfig : OnlineModelConfig {
+  RolloutConfig reinforce;
+
+  void fields(auto&& field) {
+    OnlineModelConfig::fields(field);
+    field("reinforce", reinforce, "rollouts");
+    field.alias("reinforce.offload_adam_states", "optim.offload_adam_states");
+  }
+};
+
+struct ReinforceConfig : RewardedConfig {
+  ReinforceTrainerConfig trainer;
+  ReinforceModelConfig model;
+
+  ReinforceConfig();
+  void fields(auto&& field) {
+    field("trainer", trainer, "device, length of training, algorithm");
+    RewardedConfig::fields(field);
+    field("model", model, "the policy, its prompts and its optimizer");
+  }
+};
+
+[[nodiscard]] OnlineSettings settings_of(const ReinforceConfig& config);
+
+// Not thread-safe.
+class ReinforceTrainer final : public OnlineTrainer {
+ public:
+  ReinforceTrainer(OnlineParts parts, const ReinforceConfig& config);
+  // With settings that were made of a configuration and then fitted to a machine.
+  ReinforceTrainer(OnlineParts parts, const ReinforceLoopConfig& config, OnlineSettings settings);
+
+  // A step's answers with their rewards and log-probabilities.
+  [[nodiscard]] AnswerRows generate_rollouts();
+  // Their KL, baselines and advantages: what is trained on.
+  void generate_reinforce_data(AnswerRows& rows) const;
+  // One update for each batch of answers; their numbers.
+  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
+
+  [[nodiscard]] StepReport train_step() override;
+
+ private:
+  [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
+
+  ReinforceLoopConfig config_;
+};
+
+}  // namespace kedge

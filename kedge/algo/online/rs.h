@@ -1,0 +1,77 @@
+#pragma once
+// Rejection sampling: every prompt is answered several times, and the policy learns to give the best of the answers.
+#include <string>
+#include <vector>
+
+#include "kedge/algo/online/online_trainer.h"
+
+namespace kedge {
+
+struct RsTrainerConfig : ComputeConfig {
+  OnlineLoopConfig rs;
+
+  void fields(auto&& field) {
+    ComputeConfig::fields(field);
+    field("rs", rs, "the algorithm");
+  }
+};
+
+// Keys of `model.rs`.
+struct RsRolloutConfig : RolloutConfig {
+  int64_t num_rollouts_per_prompt = 4, top_n_rollouts = 1;
+
+  void fields(auto&& field) {
+    field("num_rollouts_per_prompt", num_rollouts_per_prompt, "responses sampled per prompt", at_least(1));
+    field("top_n_rollouts", top_n_rollouts, "the best of them, used for training", at_least(1));
+    RolloutConfig::fields(field);
+  }
+};
+
+struct RsModelConfig : OnlineModelConfig {
+  RsRolloutConfig rs;
+
+  void fields(auto&& field) {
+    OnlineModelConfig::fields(field);
+    field("rs", rs, "rollouts");
+    field.alias("rs.offload_adam_states", "optim.offload_adam_states");
+  }
+};
+
+struct RsConfig : RewardedConfig {
+  RsTrainerConfig trainer;
+  RsModelConfig model;
+
+  RsConfig();
+  void fields(auto&& field) {
+    field("trainer", trainer, "device, length of training, algorithm");
+    RewardedConfig::fields(field);
+    field("model", model, "the policy, its prompts and its optimizer");
+  }
+};
+
+// UsageError where more answers are chosen than there are.
+[[nodiscard]] OnlineSettings settings_of(const RsConfig& config);
+
+// Not thread-safe.
+class RSTrainer final : public OnlineTrainer {
+ public:
+  RSTrainer(OnlineParts parts, const RsConfig& config) : RSTrainer(std::move(parts), settings_of(config)) {}
+  // With settings that were made of a configuration and then fitted to a machine.
+  RSTrainer(OnlineParts parts, OnlineSettings settings) : OnlineTrainer(std::move(parts), std::move(settings)) {}
+
+  // A step's answers with their rewards.
+  [[nodiscard]] AnswerRows generate_rollouts();
+  // Which of them are trained on. A row whose reward failed is worse than any other; where too few are left, their places stay empty.
+  void generate_rs_data(AnswerRows& rows);
+  // One update for each batch of the chosen answers; their numbers.
+  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
+
+  [[nodiscard]] StepReport train_step() override;
+
+ private:
+  [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
+
+  std::vector<Minibatch> minibatches_;  // of the chosen answers
+};
+
+}  // namespace kedge

@@ -1,0 +1,226 @@
+#include "kedge/algo/supervised/supervised.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "kedge/core/autograd.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/random.h"
+#include "kedge/data/files/rows.h"
+#include "kedge/dist/partition.h"
+#include "kedge/train/checkpoint/model_state.h"
+
+namespace kedge {
+namespace {
+
+// The rows of this rank, micro-batch by micro-batch; places without a row are left out.
+std::vector<std::vector<int64_t>> micro_batches(const std::vector<int64_t>& batch, int64_t micro_size, const Group& group) {
+  const Share share = share_of(static_cast<int64_t>(batch.size()), group.rank(), group.size());
+  std::vector<std::vector<int64_t>> micros;
+  for (int64_t begin = share.begin; begin < share.end; begin += micro_size) {
+    std::vector<int64_t> rows;
+    for (int64_t i = begin; i < std::min(share.end, begin + micro_size); ++i)
+      if (batch[static_cast<size_t>(i)] != Sampler::kNoRow) rows.push_back(batch[static_cast<size_t>(i)]);
+    if (!rows.empty()) micros.push_back(std::move(rows));
+  }
+  return micros;
+}
+
+}  // namespace
+
+// The numbers of a step or a validation: added up on the device, read once, summed over the ranks.
+struct SupervisedTrainer::Sums {
+  Tensor values;
+  int64_t num_tokens = 0;
+
+  void add(const RowsResult& result) {
+    const NoGrad no_grad;
+    values = values.defined() ? values + result.sums : result.sums;
+    num_tokens += result.num_tokens;
+  }
+  // Also tokens, last.
+  std::vector<double> over(const Group& group, size_t size) {
+    std::vector<double> all(size + 1, 0.0);
+    if (values.defined()) {
+      const Tensor host = values.to(at::kCPU).contiguous();
+      std::copy_n(host.const_data_ptr<double>(), host.numel(), all.begin());
+    }
+    all.back() = static_cast<double>(num_tokens);
+    group.all_reduce(std::span<double>(all), Reduce::sum);
+    return all;
+  }
+};
+
+DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most) {
+  const int64_t count = std::min(data.size, at_most);
+  struct Looked {
+    RowSize size;
+    int64_t row = 0;
+  };
+  std::vector<Looked> looked(static_cast<size_t>(count));
+  for_each_example(count, [&](int64_t i) {
+    const int64_t row = i * data.size / count;
+    looked[static_cast<size_t>(i)] = {data.size_of(row), row};
+  });
+  DataSize all;
+  all.num_looked_at = count;
+  for (const Looked& one : looked) all.tokens_per_epoch += static_cast<double>(one.size.tokens);
+  all.tokens_per_epoch *= static_cast<double>(data.size) / static_cast<double>(std::max<int64_t>(count, 1));
+  std::stable_sort(looked.begin(), looked.end(), [](const Looked& a, const Looked& b) { return a.size.tokens > b.size.tokens; });
+  all.largest_micro.rows = 0;
+  for (int64_t i = 0; i < std::min(count, micro_size); ++i) {
+    const Looked& one = looked[static_cast<size_t>(i)];
+    all.largest_micro.tokens += one.size.tokens;
+    all.largest_micro.rows += one.size.rows;
+    all.largest_micro.longest = std::max(all.largest_micro.longest, one.size.longest);
+    all.largest_rows.push_back(one.row);
+  }
+  return all;
+}
+
+SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedTask& task, const SupervisedBatches& batches, int num_ranks,
+                               const std::string& section) {
+  check(batches.global_size % (batches.micro_size * num_ranks) == 0, "global_batch_size: ", batches.global_size,
+        " rows do not divide into micro-batches of ", batches.micro_size, " on ", num_ranks, num_ranks == 1 ? " rank" : " ranks");
+  check(task.train.size >= batches.global_size, task.train.name, ": ", task.train.size, " rows are fewer than one batch of ",
+        batches.global_size);
+  check(config.max_epochs == 1 || batches.shuffle, section, ".max_epochs: ", config.max_epochs,
+        " epochs in the order of the file would repeat it; shuffle the training data");
+  SupervisedPlan plan{.steps = {}, .intervals = {}, .section = section};
+  const int64_t per_epoch =
+      limited_batches(config.limit_train_batches, task.train.size / batches.global_size, section + ".limit_train_batches");
+  check(per_epoch > 0, section, ".limit_train_batches: ", config.limit_train_batches.dump(), " leaves no batch");
+  plan.steps = plan_steps(per_epoch, 1, config.max_epochs, config.max_steps);
+  if (batches.goes_on && config.max_steps >= 0) plan.steps.max_steps = config.max_steps;
+  plan.intervals.max_steps = plan.steps.max_steps;
+  plan.intervals.validate = interval_steps(config.val_check_interval, per_epoch, section + ".val_check_interval");
+  plan.intervals.save = interval_steps(config.save_interval, per_epoch, section + ".save_interval");
+  plan.intervals.has_validation =
+      !task.validation.empty() && !(config.limit_val_batches == Json(0) || config.limit_val_batches == Json(0.0));
+  check_intervals(plan.intervals, section);
+  return plan;
+}
+
+SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config, const Checkpoint& checkpoint, int64_t global_size) {
+  plan.steps = continue_steps(plan.steps, position_of(checkpoint), global_size, config.max_epochs, config.max_steps);
+  plan.intervals.max_steps = plan.steps.max_steps;
+  return plan;
+}
+
+SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
+    : parts_(std::move(parts)),
+      optimizer_(parts_.optim, parts_.model.trained(), parts_.group),
+      updater_(parts_.config, optimizer_, parts_.model.trained(), parts_.group),
+      schedule_(parts_.optim.sched, parts_.optim.lr, parts_.plan.steps.max_steps),
+      sampler_({.num_rows = parts_.task.train.size,
+                .batch_size = parts_.batches.global_size,
+                .shuffle = parts_.batches.shuffle,
+                .seed = parts_.batches.seed},
+               parts_.task.train.name) {
+  if (parts_.group.rank() != 0) return;
+  const OptimConfig& optim = parts_.optim;
+  const StepPlan& steps = parts_.plan.steps;
+  for (const auto& hint : {fewer_steps_hint(steps, parts_.config.max_epochs, parts_.config.max_steps, parts_.plan.section),
+                           low_rate_hint(schedule_, optim.sched, optim.lr, steps.max_steps, "model.optim.sched")})
+    if (hint) log_warn(*hint);
+}
+
+// A function of the place in the run alone, so that it is the same on any number of ranks and after a resume.
+DropoutSeed SupervisedTrainer::dropout_seed(size_t micro) const {
+  const Adapters* adapters = parts_.model.adapters();
+  if (adapters == nullptr || adapters->config().adapter_dropout == 0) return std::nullopt;
+  const int64_t first = share_of(parts_.batches.global_size, parts_.group.rank(), parts_.group.size()).begin / parts_.batches.micro_size;
+  return Random::stream_of({parts_.batches.seed, static_cast<uint64_t>(step_), static_cast<uint64_t>(first) + micro});
+}
+
+void SupervisedTrainer::rehearse() {
+  if (parts_.largest_rows.empty()) return;
+  phase_ = "update";
+  PassOptions pass;
+  pass.checkpoint = parts_.checkpoint_activations;
+  pass.dropout_seed = dropout_seed(0);
+  const RowsResult result = parts_.task.train.compute(parts_.largest_rows, pass);
+  if (result.loss.defined()) backward(result.loss);
+  optimizer_.zero_gradients();
+}
+
+StepReport SupervisedTrainer::train_step() {
+  phase_ = "update";
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<int64_t> batch = sampler_.next();
+  const auto micros = micro_batches(batch, parts_.batches.micro_size, parts_.group);
+  const double share = 1.0 / static_cast<double>(parts_.batches.global_size / parts_.batches.micro_size);
+  optimizer_.zero_gradients();
+  Sums sums;
+  for (size_t i = 0; i < micros.size(); ++i) {
+    PassOptions pass;
+    pass.checkpoint = parts_.checkpoint_activations;
+    pass.dropout_seed = dropout_seed(i);
+    const RowsResult result = parts_.task.train.compute(micros[i], pass);
+    if (result.loss.defined()) backward(result.loss * share);
+    sums.add(result);
+  }
+  const double lr = schedule_.rate(step_);
+  const UpdateResult update = updater_.apply(lr);
+  ++step_;
+  const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
+  num_tokens_ += static_cast<int64_t>(all.back());
+  Metrics metrics = parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix("train/");
+  metrics.set("train/lr", lr);
+  metrics.set("train/grad_norm", update.grad_norm);
+  metrics.set("train/consumed_samples", static_cast<double>(sampler_.consumed_samples()));
+  if (updater_.num_skipped() > 0) metrics.set("train/skipped_updates", static_cast<double>(updater_.num_skipped()));
+  metrics.set("timers/tokens_per_s", all.back() / std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return {.metrics = std::move(metrics)};
+}
+
+StepReport SupervisedTrainer::validate() {
+  const NoGrad no_grad;
+  phase_ = "validate";
+  StepReport report;
+  for (const SupervisedData& data : parts_.task.validation) {
+    const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;
+    const int64_t micro_size = data.micro_size > 0 ? data.micro_size : parts_.batches.micro_size;
+    // A set smaller than a batch is one incomplete batch rather than none.
+    const bool drop_last = data.drop_last && data.size >= batch_size;
+    auto batches = validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
+    batches.resize(
+        static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
+    Sums sums;
+    for (const std::vector<int64_t>& batch : batches)
+      for (const auto& rows : micro_batches(batch, micro_size, parts_.group)) sums.add(data.compute(rows, {}));
+    const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
+    report.metrics.merge(parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix(data.name + "/"));
+  }
+  if (parts_.task.samples && parts_.group.rank() == 0) report.samples = parts_.task.samples();
+  return report;
+}
+
+Counters SupervisedTrainer::counters() const {
+  return {{"consumed_samples", sampler_.consumed_samples()}, {"consumed_tokens", num_tokens_}};
+}
+
+FolderWriter SupervisedTrainer::save(StateSnapshot& state) const {
+  optimizer_.save(state);
+  updater_.save(state);
+  state.set("sampler", sampler_.state());
+  state.set("trainer.step", step_);
+  state.set("trainer.tokens", num_tokens_);
+  if (parts_.group.rank() != 0) return {};
+  return save_model_state(parts_.model, state, {parts_.save, parts_.base});
+}
+
+void SupervisedTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, {parts_.save, parts_.base}); }
+
+void SupervisedTrainer::load(const StateFiles& state) {
+  load_model_state(parts_.model, state);
+  optimizer_.load(state);
+  updater_.load(state);
+  sampler_.restore(state.at("sampler"));
+  step_ = state.at("trainer.step").as_integer("trainer.step");
+  num_tokens_ = state.at("trainer.tokens").as_integer("trainer.tokens");
+}
+
+}  // namespace kedge

@@ -1,0 +1,145 @@
+#pragma once
+// The trainer of SFT and reward models: batches of rows from a data set, the loss of their task, one update a step. What a row is and what
+// its loss is, the task knows.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/config/config_schema.h"
+#include "kedge/data/files/sampler.h"
+#include "kedge/dist/group.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/model.h"
+#include "kedge/train/loop.h"
+#include "kedge/train/optim/optim_config.h"
+#include "kedge/train/optim/optimizer.h"
+#include "kedge/train/optim/schedule.h"
+#include "kedge/train/optim/updater.h"
+
+namespace kedge {
+
+// What some rows gave.
+struct RowsResult {
+  Tensor loss;             // a scalar to go backward from; undefined where the rows have nothing to learn from
+  Tensor sums;             // fp64 [k]: what the task's numbers are made of; summed over micro-batches and ranks
+  int64_t num_tokens = 0;  // that went through the network
+};
+
+// How large an example is.
+struct RowSize {
+  int64_t tokens = 0, rows = 1, longest = 0;  // tokens in all, rows of a forward pass, tokens of the longest of these
+};
+
+struct SupervisedData {
+  std::string name;  // "validation": the first part of its numbers' names
+  int64_t size = 0;
+  bool drop_last = true;                    // of validation: leave out an incomplete last batch
+  int64_t global_size = 0, micro_size = 0;  // rows of its batches; 0: as in training
+  std::function<RowsResult(std::span<const int64_t> rows, const PassOptions& pass)> compute;
+  std::function<RowSize(int64_t row)> size_of;  // safe to call from several threads
+};
+
+// What the training data asks of a forward pass: the largest micro-batch there may be, and the tokens of an epoch. Of more than `at_most`
+// rows so many are looked at, evenly spread, and the tokens of all are estimated from them.
+struct DataSize {
+  RowSize largest_micro;
+  std::vector<int64_t> largest_rows;  // those it is made of
+  double tokens_per_epoch = 0;
+  int64_t num_looked_at = 0;
+};
+[[nodiscard]] DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most = 20000);
+
+struct SupervisedTask {
+  SupervisedData train;
+  std::vector<SupervisedData> validation;
+  size_t num_sums = 0;
+  std::function<Metrics(std::span<const double> sums)> metrics_of;  // "loss", ...
+  std::function<std::vector<SampleTable>()> samples;                // may be empty
+};
+
+// The keys of `trainer.sft` and `trainer.rm`.
+struct SupervisedConfig : UpdateConfig {
+  int64_t max_epochs = 1, max_steps = -1;
+  Json val_check_interval = 100, save_interval = 100;
+  Json limit_train_batches = 1.0, limit_val_batches = 1.0;
+
+  void fields(auto&& field) {
+    field("max_epochs", max_epochs, "passes over the training data", at_least(1));
+    field("max_steps", max_steps, "maximum number of steps; negative: no limit", at_least(-1));
+    field("val_check_interval", val_check_interval, "validate every N steps, or every such fraction of an epoch; 0: never");
+    field("save_interval", save_interval,
+          "save every N steps, or every such fraction of an epoch; a multiple of val_check_interval; 0: never",
+          follows("${.val_check_interval}"));
+    field("limit_train_batches", limit_train_batches, "training batches per epoch: a count, a fraction, or null for all");
+    field("limit_val_batches", limit_val_batches, "batches per validation: a count, a fraction, or null for all; 0: no validation");
+    UpdateConfig::fields(field);
+  }
+};
+
+struct SupervisedBatches {
+  int64_t global_size = 1, micro_size = 1;
+  bool shuffle = true;
+  uint64_t seed = 1234;
+  bool goes_on = false;  // max_steps may want more rows than max_epochs has
+};
+
+// Steps, and when something is due, of a task under its configuration. UsageError, opened by `section` ("trainer.sft"), for what cannot
+// be.
+struct SupervisedPlan {
+  StepPlan steps;
+  Intervals intervals;
+  std::string section = {};
+};
+[[nodiscard]] SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedTask& task, const SupervisedBatches& batches,
+                                             int num_ranks, const std::string& section);
+
+// The plan of a run that goes on from a checkpoint with another batch size: the rows that are left decide.
+[[nodiscard]] SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config, const Checkpoint& checkpoint,
+                                           int64_t global_size);
+
+struct SupervisedParts {
+  Model& model;
+  Group group;
+  SupervisedTask task;
+  SupervisedConfig config;
+  OptimConfig optim;
+  SupervisedBatches batches;
+  SupervisedPlan plan;
+  bool checkpoint_activations = false;
+  SaveOptions save;
+  std::string base;                        // of adapters: the name of the model they stand on
+  std::vector<int64_t> largest_rows = {};  // the largest micro-batch there may be; empty: nothing is rehearsed
+};
+
+// Not thread-safe. The model must outlive it.
+class SupervisedTrainer final : public Trainer {
+ public:
+  explicit SupervisedTrainer(SupervisedParts parts);
+
+  [[nodiscard]] StepReport train_step() override;
+  [[nodiscard]] StepReport validate() override;
+  void rehearse() override;
+  [[nodiscard]] std::string failed_phase() const override { return phase_; }
+  [[nodiscard]] Counters counters() const override;
+  [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
+  void load(const StateFiles& state) override;
+  // The model's folder as a checkpoint has it, at once.
+  void write_model(const Path& folder) const;
+
+ private:
+  struct Sums;
+  [[nodiscard]] DropoutSeed dropout_seed(size_t micro) const;
+
+  SupervisedParts parts_;
+  Optimizer optimizer_;
+  Updater updater_;
+  Schedule schedule_;
+  Sampler sampler_;
+  int64_t step_ = 0, num_tokens_ = 0;
+  std::string phase_;  // that goes on, or went last
+};
+
+}  // namespace kedge

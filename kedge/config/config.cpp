@@ -1,0 +1,171 @@
+#include "kedge/config/config.h"
+
+#include <algorithm>
+
+#include "kedge/config/config_overrides.h"
+#include "kedge/config/config_resolve.h"
+#include "kedge/config/nearest.h"
+#include "kedge/config/yaml.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+
+namespace kedge {
+namespace {
+
+// Calls `visit(section, path)` for the section and every section inside it.
+template <typename Visit>
+void for_each_section(const Section& section, const std::string& path, const Visit& visit) {
+  visit(section, path);
+  for (const Field& field : section.fields)
+    if (field.section) for_each_section(field.section(), join_path(path, field.name), visit);
+}
+
+PathAliases all_aliases(const Section& section) {
+  PathAliases aliases;
+  for_each_section(section, "", [&](const Section& inner, const std::string& path) {
+    for (const auto& [from, to] : inner.aliases) aliases.emplace_back(join_path(path, from), join_path(path, to));
+  });
+  return aliases;
+}
+
+// `key`, or what it or the section it lies in is an alias of.
+std::string without_alias(const std::string& key, const PathAliases& aliases) {
+  for (const auto& [from, to] : aliases) {
+    if (key == from) return to;
+    if (key.size() > from.size() && key.compare(0, from.size(), from) == 0 && key[from.size()] == '.') return to + key.substr(from.size());
+  }
+  return key;
+}
+
+// Moves what was written under another name to its key; the same value twice is fine, two values are not.
+void move_aliases(ConfigNode& user, const PathAliases& aliases) {
+  for (const auto& [from, to] : aliases) {
+    const ConfigNode* found = user.find(from);
+    if (found == nullptr) continue;
+    const ConfigNode value = *found;
+    if (const ConfigNode* other = user.find(to); other != nullptr && !(*other == value))
+      throw UsageError(
+          str(value.where.prefix(), from, " (", value.shown(), ") and ", to, " (", other->shown(), ") are the same key with two values"));
+    user.erase(from);
+    user.make(to) = value;
+  }
+}
+
+// The reference's files may open with a `defaults` list that pulls in other files. Entries that change nothing are let pass.
+void drop_defaults_list(ConfigNode& user) {
+  const ConfigNode* list = user.member("defaults");
+  if (list == nullptr || list->kind != ConfigNode::Kind::list) return;
+  for (const ConfigNode& entry : list->items) {
+    const std::string shown = entry.is_map() && !entry.members.empty() ? entry.members[0].first : entry.text;
+    if (shown == "_self_" || shown.rfind("optional ", 0) == 0) continue;
+    throw UsageError(str(entry.where.prefix(), "defaults: config groups are not supported (", shown, "); write its keys into this file"));
+  }
+  user.erase("defaults");
+}
+
+void apply(ConfigNode& user, const Section& section, const PathAliases& aliases, const std::string& text) {
+  Override change = parse_override(text);
+  change.key = without_alias(change.key, aliases);
+  const ConfigNode* present = user.find(change.key);
+  if (change.kind == OverrideKind::remove) {
+    const std::optional<Field> field = find_field(section, change.key);
+    check(field.has_value(), kCommandLine, ": ", text, ": unknown key \"", change.key, "\"", nearest_hint(change.key, all_keys(section)));
+    user.erase(change.key);
+    const bool is_whole_field = change.key == field->name || change.key.ends_with("." + field->name);
+    if (field->nullable && is_whole_field) {
+      user.make(change.key) = ConfigNode::null();
+      user.find(change.key)->where = {kCommandLine, 0};
+    }
+    return;
+  }
+  check(change.kind != OverrideKind::add || present == nullptr, kCommandLine, ": ", text, ": key \"", change.key,
+        "\" is set already; change it with ", change.key, "=... or ++", change.key, "=...");
+  ConfigNode& place = user.make(change.key);
+  overlay(place, change.value);
+  for (size_t dot = change.key.find('.'); dot != std::string::npos; dot = change.key.find('.', dot + 1)) {
+    ConfigNode& parent = *user.find(std::string_view(change.key).substr(0, dot));
+    if (parent.where.is_default()) parent.where = change.value.where, parent.added = change.value.added;
+  }
+}
+
+// A section's heading with nothing below it changes nothing. (The YAML library does not tell it from `heading: null`.)
+void drop_empty_sections(ConfigNode& user, const Section& section) {
+  for (const Field& field : section.fields) {
+    ConfigNode* value = user.member(field.name);
+    if (value == nullptr || !field.section) continue;
+    if (value->is_null() && value->text.empty() && !field.nullable) {
+      user.erase(field.name);
+    } else {
+      drop_empty_sections(*value, field.section());
+    }
+  }
+}
+
+std::string meaning_of(const Field& field) {
+  std::string extra = bounds_text(field.rules);
+  if (!field.rules.unit.empty()) extra = field.rules.unit + (extra.empty() ? "" : ", ") + extra;
+  return extra.empty() ? field.help : str(field.help, " (", extra, ")");
+}
+
+}  // namespace
+
+std::vector<std::string> load_section(const Section& section, const ConfigText& text, const std::vector<std::string>& overrides) {
+  ConfigNode user = parse_yaml(text.yaml, text.origin);
+  check(user.is_map(), user.where.prefix(), "wants keys and values at the top, found ", user.shown());
+  drop_defaults_list(user);
+  const PathAliases aliases = all_aliases(section);
+  move_aliases(user, aliases);
+  for (const std::string& change : overrides) apply(user, section, aliases, change);
+  return load_section(section, std::move(user));
+}
+
+std::vector<std::string> load_section(const Section& section, ConfigNode user) {
+  drop_empty_sections(user, section);
+  ConfigNode tree = defaults_node(section, &user);
+  overlay(tree, user);
+  resolve_references(tree, all_aliases(section));
+  BindReport report;
+  report.known_keys = all_keys(section);
+  bind_section(section, tree, "", report);
+  std::string problems;
+  for (const std::string& error : report.errors) problems += (problems.empty() ? "" : "\n") + error;
+  check(problems.empty(), problems);
+  return report.warnings;
+}
+
+void load_config(const Section& section, const std::optional<Path>& file, const std::vector<std::string>& overrides) {
+  const ConfigText text = file ? ConfigText{file->string(), read_text(*file)} : ConfigText{};
+  for (const std::string& warning : load_section(section, text, overrides)) log_warn(warning);
+}
+
+std::string dump_config(const Section& section) { return to_yaml(section_node(section)); }
+
+std::string commented_yaml(const Section& section) {
+  return to_yaml(defaults_node(section), [&](const std::string& path) {
+    const std::optional<Field> field = find_field(section, path);
+    if (!field) return std::string();
+    return field->section ? meaning_of(*field) : str(meaning_of(*field), " [", field->type, "]");
+  });
+}
+
+std::vector<KeyRow> key_rows(const Section& section) {
+  std::vector<KeyRow> rows;
+  for_each_section(section, "", [&](const Section& inner, const std::string& path) {
+    const ConfigNode defaults = defaults_node(inner);
+    for (const Field& field : inner.fields)
+      if (!field.section)
+        rows.push_back({join_path(path, field.name), field.type, field.rules.required ? "(required)" : defaults.member(field.name)->shown(),
+                        meaning_of(field)});
+  });
+  return rows;
+}
+
+std::vector<std::string> all_keys(const Section& section) {
+  std::vector<std::string> keys;
+  for_each_section(section, "", [&](const Section& inner, const std::string& path) {
+    for (const Field& field : inner.fields) keys.push_back(join_path(path, field.name));
+  });
+  return keys;
+}
+
+}  // namespace kedge

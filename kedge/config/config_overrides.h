@@ -1,0 +1,33 @@
+#pragma once
+// The override language of the command line: key=value, +key=value, ++key=value, ~key. Knows no schema; what a deletion
+// means for a key is asked of the caller.
+#include <string>
+#include <string_view>
+
+#include "kedge/config/config_node.h"
+
+namespace kedge {
+
+enum class OverrideKind {
+  change,      // key=value
+  add,         // +key=value: an error where the key was set before
+  set_or_add,  // ++key=value
+  remove,      // ~key
+};
+
+struct Override {
+  OverrideKind kind = OverrideKind::change;
+  std::string key;   // dotted
+  ConfigNode value;  // none for remove
+};
+
+// `text` is one argument. Values are written as in the reference: numbers, null, true/False, 'quoted' or "quoted" text,
+// [a, b], {train: [f], validation: [f]} (blanks after the colon may be left out), ${a.b}, or plain text to the end.
+[[nodiscard]] Override parse_override(std::string_view text);
+
+// Does the argument look like an override rather than a file name?
+[[nodiscard]] bool is_override(std::string_view text);
+
+inline constexpr const char* kCommandLine = "command line";
+
+}  // namespace kedge

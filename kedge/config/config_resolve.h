@@ -1,0 +1,18 @@
+#pragma once
+// References and expressions inside a configuration tree: ${a.b}, ${.sibling}, ${multiply:x,y}, ${int_div:x,y},
+// ${subtract:x,y}, ${sum:x,y}. Knows no schema.
+#include <string>
+#include <string_view>
+
+#include "kedge/config/config_node.h"
+
+namespace kedge {
+
+// Replaces every reference by what it names. `\${` stands for the two characters themselves.
+// Errors name the place: "ppo.yaml:3: a.b: no key \"c\" to refer to".
+void resolve_references(ConfigNode& root, const PathAliases& aliases = {});
+
+// The text under which `${` in a value survives resolution.
+[[nodiscard]] std::string escape_references(std::string_view text);
+
+}  // namespace kedge

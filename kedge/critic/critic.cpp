@@ -1,0 +1,369 @@
+#include "kedge/critic/critic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/net/request_error.h"
+
+namespace kedge {
+namespace {
+
+constexpr size_t kNumRemembered = 64;
+constexpr const char *kTrain = "train", *kSave = "save", *kRestore = "restore";
+constexpr const char *kActorStep = "actor_step", *kTrainCalls = "train_calls";  // counters of a checkpoint
+constexpr const char *kOwner = "owner", *kEpoch = "epoch";                      // of its record, and of a journal's remark
+constexpr size_t kNumKept = 3;
+
+std::optional<int64_t> label_of(const Checkpoint& checkpoint) {
+  const auto found = checkpoint.meta.counters.find(kActorStep);
+  return found == checkpoint.meta.counters.end() ? std::nullopt : std::optional(found->second);
+}
+
+// The newest with that label, or null.
+const Checkpoint* find_label(const std::vector<Checkpoint>& saved, int64_t label) {
+  const auto found = std::find_if(saved.rbegin(), saved.rend(), [&](const Checkpoint& one) { return label_of(one) == label; });
+  return found == saved.rend() ? nullptr : &*found;
+}
+
+// "3, 5 and 0, the beginning": what can be restored.
+std::string labels_text(const std::vector<Checkpoint>& checkpoints) {
+  std::string text;
+  for (const Checkpoint& one : checkpoints)
+    if (const auto label = label_of(one); label && *label != 0) text += (text.empty() ? "" : ", ") + std::to_string(*label);
+  return text.empty() ? "only 0, the beginning" : text + " and 0, the beginning";
+}
+
+Json remark_of(Json done, const std::string& owner, int64_t epoch) {
+  done.set(kOwner, owner);
+  done.set(kEpoch, epoch);
+  return done;
+}
+
+int64_t num_told(CallHistory& history) {
+  int64_t count = 0;
+  history.tell({.load = [](const Checkpoint*) {}, .remark = [](const Json&) {}, .call = [&](std::string_view) { ++count; }});
+  return count;
+}
+
+template <typename T>
+void append_numbers(std::string& bytes, const std::vector<T>& numbers) {
+  bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
+}
+
+template <typename T>
+void take_numbers(std::string_view& bytes, std::vector<T>& numbers, int64_t count) {
+  numbers.resize(static_cast<size_t>(count));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(T));
+  bytes.remove_prefix(numbers.size() * sizeof(T));
+}
+
+}  // namespace
+
+// A line of JSON, then the numbers as they lie in memory, little-endian.
+std::string to_bytes(const TrainCall& call) {
+  Json header;
+  header.set("call", kTrain);
+  header.set("key", call.key);
+  header.set("settings", call.settings);
+  header.set("start", call.start);
+  header.set("rows", call.batch.num_rows);
+  header.set("width", call.batch.width);
+  std::string bytes = header.dump() + "\n";
+  append_numbers(bytes, call.batch.tokens);
+  for (const auto* numbers : {&call.batch.returns, &call.batch.previous, &call.batch.mask}) append_numbers(bytes, *numbers);
+  return bytes;
+}
+
+TrainCall read_train_call(std::string_view bytes) {
+  const std::string where = "a journal's call to train";
+  const size_t end = bytes.find('\n');
+  check(end != std::string_view::npos, where, ": no header");
+  const Json header = Json::parse(bytes.substr(0, end), where);
+  bytes.remove_prefix(end + 1);
+  TrainCall call;
+  call.key = header.at("key", where).as_text(where);
+  call.settings = header.at("settings", where).as_text(where);
+  call.start = header.at("start", where).as_text(where);
+  CriticBatch& batch = call.batch;
+  batch.num_rows = header.at("rows", where).as_integer(where);
+  batch.width = header.at("width", where).as_integer(where);
+  const int64_t num_tokens = batch.num_rows * batch.width, num_targets = batch.num_rows * (batch.width - 1);
+  check(static_cast<int64_t>(bytes.size()) == num_tokens * 8 + num_targets * 12, where, ": ", bytes.size(), " bytes for ", batch.num_rows,
+        " rows of ", batch.width, " tokens");
+  take_numbers(bytes, batch.tokens, num_tokens);
+  for (auto* numbers : {&batch.returns, &batch.previous, &batch.mask}) take_numbers(bytes, *numbers, num_targets);
+  return call;
+}
+
+Critic::Critic(CriticParts parts) : parts_(std::move(parts)), history_(parts_.folder, "megatron_gpt-{step}", kNumKept) { recover(); }
+
+void Critic::check_usable() const {
+  if (!is_usable_) throw Error("the critic could not be brought back to where its folder stands after an error; it must be started again");
+}
+
+void Critic::check_caller(const CriticCaller& caller) const {
+  const bool takes_over = caller.takes_over && !caller.run.empty();
+  if (!owner_.empty() && caller.run != owner_ && !takes_over)
+    throw RequestError(
+        409,
+        str("this critic, in ", parts_.folder.string(), ", belongs to the run ", owner_, ", and the call is of ",
+            caller.run.empty() ? "a caller that names no run" : "the run " + caller.run,
+            ". Give each run a critic of its own; where this one is to be taken from its run, remote_critic_rm.critic.take_over=true"));
+  check_epoch(caller.epoch);
+}
+
+void Critic::check_epoch(std::optional<int64_t> epoch) const {
+  if (epoch && *epoch != epoch_)
+    throw RequestError(409, str("the call is of an actor that was replaced: it carries epoch ", *epoch, ", and the critic is at epoch ",
+                                epoch_, " since another actor restored it"));
+}
+
+Tensor Critic::values(std::span<const TokenIds> rows) const {
+  check_usable();
+  return model_->values(rows);
+}
+
+Tensor Critic::rewards(std::span<const TokenIds> rows) {
+  check_usable();
+  return model_->rewards(rows);
+}
+
+void Critic::start() {
+  model_.reset();  // its memory first
+  model_ = parts_.start();
+  const std::string print = start_print(model_->model());
+  if (!start_print_.empty()) check_start(print);
+  start_print_ = print;
+}
+
+// The same calls on another start give another critic, and nobody would notice.
+void Critic::check_start(const std::string& print) const {
+  check(
+      print == start_print_, "pretrained_checkpoint.restore_from_path: not what the critic in ", parts_.folder.string(),
+      " began with: its weights, its config.json or the seed of new ones are others. Give it what it began with, or begin anew in another "
+      "exp_manager.explicit_log_dir");
+}
+
+void Critic::recover() {
+  is_usable_ = false;
+  int64_t num_calls = 0, num_begun = 0;
+  bool has_changed = false;
+  try {
+    history_.tell({.load = [&](const Checkpoint* checkpoint) { load(checkpoint); },
+                   .remark =
+                       [&](const Json& remark) {
+                         remember_json(remark);
+                         read_owner(remark);
+                       },
+                   .call =
+                       [&](std::string_view bytes) {
+                         const TrainCall call = read_train_call(bytes);
+                         check_start(call.start);
+                         has_changed = has_changed || call.settings != model_->settings();
+                         ++num_begun;
+                         static_cast<void>(apply(call.batch, call.key));
+                         ++num_calls;
+                       }});
+  } catch (const std::exception& error) {
+    // Killed before it was taken back, the newest call failed then as it fails now. Memory may be there at the next start.
+    if (num_begun == num_calls || num_begun < num_told(history_) || is_out_of_memory(error)) throw;
+    log_warn("the newest training call fails and is taken back: ", error.what());
+    history_.take_back();
+    return recover();
+  }
+  is_usable_ = true;
+  calls_since_save_ = num_calls;
+  if (has_changed)
+    log_warn(parts_.folder.string(),
+             ": the settings of training were others when the calls since the checkpoint came; they were made again with those of now, so "
+             "the weights are others than they were");
+  if (num_calls > 0) log_info("made ", num_calls, " training calls again that came after the checkpoint; step ", model_->step());
+}
+
+void Critic::load(const Checkpoint* checkpoint) {
+  train_calls_ = epoch_ = 0;
+  owner_.clear();
+  remembered_.clear();
+  SinkPositions positions;
+  if (checkpoint == nullptr) {
+    start();
+  } else {
+    if (!model_) start();
+    const std::string where = checkpoint->folder.string() + "/meta.json";
+    check_start(checkpoint->meta.record.at("start", where).as_text(where));
+    model_->load(StateFiles(checkpoint->folder / "state"));
+    train_calls_ = checkpoint->meta.counters.at(kTrainCalls);
+    read_owner(checkpoint->meta.record);
+    for (const Json& done : checkpoint->meta.record.at("calls", where).as_array(where)) remember_json(done);
+    for (const auto& [name, position] : checkpoint->meta.record.at("positions", where).as_object(where))
+      positions[name] = position.as_integer(where);
+  }
+  try {
+    parts_.log.resume(model_->step(), positions);
+  } catch (const UsageError& error) {
+    log_warn("the critic goes on, but its numbers may stand twice or be missing: ", error.what());  // weights do not hang on a log
+  }
+}
+
+// Folders from before there were owners have none.
+void Critic::read_owner(const Json& json) {
+  if (const Json* owner = json.find(kOwner)) owner_ = owner->as_text(kOwner);
+  if (const Json* epoch = json.find(kEpoch)) epoch_ = epoch->as_integer(kEpoch);
+}
+
+const CriticResult* Critic::find(std::string_view call, const std::string& key) const {
+  if (key.empty()) return nullptr;
+  for (const Remembered& done : remembered_)
+    if (done.call == call && done.key == key) return &done.result;
+  return nullptr;
+}
+
+CriticResult Critic::remember(Remembered done) {
+  const CriticResult result = done.result;
+  if (done.key.empty() || find(done.call, done.key) != nullptr) return result;
+  remembered_.push_back(std::move(done));
+  if (remembered_.size() > kNumRemembered) remembered_.pop_front();
+  return result;
+}
+
+Json Critic::to_json(const Remembered& done) {
+  Json json;
+  json.set("call", done.call);
+  json.set("key", done.key);
+  json.set("loss", done.result.loss);
+  json.set("train_calls", done.result.train_calls);
+  json.set("given_epoch", done.result.epoch);
+  return json;
+}
+
+void Critic::remember_json(const Json& done) {
+  const std::string where = "a remembered call";
+  const Json &loss = done.at("loss", where), *epoch = done.find("given_epoch");
+  remember({done.at("call", where).as_text(where),
+            done.at("key", where).as_text(where),
+            {loss.is_null() ? std::nan("") : loss.as_number(where), done.at("train_calls", where).as_integer(where),
+             epoch == nullptr ? 0 : epoch->as_integer(where)}});
+}
+
+CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
+  const int64_t before = model_->step();
+  const std::vector<Metrics> updates = model_->train(batch);
+  for (size_t i = 0; i < updates.size(); ++i) parts_.log.write(before + static_cast<int64_t>(i) + 1, updates[i]);
+  ++train_calls_;
+  return remember({kTrain, key, {updates.back().find("train/loss").value(), train_calls_}});
+}
+
+// Again at every doubling.
+void Critic::warn_of_journal() {
+  const int64_t times = ++calls_since_save_ / parts_.warn_after_calls;
+  if (calls_since_save_ % parts_.warn_after_calls == 0 && (times & (times - 1)) == 0)
+    log_warn(calls_since_save_, " training calls without a critic_save: ", (parts_.folder / "journals").string(),
+             " grows with every one, and a start makes all of them again");
+}
+
+CriticResult Critic::train(const CriticBatch& batch, const std::string& key, std::optional<int64_t> after, const CriticCaller& caller) {
+  check_usable();
+  check_caller(caller);
+  if (const CriticResult* known = find(kTrain, key)) return *known;
+  if (after && *after != train_calls_)
+    throw RequestError(409, str("the call wants to train a critic after ", *after, " training calls, and this one has had ", train_calls_));
+  history_.append(to_bytes({key, model_->settings(), start_print_, batch}));
+  try {
+    const CriticResult result = apply(batch, key);
+    warn_of_journal();
+    return result;
+  } catch (...) {
+    is_usable_ = false;
+    history_.take_back();
+    recover();
+    throw;
+  }
+}
+
+CheckpointMeta Critic::meta(std::optional<int64_t> actor_step, const Remembered& save, const std::string& owner) {
+  CheckpointMeta meta;
+  meta.counters = {{"step", model_->step()}, {kTrainCalls, train_calls_}};
+  if (actor_step) meta.counters[kActorStep] = *actor_step;
+  Json calls{Json::Array{}}, positions{Json::Object{}};
+  for (const Remembered& done : remembered_) calls.push_back(to_json(done));
+  calls.push_back(to_json(save));
+  for (const auto& [name, position] : parts_.log.positions()) positions.append(name, Json(position));
+  meta.record.set("start", start_print_);
+  meta.record.set(kOwner, owner);
+  meta.record.set(kEpoch, epoch_);
+  meta.record.set("calls", std::move(calls));
+  meta.record.set("positions", std::move(positions));
+  return meta;
+}
+
+// Has the newest checkpoint this label, and was nothing trained since? A second one would only push out an older one.
+bool Critic::is_saved(int64_t actor_step) const {
+  const std::vector<Checkpoint> saved = history_.checkpoints();
+  return !saved.empty() && label_of(saved.back()) == actor_step && saved.back().meta.counters.at(kTrainCalls) == train_calls_;
+}
+
+CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& key, const CriticCaller& caller,
+                          std::optional<int64_t> resumable_step) {
+  check_usable();
+  check_caller(caller);
+  if (const CriticResult* known = find(kSave, key)) return *known;
+  const Remembered done{kSave, key, {0, train_calls_}};
+  if (actor_step && is_saved(*actor_step)) return remember(done);
+  StateSnapshot state(false);
+  const FolderWriter write_model = model_->save(state);
+  const std::string owner = caller.run.empty() ? owner_ : caller.run;
+  const std::vector<Checkpoint> saved = history_.checkpoints();
+  const Checkpoint* needed = resumable_step ? find_label(saved, *resumable_step) : nullptr;
+  const auto write = [&](const Path& folder) {
+    write_model(folder / "model");
+    state.write(folder / "state");
+  };
+  history_.save(meta(actor_step, done, owner), remark_of(to_json(done), owner, epoch_), write, needed);
+  owner_ = owner;
+  calls_since_save_ = 0;
+  return remember(done);
+}
+
+// Before anything is changed: a caller who is refused finds the critic as it was.
+void Critic::check_sound(const Checkpoint& checkpoint, int64_t actor_step) {
+  try {
+    verify_checkpoint(checkpoint);
+  } catch (const UsageError& error) {
+    throw RequestError(409, str("the checkpoint of actor_step ", actor_step, " is damaged: ", error.what()));
+  }
+}
+
+CriticResult Critic::restore(int64_t actor_step, const std::string& key, const CriticCaller& caller) {
+  check_usable();
+  check_caller(caller);
+  if (const CriticResult* known = find(kRestore, key)) return *known;
+  const std::vector<Checkpoint> saved = history_.checkpoints();
+  const Checkpoint* checkpoint = find_label(saved, actor_step);
+  if (checkpoint == nullptr && actor_step != 0)
+    throw RequestError(404, str("no checkpoint of actor_step ", actor_step, "; there are ", labels_text(saved)));
+  if (checkpoint != nullptr) check_sound(*checkpoint, actor_step);
+  const int64_t calls = checkpoint == nullptr ? 0 : checkpoint->meta.counters.at(kTrainCalls);
+  const std::string owner = caller.run.empty() ? owner_ : caller.run;
+  const Remembered done{kRestore, key, {0, calls, epoch_ + 1}};
+  if (!owner_.empty() && owner != owner_) log_warn("the run ", owner, " takes over the critic of the run ", owner_);
+  try {
+    // On disk first: what load() cuts off of the log would be missed by a start that finds the critic where it was.
+    history_.go_back(checkpoint, remark_of(to_json(done), owner, done.result.epoch));
+    load(checkpoint);
+  } catch (...) {
+    recover();
+    throw;
+  }
+  owner_ = owner;
+  epoch_ = done.result.epoch;
+  calls_since_save_ = 0;
+  log_info("back at actor_step ", actor_step, ": step ", model_->step(), ", ", train_calls_, " training calls");
+  return remember(done);
+}
+
+}  // namespace kedge

@@ -1,0 +1,64 @@
+#include "kedge/critic/critic_fork.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/train/checkpoint/call_history.h"
+
+namespace kedge {
+namespace {
+
+int64_t counter_in(const Checkpoint& checkpoint, const char* name) {
+  const auto found = checkpoint.meta.counters.find(name);
+  return found == checkpoint.meta.counters.end() ? -1 : found->second;
+}
+
+int64_t step_in(const Checkpoint& checkpoint) { return counter_in(checkpoint, "actor_step"); }
+
+std::string steps_text(const std::vector<Checkpoint>& saves) {
+  std::string text;
+  for (const Checkpoint& one : saves) text += (text.empty() ? "" : ", ") + std::to_string(step_in(one));
+  return text.empty() ? "none" : text;
+}
+
+// Those with a label, the oldest first.
+std::vector<Checkpoint> saves_in(const Path& from, const std::string& what) {
+  if (is_file(from / "meta.json")) return {read_checkpoint(from)};
+  check(is_folder(from / "checkpoints"), what, ": there is no critic in ", from.string(),
+        " (no checkpoints/). A critic on a server has the folder of its exp_manager.explicit_log_dir");
+  std::vector<Checkpoint> saves = list_checkpoints(from / "checkpoints");
+  std::erase_if(saves, [](const Checkpoint& one) { return step_in(one) < 0; });
+  std::sort(saves.begin(), saves.end(),
+            [](const Checkpoint& a, const Checkpoint& b) { return counter_in(a, "history") < counter_in(b, "history"); });
+  return saves;
+}
+
+// What is the other's alone: whose it was, what it was asked, and where its log stood.
+void forget_owner(CheckpointMeta& meta) {
+  meta.record.set("owner", "");
+  meta.record.set("calls", Json(Json::Array{}));
+  meta.record.set("positions", Json(Json::Object{}));
+}
+
+}  // namespace
+
+void fork_critic(const Path& from, const Path& to, const CriticFork& fork) {
+  if (has_history(to)) return;
+  const std::vector<Checkpoint> all = saves_in(from, fork.what);
+  std::vector<Checkpoint> saves = all;
+  std::erase_if(saves, [&](const Checkpoint& one) { return fork.actor_step ? step_in(one) != *fork.actor_step : !is_sound(one); });
+  check(!saves.empty(), fork.what, ": the critic in ", from.string(), " has no whole save",
+        fork.actor_step ? str(" of step ", *fork.actor_step) : "", " (saves of steps: ", steps_text(all),
+        "). A critic keeps its newest saves only: fork from a checkpoint of one of these steps");
+  if (fork.actor_step) {
+    saves.erase(saves.begin(), saves.end() - 1);
+    verify_checkpoint(saves.back());
+  }
+  for (Checkpoint& one : saves) forget_owner(one.meta);
+  begin_history(to, saves);
+  log_info("the critic begins with the saves of ", from.string(), ": steps ", steps_text(saves));
+}
+
+}  // namespace kedge

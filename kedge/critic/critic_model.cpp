@@ -1,0 +1,153 @@
+#include "kedge/critic/critic_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "kedge/core/autograd.h"
+#include "kedge/core/cuda_device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/fingerprint.h"
+#include "kedge/core/random.h"
+#include "kedge/critic/value_loss.h"
+
+namespace kedge {
+
+// Rows of one pass with the targets of their tokens, row behind row. A row ends with its last token that is learned from: what stands
+// behind it cannot change what is before it. Rows without any are not there.
+struct CriticModel::MicroBatch {
+  std::vector<TokenIds> rows;
+  std::vector<float> returns, previous, mask;
+
+  void add(const CriticBatch& batch, int64_t row) {
+    const auto width = static_cast<size_t>(batch.width), first = static_cast<size_t>(row) * (width - 1);
+    size_t length = width - 1;
+    while (length > 0 && batch.mask[first + length - 1] == 0) --length;
+    if (length == 0) return;
+    const int64_t* ids = batch.tokens.data() + static_cast<size_t>(row) * width;
+    rows.emplace_back(ids, ids + length);
+    for (size_t i = first; i < first + length; ++i) {
+      // What is not learned must not reach the gradient, whatever number stands there: 0 times infinity is no 0.
+      const bool counts = batch.mask[i] != 0;
+      returns.push_back(counts ? batch.returns[i] : 0);
+      previous.push_back(counts ? batch.previous[i] : 0);
+      mask.push_back(counts ? 1 : 0);
+    }
+  }
+};
+
+CriticModel::CriticModel(std::unique_ptr<Model> model, CriticOptions options)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      optimizer_(options_.optim, model_->trained()),
+      updater_(options_.update, optimizer_, model_->trained(), Group::single()),
+      schedule_(options_.optim.sched, options_.optim.lr, options_.max_steps, "model.optim.sched") {
+  check(options_.global_batch_size % options_.micro_batch_size == 0, "model.global_batch_size: ", options_.global_batch_size,
+        " rows do not divide into micro-batches of ", options_.micro_batch_size);
+  const size_t num_labels = static_cast<size_t>(model_->head().num_labels), num_weights = options_.attribute_weights.size();
+  check(num_weights == 0 || num_weights == num_labels, "model.regression.attribute_weights: ", num_weights, " weights for ", num_labels,
+        " labels");
+  if (!options_.rewards) return;
+  static_cast<void>(RewardScorer(*model_, *options_.rewards));  // refuses what does not fit
+  start_.emplace(*model_, model_->adapters() != nullptr ? ReferenceKind::adapters_off : options_.reward_model);
+}
+
+Tensor CriticModel::token_values(const PackedBatch& batch, const PassOptions& pass) const {
+  const Tensor scores = token_scores(*model_, batch, pass);
+  return options_.standardization.apply(merge_labels(scores, options_.attribute_weights, "model.regression.attribute_weights"));
+}
+
+Tensor CriticModel::values(std::span<const TokenIds> rows) const {
+  const NoGrad no_grad;
+  std::vector<Tensor> parts;
+  while (!rows.empty()) {
+    const size_t count = rows_within(rows, options_.forward_tokens);
+    parts.push_back(token_values(pack_rows(rows.first(count), model_->device()), {}).to(at::kCPU));
+    rows = rows.subspan(count);
+  }
+  return at::cat(parts).contiguous();
+}
+
+Tensor CriticModel::rewards(std::span<const TokenIds> rows) {
+  ensure(gives_rewards(), "rewards of a critic that gives none");
+  Tensor rewards;
+  start_->with([&](const Model& start) { rewards = RewardScorer(start, *options_.rewards).score(rows); });
+  return rewards;
+}
+
+// A scalar; undefined where nothing is learned.
+Tensor CriticModel::loss_of(const MicroBatch& micro, int64_t index) const {
+  if (micro.rows.empty()) return {};
+  PassOptions pass;
+  pass.checkpoint = options_.checkpoint_activations;
+  const Adapters* adapters = model_->adapters();
+  if (adapters != nullptr && adapters->config().adapter_dropout > 0)
+    pass.dropout_seed = Random::stream_of({options_.seed, static_cast<uint64_t>(step_), static_cast<uint64_t>(index)});
+  const auto on_device = [&](const std::vector<float>& numbers) { return at::tensor(numbers).unsqueeze(0).to(model_->device()); };
+  const Tensor values = token_values(pack_rows(micro.rows, model_->device()), pass).unsqueeze(0);
+  return value_loss(values, {on_device(micro.previous), on_device(micro.returns), on_device(micro.mask)}, options_.loss_clip_val);
+}
+
+Metrics CriticModel::update(const CriticBatch& batch, int64_t first_row) {
+  const auto begin = std::chrono::steady_clock::now();
+  const int64_t num_micros = options_.global_batch_size / options_.micro_batch_size;
+  optimizer_.zero_gradients();
+  double losses = 0;
+  int64_t num_losses = 0;
+  for (int64_t index = 0; index < num_micros; ++index) {
+    MicroBatch micro;
+    const int64_t first = first_row + index * options_.micro_batch_size;
+    for (int64_t row = first; row < std::min(first + options_.micro_batch_size, batch.num_rows); ++row) micro.add(batch, row);
+    const Tensor loss = loss_of(micro, index);
+    if (!loss.defined()) continue;
+    backward(loss / static_cast<double>(num_micros));
+    losses += loss.item<double>();
+    ++num_losses;
+  }
+  const double lr = schedule_.rate(step_);
+  const UpdateResult result = updater_.apply(lr);
+  ++step_;
+  Metrics metrics{{"train/loss", num_losses == 0 ? 0 : losses / static_cast<double>(num_losses)},
+                  {"train/lr", lr},
+                  {"train/grad_norm", result.grad_norm}};
+  if (updater_.num_skipped() > 0) metrics.set("train/skipped_updates", static_cast<double>(updater_.num_skipped()));
+  if (model_->device().is_cuda()) synchronize_cuda();
+  metrics.set("train/step_time", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return metrics;
+}
+
+std::vector<Metrics> CriticModel::train(const CriticBatch& batch) {
+  std::vector<Metrics> all;
+  for (int64_t row = 0; row < batch.num_rows; row += options_.global_batch_size) all.push_back(update(batch, row));
+  return all;
+}
+
+std::string CriticModel::settings() const {
+  OptimConfig optim = options_.optim;
+  UpdateConfig update = options_.update;
+  Fingerprint settings;
+  settings.add(to_json(section_node(describe(optim))).dump());
+  settings.add(to_json(section_node(describe(update))).dump());
+  for (const int64_t number : {options_.micro_batch_size, options_.global_batch_size, options_.max_steps}) settings.add(number);
+  settings.add(static_cast<int64_t>(options_.seed));
+  settings.add(shortest(options_.loss_clip_val));
+  if (options_.standardization.enable) settings.add(shortest(options_.standardization.mean) + "/" + shortest(options_.standardization.std));
+  for (const double weight : options_.attribute_weights) settings.add(shortest(weight));
+  return settings.hex();
+}
+
+FolderWriter CriticModel::save(StateSnapshot& state) const {
+  optimizer_.save(state);
+  updater_.save(state);
+  state.set("critic.step", step_);
+  return save_model_state(*model_, state, options_.folder);
+}
+
+void CriticModel::load(const StateFiles& state) {
+  load_model_state(*model_, state);
+  optimizer_.load(state);
+  updater_.load(state);
+  step_ = state.at("critic.step").as_integer("critic.step");
+}
+
+}  // namespace kedge

@@ -1,0 +1,82 @@
+#pragma once
+// A critic: a network that gives every token a value, and learns values from returns. Has its optimizer and its place in the schedule.
+// As it was at the start it may be a reward model, and then gives rewards too, always the same. Knows no requests and no checkpoints on
+// disk.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/critic/critic_batch.h"
+#include "kedge/metrics/metrics.h"
+#include "kedge/reward/reward_scorer.h"
+#include "kedge/text/tokenizer/tokenizer.h"
+#include "kedge/train/checkpoint/model_state.h"
+#include "kedge/train/optim/optim_config.h"
+#include "kedge/train/optim/optimizer.h"
+#include "kedge/train/optim/schedule.h"
+#include "kedge/train/optim/updater.h"
+#include "kedge/train/reference_policy.h"
+
+namespace kedge {
+
+struct CriticOptions {
+  int64_t micro_batch_size = 1, global_batch_size = 64;
+  int64_t forward_tokens = 4096;  // of one pass where nothing is trained; a longer row goes alone
+  double loss_clip_val = 0.2;
+  Standardization standardization = {};        // of values
+  std::vector<double> attribute_weights = {};  // where the head has several outputs; empty: their mean
+  OptimConfig optim = {};
+  UpdateConfig update = {};
+  int64_t max_steps = 10000;  // the horizon of the schedule
+  bool checkpoint_activations = false;
+  uint64_t seed = 1234;                                  // of adapters' dropout
+  std::optional<RewardScorerOptions> rewards = {};       // of the model as it was at the start; none: there are values only
+  ReferenceKind reward_model = ReferenceKind::resident;  // how that one is kept; below adapters it is always the network without them
+  ModelFolderOptions folder = {};                        // of checkpoints
+};
+
+// Not thread-safe.
+class CriticModel {
+ public:
+  // UsageError for settings that do not fit each other or the model, which has a score head and is trainable. The reward model is the
+  // model as it is now.
+  CriticModel(std::unique_ptr<Model> model, CriticOptions options);
+
+  // fp32 [tokens] in host memory, row behind row: what the critic expects after each token. Every row has a token at least.
+  [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
+  // fp32 [rows, 1] in host memory, whatever was trained or loaded since the start: the bits of a RewardScorer of the untouched model.
+  [[nodiscard]] bool gives_rewards() const { return start_.has_value(); }
+  [[nodiscard]] Tensor rewards(std::span<const TokenIds> rows);
+
+  // One update for every global_batch_size rows, in their order; the last ones may be fewer. Numbers of each update: "train/loss", ...
+  // Needs at least one row; ids are inside the vocabulary and rows no longer than the network can read.
+  [[nodiscard]] std::vector<Metrics> train(const CriticBatch& batch);
+
+  [[nodiscard]] int64_t step() const { return step_; }  // updates so far
+  // Differs where the same rows would be learned from in another way.
+  [[nodiscard]] std::string settings() const;
+  [[nodiscard]] const Model& model() const { return *model_; }
+
+  // As of a Trainer: all that the next update depends on, and what writes the model's folder.
+  [[nodiscard]] FolderWriter save(StateSnapshot& state) const;
+  void load(const StateFiles& state);
+
+ private:
+  [[nodiscard]] Tensor token_values(const PackedBatch& batch, const PassOptions& pass) const;
+  struct MicroBatch;
+  [[nodiscard]] Tensor loss_of(const MicroBatch& micro, int64_t index) const;
+  [[nodiscard]] Metrics update(const CriticBatch& batch, int64_t first_row);
+
+  std::unique_ptr<Model> model_;
+  CriticOptions options_;
+  std::optional<ReferencePolicy> start_;
+  Optimizer optimizer_;
+  Updater updater_;
+  Schedule schedule_;
+  int64_t step_ = 0;
+};
+
+}  // namespace kedge

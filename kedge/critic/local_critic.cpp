@@ -1,0 +1,52 @@
+#include "kedge/critic/local_critic.h"
+
+#include <utility>
+
+namespace kedge {
+
+template <typename Result>
+std::future<Result> LocalCritic::later(std::function<Result()> task) {
+  const auto packaged = std::make_shared<std::packaged_task<Result()>>(std::move(task));
+  worker_.post([packaged] { (*packaged)(); });
+  return packaged->get_future();
+}
+
+std::future<RolloutValues> LocalCritic::values(Rollouts rollouts) {
+  return later<RolloutValues>([this, rollouts = std::move(rollouts)] {
+    std::vector<TokenIds> rows;
+    for (const auto& rollout : rollouts) rows.push_back(rollout->ids);
+    const Tensor packed = critic_.values(rows);
+    const auto* value = packed.const_data_ptr<float>();
+    RolloutValues result;
+    for (const TokenIds& row : rows) {
+      result.values.emplace_back(value, value + row.size() - 1);  // nothing comes after the last
+      value += row.size();
+    }
+    return result;
+  });
+}
+
+void LocalCritic::train(CriticBatch batch) {
+  finish_training();
+  training_ = later<void>([this, batch = std::move(batch)] { critic_.train(batch, {}); }).share();
+}
+
+void LocalCritic::finish_training() {
+  const std::shared_future<void> training = std::exchange(training_, {});
+  if (training.valid()) training.get();
+}
+
+std::shared_future<void> LocalCritic::save(int64_t actor_step, int64_t resumable_step) {
+  return later<void>([this, actor_step, resumable_step, training = training_] {
+           if (training.valid()) training.get();  // a critic without what failed must not be saved as this step's
+           critic_.save(actor_step, {}, {}, resumable_step);
+         })
+      .share();
+}
+
+std::optional<int64_t> LocalCritic::restore(int64_t actor_step) {
+  if (training_.valid()) std::exchange(training_, {}).wait();  // it is undone as well
+  return later<int64_t>([this, actor_step] { return critic_.restore(actor_step, {}).train_calls; }).get();
+}
+
+}  // namespace kedge

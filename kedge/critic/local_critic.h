@@ -1,0 +1,31 @@
+#pragma once
+// A critic in this process, on a thread of its own, so that it trains while the policy does. Knows no requests.
+#include <future>
+
+#include "kedge/core/serial_worker.h"
+#include "kedge/critic/critic.h"
+#include "kedge/critic/value_source.h"
+
+namespace kedge {
+
+// Not thread-safe, but for the futures. `critic` must outlive it, and be used by nobody else meanwhile.
+class LocalCritic : public ValueSource {
+ public:
+  explicit LocalCritic(Critic& critic) : critic_(critic) {}
+
+  [[nodiscard]] std::future<RolloutValues> values(Rollouts rollouts) override;
+  void train(CriticBatch batch) override;
+  void finish_training() override;
+  [[nodiscard]] std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) override;
+  std::optional<int64_t> restore(int64_t actor_step) override;
+
+ private:
+  template <typename Result>
+  [[nodiscard]] std::future<Result> later(std::function<Result()> task);
+
+  Critic& critic_;
+  std::shared_future<void> training_;
+  SerialWorker worker_;  // one call after the other, as they were made
+};
+
+}  // namespace kedge

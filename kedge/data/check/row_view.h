@@ -1,0 +1,23 @@
+#pragma once
+// One example of any kind of data as tokens and as the prompt it asks, without a data set around it. For data_report.h.
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kedge/data/check/data_report.h"
+#include "kedge/data/files/rows.h"
+
+namespace kedge {
+
+struct RowView {
+  std::vector<std::pair<std::string, MaskedTokens>> sides;  // not shortened
+  std::string prompt;                                       // text that is asked; what overlap and repeats are about
+  [[nodiscard]] int64_t num_tokens() const;                 // of the longest side
+};
+
+// Reads one example; throws RowError. Called from several threads.
+using RowViewer = std::function<RowView(const Rows& rows, int64_t example)>;
+[[nodiscard]] RowViewer make_viewer(const DataCheckOptions& options);
+
+}  // namespace kedge

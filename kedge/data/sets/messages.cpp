@@ -1,0 +1,56 @@
+#include "kedge/data/sets/messages.h"
+
+#include <algorithm>
+
+namespace kedge {
+namespace {
+
+Json read_message(const Row& row, const Json& value, const std::string& what, const RoleNames& roles) {
+  if (!value.is_object()) row.fail_type(what, "a message, {\"role\", \"content\"}", value);
+  const bool share_gpt = value.find("role") == nullptr && value.find("from") != nullptr;
+  const std::string_view role_key = share_gpt ? "from" : "role";
+  const std::string_view content_key = share_gpt ? "value" : "content";
+  const Json* role = value.find(role_key);
+  const Json* content = value.find(content_key);
+  if (role == nullptr) row.fail(RowFault::missing_field, str(what, ": no \"role\" field"));
+  if (content == nullptr) row.fail(RowFault::missing_field, str(what, ": no \"", content_key, "\" field"));
+  if (!role->is_text()) row.fail_type(str(what, ".", role_key), "a string", *role);
+  const bool parts_allowed = !share_gpt && (content->is_null() || content->is_array());
+  if (!content->is_text() && !parts_allowed) row.fail_type(str(what, ".", content_key), "a string", *content);
+
+  const auto renamed = roles.find(role->as_text(""));
+  Json message;
+  message.append("role", renamed == roles.end() ? *role : Json(renamed->second));
+  message.append("content", *content);
+  for (const auto& [key, member] : value.as_object(""))
+    if (key != role_key && key != content_key && key != "role" && key != "content") message.append(key, member);
+  return message;
+}
+
+}  // namespace
+
+RoleNames default_roles() { return {{"human", "user"}, {"gpt", "assistant"}}; }
+
+Json read_messages(const Row& row, const Json& value, std::string_view what, const RoleNames& roles) {
+  if (value.is_object()) return Json::Array{read_message(row, value, std::string(what), roles)};
+  if (!value.is_array()) row.fail_type(what, "a list of messages", value);
+  Json::Array messages;
+  for (const Json& item : value.as_array("")) messages.push_back(read_message(row, item, str(what, "[", messages.size(), "]"), roles));
+  if (messages.empty()) row.fail(RowFault::bad_value, str(what, ": a list without messages"));
+  return messages;
+}
+
+size_t common_messages(const Json::Array& a, const Json::Array& b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+RenderedChat render(const ChatRenderer& chat, const ChatRequest& request, const Row& row) {
+  if (!chat) row.fail(RowFault::bad_value, "messages want a chat template, and the model has none");
+  try {
+    return chat(request);
+  } catch (const UsageError& error) {
+    row.fail(RowFault::bad_value, error.what());
+  }
+}
+
+}  // namespace kedge

@@ -1,0 +1,48 @@
+#include "kedge/data/sets/prompt_dataset.h"
+
+#include "kedge/core/log.h"
+
+namespace kedge {
+
+int64_t max_prompt_tokens(int64_t seq_length, int64_t max_length) {
+  check(seq_length > max_length, "model.data.seq_length: ", seq_length, " tokens leave no room for a prompt beside an answer of up to ",
+        max_length, " (length_params.max_length)");
+  return seq_length - max_length;
+}
+
+PromptDataset::PromptDataset(Rows rows, TextEncoder encoder, const DataConfig& config, int64_t max_tokens, ChatRenderer chat)
+    : rows_(std::move(rows)),
+      encoder_(std::move(encoder)),
+      config_(config),
+      max_tokens_(max_tokens),
+      reader_(config, std::move(chat)),
+      kept_(rows_.size()),
+      stand_ins_(str("prompts of at most ", max_tokens, " tokens")) {
+  if (!config_.drop_over_long) {
+    for_each_example(size(), [&](int64_t row) { static_cast<void>(reader_.text(rows_.row(row))); });
+    return;
+  }
+  kept_.filter([&](int64_t row) { return read(row).has_value(); });
+  check(size() > 0, rows_.name(), ": no prompt has at most ", max_tokens_, " tokens");
+  if (num_dropped() > 0) log_warn(rows_.name(), ": left out ", num_dropped(), " prompts of more than ", max_tokens_, " tokens");
+}
+
+std::optional<PromptExample> PromptDataset::read(int64_t row_number) const {
+  Row row = rows_.row(row_number);
+  PromptExample example{row_number, row_number, reader_.text(row), {}, {}};
+  example.ids = encode_text(encoder_, ends_of(config_), example.text);
+  if (example.ids.empty()) row.fail(RowFault::empty_prompt, "a prompt without tokens");
+  if (static_cast<int64_t>(example.ids.size()) > max_tokens_) return std::nullopt;
+  example.row = row.take_json();
+  return example;
+}
+
+PromptExample PromptDataset::get(int64_t index) const {
+  ensure(index >= 0 && index < size(), rows_.name(), ": prompt ", index, " of ", size());
+  auto example = stand_ins_.find<PromptExample>(
+      index, size(), [&](int64_t i) { return read(kept_[i]); }, [&](int64_t i) { return rows_.where(kept_[i]); });
+  example.id = index;
+  return example;
+}
+
+}  // namespace kedge

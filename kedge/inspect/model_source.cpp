@@ -1,0 +1,73 @@
+#include "kedge/inspect/model_source.h"
+
+#include <algorithm>
+
+#include "kedge/core/error.h"
+#include "kedge/inspect/run_on_disk.h"
+#include "kedge/inspect/run_story.h"
+
+namespace kedge {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string steps_text(const std::vector<Checkpoint>& checkpoints) {
+  std::string text;
+  for (const Checkpoint& one : checkpoints) text += str(text.empty() ? "" : ", ", one.step());
+  return text.empty() ? "none that is whole" : text;
+}
+
+ModelSource source_of(const Checkpoint& checkpoint, const Path& started_in, const std::string& rank) {
+  verify_checkpoint(checkpoint);
+  check(is_folder(checkpoint.folder / "model"), checkpoint.folder.string(), ": holds no model/");
+  return {checkpoint.folder / "model", started_in, str("the checkpoint of step ", checkpoint.step(), rank), checkpoint.step()};
+}
+
+// The model that a complete run left is its last word, unless it was gone on with since.
+std::optional<ModelSource> finished_model(const RunOnDisk& run) {
+  const Path model = run.folder / "model", file = run.folder / "summary.json";
+  if (!is_folder(model) || !is_file(file)) return std::nullopt;
+  const Json summary = Json::parse(read_text(file), file.string());
+  const int64_t step = summary.at("step", file.string()).as_integer(file.string());
+  if (!run.checkpoints.empty() && run.checkpoints.back().step() > step) return std::nullopt;
+  return ModelSource{model, run.started_in, "the model that the run left when it was complete", step};
+}
+
+ModelSource find_in_run(const RunOnDisk& run, const ModelWish& wish) {
+  const std::string name = run.folder.string();
+  if (wish.step) {
+    const auto found =
+        std::find_if(run.checkpoints.begin(), run.checkpoints.end(), [&](const Checkpoint& one) { return one.step() == *wish.step; });
+    check(found != run.checkpoints.end(), name, ": no checkpoint of step ", *wish.step, "; there are ", steps_text(run.checkpoints));
+    return source_of(*found, run.started_in, "");
+  }
+  if (!wish.best && !wish.last)
+    if (auto model = finished_model(run)) return std::move(*model);
+  check(!run.checkpoints.empty(), name, ": the run has left no model and no checkpoint that is whole");
+  const CheckpointConfig config = ranking_of(read_settings(run));
+  const std::vector<Checkpoint> ranked = rank_checkpoints(run.checkpoints, config);
+  if (!wish.last && !ranked.empty()) return source_of(ranked.front(), run.started_in, str(", the best by ", config.monitor));
+  check(!wish.best, name, ": no checkpoint has ", config.monitor, ", by which the best would be chosen");
+  return source_of(run.checkpoints.back(), run.started_in, ", the newest");
+}
+
+}  // namespace
+
+bool is_checkpoint(const Path& folder) { return is_file(folder / "meta.json") && is_folder(folder / "state"); }
+
+std::optional<Path> run_of_checkpoint(const Path& checkpoint) {
+  const Path run = fs::weakly_canonical(checkpoint).parent_path().parent_path();
+  return is_run(run) ? std::optional(run) : std::nullopt;
+}
+
+std::optional<ModelSource> find_model_source(const Path& folder, const ModelWish& wish) {
+  const int num_wishes = int{wish.step.has_value()} + int{wish.best} + int{wish.last};
+  check(num_wishes <= 1, "--step, --best and --last name different checkpoints: give one of them");
+  if (is_run(folder)) return find_in_run(open_run(folder), wish);
+  check(num_wishes == 0, "--step, --best and --last: ", folder.string(), " is not the folder of a run");
+  if (!is_checkpoint(folder)) return std::nullopt;
+  const std::optional<Path> run = run_of_checkpoint(folder);
+  return source_of(read_checkpoint(folder), run ? open_run(*run).started_in : fs::current_path(), "");
+}
+
+}  // namespace kedge

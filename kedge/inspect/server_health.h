@@ -1,0 +1,67 @@
+#pragma once
+// The servers that a run's settings name (rewards, the critic), and how they are: asked over HTTP for /v2/health/ready and /metrics.
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/core/files.h"
+#include "kedge/core/json.h"
+#include "kedge/core/serial_worker.h"
+#include "kedge/inspect/server_numbers.h"
+
+namespace kedge {
+
+struct RunServer {
+  std::string label;  // "critic", "reward server judge"
+  std::string host = {};
+  int64_t port = 0;
+  std::optional<Path> token_file = {};  // the word it wants to be shown
+
+  [[nodiscard]] std::string address() const;  // "localhost:5555"
+};
+
+// Those that the run would call, or is. Settings that are not as a run writes them name none. `started_in`: what paths are relative to.
+[[nodiscard]] std::vector<RunServer> servers_of(const Json& settings, std::string_view algorithm, const Path& started_in);
+
+// Why a server is not to be asked that the settings of this run name; empty: it may be. Settings are text that anybody may have written:
+// by default only those of this user's own runs count, and only this machine is asked.
+[[nodiscard]] std::string why_not_ask(const RunServer& server, const Path& run_folder, bool asks_other_machines);
+
+struct ServerHealth {
+  enum class State { unknown, ready, not_ready, refuses, away };
+  State state = State::unknown;
+  std::string text = "not asked yet";  // for people
+  std::vector<ServerNumber> numbers = {};
+};
+[[nodiscard]] std::string_view name_of(ServerHealth::State state);  // "not ready"
+
+// Asks now; waits some seconds at most.
+[[nodiscard]] ServerHealth ask_server(const RunServer& server);
+
+// Keeps what servers told, and asks again on a thread of its own where that is older than `period`. Never waits. Thread-safe.
+class HealthDesk {
+ public:
+  explicit HealthDesk(std::chrono::milliseconds period = std::chrono::seconds(4)) : period_(period) {}
+
+  [[nodiscard]] ServerHealth look(const RunServer& server);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    ServerHealth health = {};
+    std::optional<Clock::time_point> asked = {};
+    bool is_asking = false;
+  };
+
+  std::chrono::milliseconds period_;
+  std::mutex mutex_;
+  std::map<std::string, Entry> entries_;  // by address
+  SerialWorker worker_;                   // last: it uses the others
+};
+
+}  // namespace kedge

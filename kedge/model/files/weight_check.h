@@ -1,0 +1,39 @@
+#pragma once
+// Do a folder's weights fit the model that its config.json describes? Looks at names, shapes and types in the files' headers; reads no
+// weights.
+#include <string>
+#include <vector>
+
+#include "kedge/model/files/weight_files.h"
+#include "kedge/model/spec/weight_table.h"
+
+namespace kedge {
+
+// Does the folder hold the score head that its config.json speaks of?
+[[nodiscard]] bool has_score_head(const ModelConfig& config, const WeightFiles& files);
+// The head that config.json speaks of; a score head has a bias where the files have one.
+[[nodiscard]] HeadOptions stored_head(const ModelConfig& config, const WeightFiles& files);
+
+struct WeightCheck {
+  struct Match {
+    WeightSlice slice;
+    std::string name;  // under which it is stored
+  };
+
+  std::vector<Match> found;  // in the table's order
+  std::vector<std::string> missing, unexpected, misshaped, mistyped;
+
+  [[nodiscard]] bool fits() const { return missing.empty() && unexpected.empty() && misshaped.empty() && mistyped.empty(); }
+  // What does not fit, up to twenty names of each kind a line; empty where everything does. `origin` opens it.
+  [[nodiscard]] std::string text(const std::string& origin, const ModelConfig& config) const;
+};
+
+struct WeightWishes {
+  HeadKind head = HeadKind::language;
+  bool fresh_head = false;  // the score head is not to be looked for
+};
+
+// Of a score model the other heads that files may carry are not unexpected, nor are tensors that hold no weights.
+[[nodiscard]] WeightCheck check_weights(const WeightFiles& files, const std::vector<WeightSlice>& table, const WeightWishes& wishes);
+
+}  // namespace kedge

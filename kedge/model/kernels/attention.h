@@ -1,0 +1,30 @@
+#pragma once
+// Causal attention within each row of a packed batch, with its backward. Queries, keys and values of all heads stand side by side:
+// [tokens, (heads + 2 kv_heads) * head_dim].
+#include "kedge/core/tensor.h"
+#include "kedge/model/kernels/packed_batch.h"
+
+namespace kedge {
+
+struct AttentionShape {
+  int64_t num_heads = 0, num_kv_heads = 0, head_dim = 0;
+  int64_t window = 0;  // keys a query sees, itself included; 0 = all before it
+
+  [[nodiscard]] double scale() const;
+};
+
+struct Attended {
+  Tensor out;      // [tokens, heads * head_dim]
+  Tensor log_sum;  // what the backward needs of the softmax
+  Tensor random;   // what flash attention's backward wants back, although nothing is dropped
+};
+
+// Does flash attention take bf16 heads of so many channels, on every GPU?
+[[nodiscard]] bool flash_takes(int64_t head_dim);
+
+[[nodiscard]] Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape);
+// The gradient of qkv.
+[[nodiscard]] Tensor attention_backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, const PackedBatch& batch,
+                                        const AttentionShape& shape);
+
+}  // namespace kedge

@@ -1,0 +1,99 @@
+#include "kedge/model/kernels/cuda_kernels.h"
+
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "kedge/core/error.h"
+#include "kedge/model/kernels/cuda_launch.h"
+
+namespace kedge::cuda {
+namespace {
+
+Type type_of(const Tensor& tensor) {
+  ensure(tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16, "a CUDA kernel for ",
+         c10::toString(tensor.scalar_type()));
+  return tensor.scalar_type() == at::kFloat ? Type::f32 : Type::bf16;
+}
+
+const void* data(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr() : nullptr; }
+void* mutable_data(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr() : nullptr; }
+float* floats(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
+
+// The device of a tensor, and what a launch said.
+template <typename F>
+void run_on(const Tensor& tensor, F&& launch) {
+  const c10::cuda::CUDAGuard guard(tensor.device());
+  launch(c10::cuda::getCurrentCUDAStream().stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+}  // namespace
+
+void norm(const Tensor& x, const NormWeights& weights, Normed& saved) {
+  const int64_t rows = x.size(0), size = x.size(1);
+  const bool centred = weights.kind == NormKind::layer, known = saved.rstd.defined();
+  if (!known) {
+    saved.rstd = at::empty({rows}, x.options().dtype(at::kFloat));
+    if (centred) saved.mean = at::empty_like(saved.rstd);
+  }
+  saved.out = at::empty_like(x);
+  run_on(x, [&](cudaStream_t stream) {
+    launch_norm({type_of(x), data(x), data(weights.weight), data(weights.bias), mutable_data(saved.out), floats(saved.mean),
+                 floats(saved.rstd), rows, size, known, static_cast<float>(weights.eps)},
+                stream);
+  });
+}
+
+void norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, const NormWeights& weights, const Tensor& beside,
+                   const Tensor& dx) {
+  const int64_t rows = x.size(0), size = x.size(1);
+  const auto num_blocks = static_cast<int>(std::min<int64_t>(rows, 264));
+  const auto floats_here = x.options().dtype(at::kFloat);
+  const Tensor dw = at::empty({num_blocks, size}, floats_here);
+  const Tensor db = weights.bias.defined() ? at::empty({num_blocks, size}, floats_here) : Tensor();
+  run_on(x, [&](cudaStream_t stream) {
+    launch_norm_backward({type_of(x), data(dout), data(x), data(weights.weight), data(beside), floats(saved.mean), floats(saved.rstd),
+                          mutable_data(dx), floats(dw), floats(db), rows, size, num_blocks},
+                         stream);
+  });
+  if (weights.weight_gradient.defined()) weights.weight_gradient.add_(dw.sum(0));
+  if (weights.bias_gradient.defined()) weights.bias_gradient.add_(db.sum(0));
+}
+
+void silu_gate(const Tensor& gate_up, const Tensor& out) { silu_gate_backward({}, gate_up, {}, out); }
+
+void silu_gate_backward(const Tensor& dout, const Tensor& gate_up, const Tensor& dgate_up, const Tensor& out) {
+  run_on(out, [&](cudaStream_t stream) {
+    launch_silu_gate({type_of(out), data(dout), data(gate_up), mutable_data(dgate_up), mutable_data(out), out.size(0), out.size(1)},
+                     stream);
+  });
+}
+
+void rotate(const Tensor& x, const Rotation& rotation, bool backwards) {
+  run_on(x, [&](cudaStream_t stream) {
+    launch_rotate({type_of(x), mutable_data(x), floats(rotation.cos), floats(rotation.sin), x.size(0), x.size(1), rotation.num_heads,
+                   rotation.head_dim, rotation.dim / 2, backwards ? -1.0F : 1.0F},
+                  stream);
+  });
+}
+
+void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats) {
+  run_on(logits, [&](cudaStream_t stream) {
+    launch_logit_stats({type_of(logits), Type::f32, data(logits), targets.const_data_ptr<int64_t>(), floats(stats.logprob),
+                        floats(stats.log_sum), floats(stats.entropy), nullptr, nullptr, nullptr, logits.size(0), logits.size(1)},
+                       stream);
+  });
+}
+
+void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy,
+                    const Tensor& out) {
+  run_on(logits, [&](cudaStream_t stream) {
+    launch_logit_gradient({type_of(logits), type_of(out), data(logits), targets.const_data_ptr<int64_t>(), nullptr, floats(stats.log_sum),
+                           floats(stats.entropy), floats(dlogprob), floats(dentropy), mutable_data(out), logits.size(0), logits.size(1)},
+                          stream);
+  });
+}
+
+}  // namespace kedge::cuda

@@ -1,0 +1,143 @@
+#include "kedge/reward/http_reward.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/json.h"
+#include "kedge/core/log.h"
+
+namespace kedge {
+
+HttpAddress parse_http_address(const std::string& url, const std::string& key) {
+  static const std::string kScheme = "http://";
+  check(url.starts_with(kScheme), key, ": wants an address like http://host:port/path (TLS is not supported), found ", url);
+  const size_t slash = url.find('/', kScheme.size());
+  const std::string place = url.substr(kScheme.size(), slash == std::string::npos ? slash : slash - kScheme.size());
+  HttpAddress address;
+  if (slash != std::string::npos) address.target = url.substr(slash);
+  const size_t colon = place.find(':');
+  address.host = place.substr(0, colon);
+  bool is_port = true;
+  if (colon != std::string::npos) {
+    const char* const end = place.data() + place.size();
+    const auto [stop, error] = std::from_chars(place.data() + colon + 1, end, address.port);
+    is_port = error == std::errc() && stop == end && address.port > 0 && address.port < 65536;
+  }
+  check(is_port && !address.host.empty(), key, ": wants an address like http://host:port/path, found ", url);
+  return address;
+}
+
+std::string http_reward_body(const Rollouts& rollouts) {
+  Json::Array query, prompts, responses, labels, rows;
+  for (const auto& rollout : rollouts) {
+    query.emplace_back(rollout->prompt + rollout->response);
+    prompts.emplace_back(rollout->prompt);
+    responses.emplace_back(rollout->response);
+    const Json* label = rollout->row ? rollout->row->find("label") : nullptr;
+    if (label == nullptr && rollout->row) label = rollout->row->find("answer");
+    labels.push_back(label != nullptr ? *label : Json());
+    rows.push_back(rollout->row ? *rollout->row : Json());
+  }
+  return Json(Json::Object{{"query", std::move(query)},
+                           {"prompts", std::move(prompts)},
+                           {"responses", std::move(responses)},
+                           {"labels", std::move(labels)},
+                           {"rows", std::move(rows)}})
+      .dump_compact();
+}
+
+std::vector<RowReward> read_http_rewards(const std::string& body, size_t count, const std::string& where) {
+  try {
+    const Json json = Json::parse(body, where);
+    const Json* list = json.is_array() ? &json : json.find("rewards");
+    if (list == nullptr) list = json.find("reward");
+    check(list != nullptr && list->is_array(), where, R"(: wants {"rewards": [...]}, found )", body.substr(0, 200));
+    const Json::Array& values = list->as_array(where);
+    check(values.size() == count, where, ": ", values.size(), " rewards for ", count, " rows");
+    std::vector<RowReward> rewards;
+    for (const Json& value : values) {
+      rewards.emplace_back();
+      if (value.is_null()) {
+        rewards.back().error = where + ": gave no reward for this row";
+      } else {
+        rewards.back().value = value.as_number(where);
+      }
+    }
+    return rewards;
+  } catch (const UsageError& error) {
+    throw Error(error.what());  // the endpoint's mistake, not the user's
+  }
+}
+
+namespace {
+
+// As long as an endpoint that is busy asks for, in seconds; a date, or more than ten minutes, is not believed.
+std::chrono::milliseconds retry_after(const HttpResponse& response) {
+  const std::string value = find_header(response.headers, "Retry-After").value_or("");
+  const bool is_number = !value.empty() && value.size() < 6 && value.find_first_not_of("0123456789") == std::string::npos;
+  return std::chrono::seconds(is_number ? std::min(std::stoll(value), 600LL) : 0);
+}
+
+}  // namespace
+
+std::future<std::vector<RowReward>> HttpReward::submit(Rollouts rollouts) {
+  auto promise = std::make_shared<std::promise<std::vector<RowReward>>>();
+  auto future = promise->get_future();
+  pool_.post([this, promise, rollouts = std::move(rollouts)] {
+    try {
+      promise->set_value(ask(rollouts));
+    } catch (...) {
+      promise->set_exception(std::current_exception());
+    }
+  });
+  return future;
+}
+
+std::unique_ptr<HttpConnection> HttpReward::take_connection() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return std::make_unique<HttpConnection>(options_.address.host, options_.address.port);
+  auto connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
+}
+
+std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
+  const HttpAddress& address = options_.address;
+  const std::string where = str("http://", address.host, ":", address.port, address.target);
+  const HttpRequest request{"POST", address.target, {{"Content-Type", "application/json"}}, http_reward_body(rollouts)};
+  auto pause = options_.first_pause;
+  for (int64_t tries = 1;; ++tries) {
+    std::string problem;
+    bool is_away = false;
+    try {
+      auto connection = take_connection();
+      const HttpResponse response = connection->send(request, {.answer = options_.timeout});
+      if (response.status == 200) {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(connection));
+        return read_http_rewards(response.body, rollouts.size(), where);
+      }
+      problem = str("HTTP ", response.status, ": ", response.body.substr(0, 1000));
+      const bool is_busy = response.status == 408 || response.status == 425 || response.status == 429;
+      if (is_busy) pause = std::max(pause, retry_after(response));
+      if (response.status >= 400 && response.status < 500 && !is_busy) tries = options_.max_tries;  // asking again would change nothing
+    } catch (const ConnectionError& error) {
+      problem = error.what();
+      is_away = !error.sent();
+    }
+    if (tries >= options_.max_tries) throw Error(str("the reward endpoint ", where, " gave no rewards: ", problem));
+    log_warn("the reward endpoint ", where, " gave no rewards (", problem, "); asking again");
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + pause; Clock::now() < end;) {
+      std::this_thread::sleep_until(std::min(end, Clock::now() + kStopPeriod));
+      if (is_away) check_stop(options_.stop, str("the reward endpoint ", where, ", which is not there (", problem, "),"));
+    }
+    pause = std::min<std::chrono::milliseconds>(pause * 2, std::chrono::seconds(30));
+  }
+}
+
+}  // namespace kedge

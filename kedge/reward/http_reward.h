@@ -1,0 +1,57 @@
+#pragma once
+// Rewards from a plain HTTP endpoint, as other toolkits' reward services have it: a POST of texts to an address like
+// http://host:5000/get_reward, answered by a list of numbers.
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kedge/core/stop.h"
+#include "kedge/core/task_pool.h"
+#include "kedge/net/http_client.h"
+#include "kedge/reward/reward.h"
+
+namespace kedge {
+
+struct HttpAddress {
+  std::string host;
+  int64_t port = 80;
+  std::string target = "/";
+};
+// "http://host[:port][/path]"; `key` opens the UsageError.
+[[nodiscard]] HttpAddress parse_http_address(const std::string& url, const std::string& key);
+
+// {"query": [prompt and answer, ...], "prompts": [...], "responses": [...], "labels": [the row's label or answer, ...], "rows": [...]}
+[[nodiscard]] std::string http_reward_body(const Rollouts& rollouts);
+// {"rewards": [number or null, ...]}, {"reward": [...]} or a bare list. An Error where it is none of these or has another length; null is a
+// row that failed.
+[[nodiscard]] std::vector<RowReward> read_http_rewards(const std::string& body, size_t count, const std::string& where);
+
+struct HttpRewardOptions {
+  HttpAddress address;
+  int64_t max_tries = 8;                                                   // of a call that no answer came to
+  size_t max_in_flight = 64;                                               // calls; more wait
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);             // of one try
+  std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);  // before the second try; doubles
+  StopQuestion stop = {};                                                  // a signal ends the tries where nobody listens
+};
+
+// Thread-safe. An endpoint that does not answer, or answers with anything but rewards, ends the run when the tries are over. Interrupted
+// where a signal came while it could not be reached.
+class HttpReward : public RewardSource {
+ public:
+  explicit HttpReward(HttpRewardOptions options) : options_(std::move(options)), pool_(options_.max_in_flight) {}
+
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override;
+
+ private:
+  [[nodiscard]] std::vector<RowReward> ask(const Rollouts& rollouts);
+  [[nodiscard]] std::unique_ptr<HttpConnection> take_connection();
+
+  HttpRewardOptions options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<HttpConnection>> idle_;
+  TaskPool pool_;  // last: it uses the others
+};
+
+}  // namespace kedge

@@ -1,0 +1,150 @@
+#pragma once
+// The keys of `reward`: where rewards come from, and what is done with their numbers. Sources of the kinds server, http and model are made
+// by others; this part only knows their keys.
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/config/config_schema.h"
+#include "kedge/reward/reward_rules.h"
+
+namespace kedge {
+
+enum class RewardKind { regex, format, lexicon, number, exact, contains, overlap, length, command, server, http, model, critic, custom };
+constexpr auto enum_names(RewardKind) {
+  return std::array<EnumName<RewardKind>, 14>{{{"regex", RewardKind::regex},
+                                               {"format", RewardKind::format},
+                                               {"lexicon", RewardKind::lexicon},
+                                               {"number", RewardKind::number},
+                                               {"exact", RewardKind::exact},
+                                               {"contains", RewardKind::contains},
+                                               {"overlap", RewardKind::overlap},
+                                               {"length", RewardKind::length},
+                                               {"command", RewardKind::command},
+                                               {"server", RewardKind::server},
+                                               {"http", RewardKind::http},
+                                               {"model", RewardKind::model},
+                                               {"critic", RewardKind::critic},
+                                               {"custom", RewardKind::custom}}};
+}
+
+// What a model gets to see of a rollout.
+enum class RewardInput { automatic, tokens, text, messages };
+constexpr auto enum_names(RewardInput) {
+  return std::array<EnumName<RewardInput>, 4>{{{"auto", RewardInput::automatic},
+                                               {"tokens", RewardInput::tokens},
+                                               {"text", RewardInput::text},
+                                               {"messages", RewardInput::messages}}};
+}
+
+// One of `reward.sources` or `reward.watch`. A key that is null was not set; which kind reads which one, check_rewards() knows.
+struct RewardSourceConfig {
+  RewardKind kind = RewardKind::regex;
+  double weight = 1;
+  std::map<std::string, Json> route = {};
+  std::optional<std::vector<double>> clip = {};
+  std::optional<std::string> pattern = {};
+  std::optional<RegexUse> use = {};
+  std::optional<std::string> file = {};
+  std::optional<std::string> field = {};
+  std::optional<AnswerPlace> place = {};
+  std::optional<double> tolerance = {};
+  std::optional<bool> ignore_case = {}, collapse_spaces = {};
+  std::optional<double> correct = {}, wrong = {};
+  std::optional<LengthUnit> unit = {};
+  std::optional<int64_t> target = {}, limit = {}, window = {};
+  Json command = nullptr;
+  std::optional<int64_t> workers = {}, batch = {};
+  std::optional<double> timeout = {}, start_timeout = {};
+  std::optional<std::string> url = {}, folder = {}, model_name = {}, token_file = {};
+  std::optional<double> wait_limit = {};
+  std::optional<RewardInput> send = {};
+  std::optional<int64_t> pad_to_length = {};
+
+  void fields(auto&& key) {
+    key("kind", kind, "how the reward is computed", required());
+    key("weight", weight, "its weight in the sum");
+    key("route", route, "only rows whose FIELD is VALUE, or one of a list: {FIELD: VALUE}; empty: all rows");
+    key("clip", clip, "[low, high]: bounds of the value, before the weight");
+    key("pattern", pattern, "regex, format: the expression, in Perl and Python syntax");
+    key("use", use, "regex: whether it occurs in the response (match), or how often (count)");
+    key("file", file, "lexicon: each line has a word, a tab and its value");
+    key("field", field, "number, exact, contains, overlap: field of the row with the correct answer; null: answer");
+    key("place", place, "number: where the response states it: after ####, in \\boxed{}, the last number; null: any");
+    key("tolerance", tolerance, "number: allowed error, multiplied by the number if that is above 1; null: 1e-6", at_least(0));
+    key("ignore_case", ignore_case, "exact, contains, overlap: ignore upper and lower case");
+    key("collapse_spaces", collapse_spaces, "exact, contains, overlap: treat any white space as one blank");
+    key("correct", correct, "number, exact, contains, format: reward of a correct response; null: 1");
+    key("wrong", wrong, "number, exact, contains, format: reward of a wrong response; null: 0");
+    key("unit", unit, "length: what is counted; null: tokens");
+    key("target", target, "length: -|length - target| / target", at_least(1));
+    key("limit", limit, "length: 0 up to here, then -(length - limit) / window", at_least(1));
+    key("window", window, "length: distance beyond the limit at which the reward is -1; null: the limit", at_least(1));
+    key("command", command, "command: a shell command line, or a list of program and arguments");
+    key("workers", workers, "command: number of processes; null: 1", at_least(1));
+    key("batch", batch, "command: maximum rows per request; above 1 they are sent as lists; null: 1", at_least(1), kedge::unit("rows"));
+    key("timeout", timeout, "command, http: time limit per row; null: 60, for http 300", above(0), kedge::unit("s"));
+    key("start_timeout", start_timeout, "command: extra time for a process's first rows; null: 60", at_least(0), kedge::unit("s"));
+    key("url", url, "server, http: its address, for example http://host:5555");
+    key("model_name", model_name, "server: name of the model on the server; null: reward_model");
+    key("token_file", token_file, "server: file with the server's bearer token");
+    key("wait_limit", wait_limit, "server: how long the server may be unreachable; null: 6000", above(0), kedge::unit("s"));
+    key("folder", folder, "model: a reward model in Hugging Face's layout");
+    key("send", send, "server, model: what it receives; null: auto");
+    key("pad_to_length", pad_to_length, "server: width to which rows of ids are padded when sent; null: the longest row", at_least(1),
+        kedge::unit("tokens"));
+  }
+};
+
+// Keys of `reward.standardization`, and of a server's `model.reward_standardization`.
+struct RewardStandardization {
+  bool enable = false;
+  std::optional<double> mean = {}, std = {};
+
+  void fields(auto&& field) {
+    field("enable", enable, "return (reward - mean) / std");
+    field("mean", mean, "mean reward of the initial policy's responses");
+    field("std", std, "their standard deviation", above(0));
+  }
+};
+
+enum class OnRewardFailure { mask, fail };
+constexpr auto enum_names(OnRewardFailure) {
+  return std::array<EnumName<OnRewardFailure>, 2>{{{"mask", OnRewardFailure::mask}, {"fail", OnRewardFailure::fail}}};
+}
+
+// Keys of `reward`.
+struct RewardConfig {
+  std::map<std::string, RewardSourceConfig> sources = {};
+  std::map<std::string, RewardSourceConfig> watch = {};
+  RewardStandardization standardization = {};
+  double scale = 1;
+  std::optional<std::vector<double>> clip = {};
+  int64_t retries = 2;
+  OnRewardFailure on_failure = OnRewardFailure::mask;
+
+  void fields(auto&& field) {
+    field("sources", sources, "NAME: {kind, weight, ...}; the reward is their weighted sum");
+    field("watch", watch, "as sources; scored and logged, never trained on");
+    field("standardization", standardization, "of the sum; applied first");
+    field("scale", scale, "factor; applied second");
+    field("clip", clip, "[low, high]: bounds; applied last");
+    field("retries", retries, "attempts repeated for a row that a command or server failed on", at_least(0));
+    field("on_failure", on_failure, "leave a row without a reward out of training (mask), or end the run (fail)");
+  }
+};
+
+[[nodiscard]] std::string_view name_of(RewardKind kind);
+
+// Throws one UsageError that lists what is wrong, a line each, by key: "reward.sources.short.pattern: ...".
+void check_rewards(const RewardConfig& config);
+
+// Has its kind a rule? Then the rule; `key` opens its errors: "reward.sources.short".
+[[nodiscard]] std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std::string& key);
+
+// What a command is started as.
+[[nodiscard]] std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key);
+
+}  // namespace kedge

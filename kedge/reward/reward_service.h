@@ -1,0 +1,29 @@
+#pragma once
+// A reward model as a server offers it: rows in, rewards out. Knows no HTTP.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kedge/net/served_model.h"
+#include "kedge/reward/reward_scorer.h"
+#include "kedge/reward/served_rows.h"
+
+namespace kedge {
+
+// How calls to a batched model are gathered.
+struct ServedBatches {
+  std::vector<int64_t> preferred_sizes = {};
+  int64_t max_queue_delay_us = 2000;
+};
+
+// A batched model whose inputs are rows, without outputs and without anything to run. `rows` must outlive it.
+[[nodiscard]] ServedModel served_rows_model(const std::string& name, const ServedRows& rows, const ServedBatches& batches);
+
+// `rows` and `scorer` must outlive it.
+[[nodiscard]] ServedModel make_reward_service(const std::string& name, const ServedRows& rows, const RewardScorer& scorer,
+                                              const ServedBatches& batches);
+
+// "rewards", as a scorer gives them.
+[[nodiscard]] WireTensor rewards_tensor(const Tensor& rewards);
+
+}  // namespace kedge

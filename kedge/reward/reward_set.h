@@ -1,0 +1,65 @@
+#pragma once
+// All sources of a run's rewards as one: each row goes to those it is routed to, and gets the weighted sum of what they say, with every
+// component by name. Knows neither HTTP nor models: those sources are made by a function it is given.
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kedge/core/rare_log.h"
+#include "kedge/core/serial_worker.h"
+#include "kedge/reward/reward_config.h"
+
+namespace kedge {
+
+// Makes a source of the kinds server, http and model; null where it cannot. `key` names it: "reward.sources.helpful".
+using RewardSourceMaker = std::function<std::unique_ptr<RewardSource>(const std::string& key, const RewardSourceConfig& config)>;
+
+// The parts of a row's reward are "NAME" for a source, after its own clip and before its weight, "NAME/PART" for what that one is made of,
+// and "watch/NAME" for a watched one. The value is the weighted sum, standardised, scaled and clipped. A row that a source failed at,
+// also after the retries, has an error; with `on_failure: fail` the future throws it. A row that no source is routed to ends the run.
+// Thread-safe. Rows still without a reward at the end get an error.
+class RewardSet : public RewardSource {
+ public:
+  explicit RewardSet(RewardConfig config, const RewardSourceMaker& make_other = {});
+  ~RewardSet() override;
+  RewardSet(const RewardSet&) = delete;
+  RewardSet& operator=(const RewardSet&) = delete;
+
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override;
+
+ private:
+  // One source as it is used.
+  struct Member {
+    std::string key;    // "reward.sources.helpful"
+    std::string label;  // of its part: "helpful", "watch/helpful"
+    RewardSourceConfig config;
+    bool is_watched = false;
+    bool is_rule = false;  // gives the same answer every time, and names the prompt in its errors
+    std::unique_ptr<RewardSource> source = nullptr;
+  };
+  // What one member was asked.
+  struct Asked {
+    const Member* member = nullptr;
+    std::vector<size_t> rows = {};
+    std::future<std::vector<RowReward>> reply = {};
+  };
+  struct Job;
+
+  void add_member(std::string key, std::string label, const RewardSourceConfig& config, const RewardSourceMaker& make_other);
+  [[nodiscard]] std::string nobody_takes(const Rollout& rollout) const;
+  void finish(Job& job);
+  [[nodiscard]] std::vector<RowReward> rewards_of(Asked& asked, const Rollouts& rollouts);
+  [[nodiscard]] std::vector<RowReward> ask_again(const Member& member, Rollouts rollouts);
+  [[nodiscard]] double trained_on(double sum) const;
+
+  RewardConfig config_;
+  std::vector<Member> members_;
+  RareLog failures_;  // rows come in many small groups: not one line for each
+  std::mutex mutex_;  // of closing_, and held while a row is tried again
+  bool closing_ = false;
+  SerialWorker worker_;  // last: its tasks use all of the above
+};
+
+}  // namespace kedge

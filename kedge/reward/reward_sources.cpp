@@ -1,0 +1,93 @@
+#include "kedge/reward/reward_sources.h"
+
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/files.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/net/token.h"
+#include "kedge/reward/http_reward.h"
+#include "kedge/reward/reward_service.h"
+
+namespace kedge {
+namespace {
+
+std::chrono::milliseconds to_ms(double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); }
+
+ModelRewardOptions options_of(const RewardSourceParts& parts, const RewardSourceConfig& config) {
+  return {.send = config.send.value_or(RewardInput::automatic),
+          .tokenizer_fingerprint = parts.tokenizer_fingerprint,
+          .chat_template_fingerprint = parts.chat_template_fingerprint,
+          .pad_to_length = config.pad_to_length};
+}
+
+// A model on a server, with the connections to it.
+class ServerReward : public RewardSource {
+ public:
+  ServerReward(const ClientOptions& client, const std::string& model, ModelRewardOptions options)
+      : client_(client), reward_(remote_caller(client_, model), std::move(options)) {}
+  // What waits to be sent to a server that is away must not wait for it, one after the other.
+  ~ServerReward() override { client_.give_up(); }
+  ServerReward(const ServerReward&) = delete;
+  ServerReward& operator=(const ServerReward&) = delete;
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override { return reward_.submit(std::move(rollouts)); }
+
+ private:
+  ModelClient client_;
+  ModelReward reward_;
+};
+
+std::unique_ptr<RewardSource> server_source(const std::string& key, const RewardSourceConfig& config, const RewardSourceParts& parts) {
+  const HttpAddress address = parse_http_address(config.url.value(), key + ".url");
+  check(address.target == "/", key, ".url: wants the server alone, as http://host:port, found ", *config.url);
+  ClientOptions client;
+  client.server.label = "reward server";
+  client.server.host = address.host;
+  client.server.port = address.port;
+  client.server.keys = key + ".url";
+  client.server.stop = parts.stop;
+  if (config.token_file) client.server.token = read_token_file(*config.token_file, key + ".token_file");
+  if (config.wait_limit) client.server.start_limit = client.server.return_limit = to_ms(*config.wait_limit);
+  return std::make_unique<ServerReward>(client, config.model_name.value_or("reward_model"), options_of(parts, config));
+}
+
+// A model in this process.
+class LocalReward : public RewardSource {
+ public:
+  LocalReward(const Path& folder, const RewardSourceParts& parts, ModelRewardOptions options)
+      : model_(load_model(folder, {.storage = {parts.dtype, parts.device, false}, .head = HeadKind::score})),
+        rows_(folder, model_->config(), {model_->config().max_positions, false, false}),
+        scorer_(*model_, {.max_tokens = kJudgedTokens}),
+        reward_(local_caller(make_reward_service("reward_model", rows_, scorer_, {}), "the reward model " + folder.string()),
+                std::move(options)) {}
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override { return reward_.submit(std::move(rollouts)); }
+
+ private:
+  std::unique_ptr<Model> model_;
+  ServedRows rows_;
+  RewardScorer scorer_;
+  ModelReward reward_;
+};
+
+}  // namespace
+
+RewardSourceMaker model_sources(RewardSourceParts parts) {
+  return [parts = std::move(parts)](const std::string& key, const RewardSourceConfig& config) -> std::unique_ptr<RewardSource> {
+    switch (config.kind) {
+      case RewardKind::server:
+        return server_source(key, config, parts);
+      case RewardKind::http: {
+        HttpRewardOptions options{.address = parse_http_address(config.url.value(), key + ".url"), .stop = parts.stop};
+        if (config.timeout) options.timeout = to_ms(*config.timeout);
+        return std::make_unique<HttpReward>(std::move(options));
+      }
+      case RewardKind::model:
+        return std::make_unique<LocalReward>(find_model_folder(config.folder.value(), key + ".folder"), parts, options_of(parts, config));
+      default:
+        return nullptr;
+    }
+  };
+}
+
+}  // namespace kedge

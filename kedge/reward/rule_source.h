@@ -1,0 +1,19 @@
+#pragma once
+// A rule as a source of rewards: it runs on a thread of its own, so that whoever asks need not wait.
+#include "kedge/core/serial_worker.h"
+#include "kedge/reward/reward_rules.h"
+
+namespace kedge {
+
+class RuleSource : public RewardSource {
+ public:
+  explicit RuleSource(RewardRule rule) : rule_(std::move(rule)) {}
+
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override;
+
+ private:
+  RewardRule rule_;
+  SerialWorker worker_;  // last: its tasks use the rule
+};
+
+}  // namespace kedge

@@ -1,0 +1,37 @@
+#pragma once
+// Prompts that ranks take as they come to them, so that a fast rank does more: rank 0 serves the queue, over HTTP.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kedge/dist/group.h"
+#include "kedge/net/work_balancer.h"
+
+namespace kedge {
+
+struct WorkQueueOptions {
+  int64_t port = 0;   // 0: any that is free
+  int64_t piece = 8;  // handed out at a time
+};
+
+// Made by all ranks together. On one machine the queue listens on the loopback alone; whoever asks
+// must show a token that rank 0 makes and tells the ranks.
+class WorkQueue {
+ public:
+  WorkQueue(Group group, const WorkQueueOptions& options);
+
+  // All ranks: slots 0 ... size-1 are to be done.
+  void fill(int64_t size);
+  // This rank's next slots; none: nothing is left.
+  [[nodiscard]] std::vector<int64_t> take() const;
+  [[nodiscard]] int64_t piece() const { return piece_; }
+
+ private:
+  Group group_;
+  int64_t piece_;
+  std::unique_ptr<WorkBalancer> balancer_;  // rank 0's
+  WorkAddress address_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,190 @@
+#include "kedge/run/online_job.h"
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/machine.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/reward/reward_sources.h"
+#include "kedge/rollout/value_desk.h"
+#include "kedge/run/compute.h"
+#include "kedge/run/ppo_job.h"
+#include "kedge/run/reinforce_job.h"
+#include "kedge/run/rs_job.h"
+#include "kedge/run/run_session.h"
+#include "kedge/text/chat/chat_template.h"
+
+namespace kedge {
+namespace {
+
+// A source of kind critic is what comes with the values.
+RewardSourceMaker with_critic(ValueDesk* desk, RewardSourceMaker make_other) {
+  if (desk == nullptr) return make_other;
+  return [desk, make_other](const std::string& key, const RewardSourceConfig& config) {
+    return config.kind == RewardKind::critic ? desk->rewards() : make_other(key, config);
+  };
+}
+
+// Rewards that still wait for the critic when the run ends must not be waited for.
+class CancelAtEnd {
+ public:
+  explicit CancelAtEnd(CriticLink* critic) : critic_(critic) {}
+  ~CancelAtEnd() {
+    if (critic_ != nullptr) critic_->cancel();
+  }
+  CancelAtEnd(const CancelAtEnd&) = delete;
+  CancelAtEnd& operator=(const CancelAtEnd&) = delete;
+
+ private:
+  CriticLink* critic_;
+};
+
+std::string step_text(const OnlineSetup& setup) {
+  return str(setup.settings.rollouts.num_rollout_samples, " prompts x ", setup.settings.samples_per_prompt, " answers of up to ",
+             setup.lengths.max_new, " tokens, ", setup.plan.updates_per_step, setup.plan.updates_per_step == 1 ? " update" : " updates",
+             "; prompts of up to ", setup.lengths.max_prompt, " tokens; the learning rate's horizon: ", setup.plan.horizon, " updates");
+}
+
+// A source of the program's own, which may use it elsewhere too.
+class SharedReward : public RewardSource {
+ public:
+  explicit SharedReward(std::shared_ptr<RewardSource> source) : source_(std::move(source)) {}
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override { return source_->submit(std::move(rollouts)); }
+
+ private:
+  std::shared_ptr<RewardSource> source_;
+};
+
+// A rank's share of a step.
+StepWork step_work(const OnlineSetup& setup) {
+  const OnlineSettings& settings = setup.settings;
+  const auto ranks = static_cast<int64_t>(setup.mesh.world.size());
+  StepWork work{.pass = setup.memory_question.demand.update, .device = setup.mesh.device};
+  const int64_t trained = settings.rollouts.num_rollout_samples * settings.rows_per_prompt / ranks;
+  const auto tokens = static_cast<double>(trained * setup.usual_length);
+  work.update_tokens = tokens * static_cast<double>(settings.epochs);
+  work.look_tokens = tokens * ((setup.looks_itself() ? 1 : 0) + (settings.wants_reference ? 1 : 0));
+  work.num_updates = setup.plan.updates_per_step;
+  work.engine = settings.model.engine;
+  work.answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt / ranks;
+  work.prompt_tokens = setup.usual_length - setup.lengths.max_new;
+  work.answer_tokens = setup.lengths.max_new;
+  return work;
+}
+
+}  // namespace
+
+std::unique_ptr<CriticLink> OnlineJob::open_critic(const CriticPlace& /*place*/) const { return nullptr; }
+
+int64_t OnlineJob::critic_bytes(const Mesh& /*mesh*/) const { return 0; }
+
+RewardSourceMaker OnlineJob::reward_maker(RewardSourceMaker other) const {
+  return [this, other = std::move(other)](const std::string& key, const RewardSourceConfig& config) -> std::unique_ptr<RewardSource> {
+    if (config.kind != RewardKind::custom) return other(key, config);
+    const auto found = rewards_.find(key.substr(key.rfind('.') + 1));
+    check(found != rewards_.end(), key, ".kind: custom is for a program that brings this reward itself (examples/custom_reward)");
+    return std::make_unique<SharedReward>(found->second);
+  };
+}
+
+int OnlineJob::run(const RunOptions& options) {
+  OnlineSetup setup(*this);
+  if (setup.mesh.world.rank() == 0) warn_of_settings(setup.settings);
+  setup.settings.identity += files_print(setup);
+  const bool has_lora = setup.settings.model.peft.peft_scheme == PeftScheme::lora;
+  const RunJob run{.name = setup.settings.name,
+                   .section = section(),
+                   .run = config().exp_manager,
+                   .world = setup.mesh.world,
+                   .device = setup.mesh.device,
+                   .model_folder = setup.folder,
+                   .network_print = shape_print(setup.network, {}),
+                   .tokenizer_print = setup.tokenizer->fingerprint(),
+                   .memory = setup.memory,
+                   .memory_question = setup.memory_question,
+                   .rehearses = compute().rehearse,
+                   .disk = setup.disk(),
+                   .data_files = data_files(setup.settings.model.data, "model.data"),
+                   .kept_start = setup.settings.wants_reference ? kReference
+                                 : has_lora                     ? kBase
+                                                                : ""};
+  RunSession session(run, options.arguments, options.fork);
+  if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
+  const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
+  const StopQuestion stop = session.stop_question();
+  const std::unique_ptr<CriticLink> critic =
+      has_critic() ? open_critic({setup, session.folder(), session.id(), session.checkpoint(), stop}) : nullptr;
+  std::optional<ValueDesk> desk;
+  if (critic) desk.emplace(critic->critic());
+  const RewardSourceMaker models = model_sources({.tokenizer_fingerprint = setup.tokenizer->fingerprint(),
+                                                  .chat_template_fingerprint = chat ? chat->fingerprint() : "",
+                                                  .device = setup.mesh.device,
+                                                  .dtype = setup.storage.dtype,
+                                                  .stop = stop});
+  RewardSet rewards(setup.settings.reward, with_critic(desk ? &*desk : nullptr, reward_maker(models)));
+  const CancelAtEnd cancel(critic.get());
+  const std::unique_ptr<Model> model = session.within("load", [&] {
+    auto loaded = load_model(setup.folder, {.storage = setup.storage, .head = HeadKind::language});
+    add_trained_adapters(*loaded, setup.settings.model);
+    return loaded;
+  });
+  SaveOptions save;
+  save.companions = setup.folder;
+  const auto make = [&] {
+    return make_trainer({.model = *model,
+                         .tokenizer = *setup.tokenizer,
+                         .rewards = rewards,
+                         .values = desk ? &*desk : nullptr,
+                         .prompts = setup.prompts,
+                         .validation = setup.validation,
+                         .group = setup.mesh.world,
+                         .folder = session.folder(),
+                         .save = {save, config().pretrained_checkpoint.restore_from_path}},
+                        setup.settings);
+  };
+  const std::unique_ptr<OnlineTrainer> trainer = session.within("load", make);
+  log_info("a step: ", step_text(setup));
+  return session.run({.trainer = *trainer,
+                      .model = *model,
+                      .steps = setup.plan.steps,
+                      .intervals = setup.plan.intervals,
+                      .write_model = [&](const Path& path) { trainer->write_model(path); }});
+}
+
+PlanReport OnlineJob::plan(const PlanOptions& options) {
+  const OnlineSetup setup(*this, {.beside = options.beside});
+  const OnlinePlan& plan = setup.plan;
+  PlanReport report;
+  report.fits = setup.memory.fits;
+  report.needed = setup.memory.needed;
+  report.text = plan_heading(setup.settings.name, setup.folder, setup.storage.dtype, setup.mesh);
+  report.text += str("\nSteps\n  ", plan.steps.max_steps, " in all, ", plan.steps.steps_per_epoch, " an epoch of ", setup.prompts->size(),
+                     " prompts; validation every ", plan.intervals.validate, ", saving every ", plan.intervals.save,
+                     "\n  a step: ", step_text(setup), "\n");
+  report.text += memory_text(setup.memory, {{"critic", setup.critic_bytes}, {"reward models", setup.judge_bytes}});
+  Json& json = report.json;
+  json.set("algorithm", setup.settings.name);
+  json.set("max_steps", plan.steps.max_steps);
+  json.set("steps_per_epoch", plan.steps.steps_per_epoch);
+  json.set("updates_per_step", plan.updates_per_step);
+  json.set("horizon", plan.horizon);
+  json.set("max_prompt_tokens", setup.lengths.max_prompt);
+  json.set("max_answer_tokens", setup.lengths.max_new);
+  json.set("usual_tokens", setup.usual_length);
+  json.set("critic_bytes", setup.critic_bytes);
+  json.set("reward_model_bytes", setup.judge_bytes);
+  add_verdict(json, setup.memory);
+  add_disk(report, setup.disk());
+  if (options.wants_time && setup.memory.fits)
+    add_time(report, step_work(setup), plan.steps.max_steps,
+             "where every answer is as long as it may be; rewards that others compute are not counted");
+  return report;
+}
+
+std::unique_ptr<OnlineJob> make_online_job(std::string_view name) {
+  if (name == "ppo") return std::make_unique<PpoJob>();
+  if (name == "reinforce") return std::make_unique<ReinforceJob>();
+  if (name == "rs") return std::make_unique<RsJob>();
+  return nullptr;
+}
+
+}  // namespace kedge

@@ -1,0 +1,74 @@
+#pragma once
+// An online training run from its settings to its last checkpoint: what PPO, REINFORCE and rejection sampling have in common.
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kedge/algo/online/online_trainer.h"
+#include "kedge/core/stop.h"
+#include "kedge/reward/reward_set.h"
+#include "kedge/run/job.h"
+#include "kedge/run/online_setup.h"
+
+namespace kedge {
+
+// What a critic is opened for.
+struct CriticPlace {
+  const OnlineSetup& setup;
+  Path run_folder;
+  std::string run_id;
+  std::optional<Checkpoint> start;  // that the run resumes from
+  StopQuestion stop;                // a signal ends the wait for a server that is away
+};
+
+// The critic of a run with all it is made of, here or on a server.
+class CriticLink {
+ public:
+  virtual ~CriticLink() = default;
+  [[nodiscard]] virtual ValueSource& critic() = 0;
+  virtual void cancel() {}  // nobody waits for it any more
+};
+
+// An algorithm derives from it and says what is its own.
+class OnlineJob : public Job {
+ public:
+  [[nodiscard]] virtual const OnlineConfig& config() const = 0;
+  [[nodiscard]] virtual const ComputeConfig& compute() const = 0;
+  [[nodiscard]] virtual OnlineSettings settings() const = 0;  // a UsageError where the configuration contradicts itself
+  [[nodiscard]] virtual std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const = 0;
+
+  // Of an algorithm with a critic: opened before the policy's weights are read, so that what is wrong with a server is reported early.
+  [[nodiscard]] virtual bool has_critic() const { return false; }
+  [[nodiscard]] virtual std::unique_ptr<CriticLink> open_critic(const CriticPlace& place) const;
+  [[nodiscard]] virtual int64_t critic_bytes(const Mesh& mesh) const;  // what it takes of the policy's device, at most
+
+  // A reward of your own, for the source of that name: reward.sources.NAME.kind=custom.
+  void add_reward(const std::string& name, std::shared_ptr<RewardSource> source) { rewards_[name] = std::move(source); }
+  // Makes the sources that were added, and asks `other` for the rest.
+  [[nodiscard]] RewardSourceMaker reward_maker(RewardSourceMaker other) const;
+
+  int run(const RunOptions& options) override;
+  [[nodiscard]] PlanReport plan(const PlanOptions& options) override;
+
+ private:
+  std::map<std::string, std::shared_ptr<RewardSource>> rewards_;
+};
+
+// One with this configuration.
+template <typename Config>
+class ConfiguredOnlineJob : public OnlineJob {
+ public:
+  [[nodiscard]] Section section() override { return describe(config_); }
+  [[nodiscard]] const OnlineConfig& config() const override { return config_; }
+  [[nodiscard]] const ComputeConfig& compute() const override { return config_.trainer; }
+  [[nodiscard]] OnlineSettings settings() const override { return settings_of(config_); }
+
+ protected:
+  Config config_;
+};
+
+// By the name of its command. Null where no such command trains online.
+[[nodiscard]] std::unique_ptr<OnlineJob> make_online_job(std::string_view name);
+
+}  // namespace kedge

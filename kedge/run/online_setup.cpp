@@ -1,0 +1,171 @@
+#include "kedge/run/online_setup.h"
+
+#include <algorithm>
+
+#include <ATen/Parallel.h>
+
+#include "kedge/core/error.h"
+#include "kedge/core/memory_budget.h"
+#include "kedge/data/files/rows.h"
+#include "kedge/model/files/model_files.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/reward/http_reward.h"
+#include "kedge/reward/reward_sources.h"
+#include "kedge/run/compute.h"
+#include "kedge/run/online_job.h"
+#include "kedge/text/chat/model_chat.h"
+#include "kedge/train/checkpoint/run_record.h"
+
+namespace kedge {
+namespace {
+
+// What making the sources would refuse only when the run's folder is open.
+void check_sources(const std::map<std::string, RewardSourceConfig>& sources, const std::string& section) {
+  for (const auto& [name, source] : sources) {
+    const std::string key = section + "." + name;
+    static_cast<void>(make_rule(source, key));
+    if (source.folder) static_cast<void>(find_model_folder(*source.folder, key + ".folder"));
+    if (source.url) static_cast<void>(parse_http_address(*source.url, key + ".url"));
+  }
+}
+
+}  // namespace
+
+OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
+    : job(given),
+      settings(job.settings()),
+      mesh(open_mesh(job.compute())),
+      folder(find_model_folder(job.config().pretrained_checkpoint.restore_from_path, "pretrained_checkpoint.restore_from_path")),
+      network(load_model_config(folder)),
+      tokenizer(load_tokenizer(folder)),
+      lengths(online_lengths(settings, network.max_positions)) {
+  check_widths(settings.widths, lengths.context);
+  static_cast<void>(recorded_every(job.config().rollouts));  // refuses what cannot be
+  check_sources(settings.reward.sources, "reward.sources");
+  check_sources(settings.reward.watch, "reward.watch");
+  open_prompts();
+  plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
+  storage = training_storage(job.compute(), settings.model, mesh.device);
+  plan_memory(options);
+}
+
+void OnlineSetup::open_prompts() {
+  std::map<std::string, Rows> splits = open_data(settings.model.data, "model.data");
+  const auto open = [&](const std::string& split) -> std::shared_ptr<const PromptDataset> {
+    const auto found = splits.find(split);
+    if (found == splits.end()) return nullptr;
+    auto set = std::make_shared<const PromptDataset>(found->second, encoder_of(*tokenizer), settings.model.data, lengths.max_prompt,
+                                                     chat_of_model(folder));
+    check(set->size() > 0, found->second.name(), ": holds no prompts");
+    static_cast<void>(set->get(0));  // refuses a set in which no prompt fits
+    return set;
+  };
+  prompts = open("train");
+  check(prompts != nullptr, "model.data.data_prefix: names no training prompts");
+  const bool validates = settings.loop.val_check_interval > 0;
+  if (validates) validation = open("validation");
+}
+
+// Keys and values are kept for prompts as they are, not as long as they might be.
+int64_t OnlineSetup::longest_prompt() const {
+  constexpr int64_t kLookedAt = 512;
+  const int64_t count = std::min(prompts->size(), kLookedAt);
+  std::vector<int64_t> lengths_of(static_cast<size_t>(count));
+  for_each_example(count,
+                   [&](int64_t i) { lengths_of[static_cast<size_t>(i)] = std::ssize(prompts->get(i * prompts->size() / count).ids); });
+  return *std::max_element(lengths_of.begin(), lengths_of.end());
+}
+
+// Reward models in this process, each with the largest pass it may make: they look at answers while others are generated.
+int64_t OnlineSetup::judges_bytes() const {
+  const int64_t answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt;
+  int64_t bytes = 0;
+  for (const auto& sources : {settings.reward.sources, settings.reward.watch})
+    for (const auto& [name, source] : sources) {
+      if (source.kind != RewardKind::model) continue;
+      MemoryInput input;
+      input.model = load_model_config(find_model_folder(*source.folder, "reward.sources." + name + ".folder"));
+      input.head = {HeadKind::score, std::max<int64_t>(1, input.model.num_labels), false};
+      input.dtype = storage.dtype;
+      input.is_cuda = mesh.device.is_cuda();
+      input.longest = lengths.context;
+      input.tokens = std::max(lengths.context, std::min(kJudgedTokens, answers * usual_length));
+      input.rows = input.tokens / lengths.context;
+      input.threads = at::get_num_threads();
+      const LookMemory look = plan_look(input);
+      bytes += look.parameters + look.pass;
+    }
+  return bytes;
+}
+
+// On a CPU the engine's own log-probabilities are those of training.
+bool OnlineSetup::looks_itself() const {
+  const LogprobSource source = settings.rollouts.logprobs;
+  return settings.wants_logprobs && (source == LogprobSource::trainer || (source == LogprobSource::automatic && mesh.device.is_cuda()));
+}
+
+DiskPlan OnlineSetup::disk() const {
+  DiskPlan disk = plan_disk(job.config().exp_manager, plan.steps.max_steps, plan.intervals.save, memory_question.demand.update);
+  const int64_t every = recorded_every(job.config().rollouts);
+  if (every > 0)
+    disk.records =
+        (plan.steps.max_steps + every - 1) / every *
+        record_bytes(settings.rollouts.num_rollout_samples * settings.samples_per_prompt, usual_length - lengths.max_new, lengths.max_new);
+  return disk;
+}
+
+void OnlineSetup::plan_memory(const Options& options) {
+  MemoryDemand demand;
+  MemoryInput& input = demand.update;
+  input.model = network;
+  input.dtype = storage.dtype;
+  input.is_cuda = mesh.device.is_cuda();
+  const bool has_adapters = settings.model.peft.peft_scheme == PeftScheme::lora;
+  if (has_adapters) input.lora = settings.model.peft.lora_tuning;
+  input.optimizer = settings.model.optim;
+  input.num_ranks = mesh.world.size();
+  const int64_t rows = settings.model.global_batch_size / mesh.world.size();
+  input.longest = lengths.context;
+  input.tokens = std::min(rows * lengths.context, std::max(settings.rollouts.tokens_per_pass, lengths.context));
+  input.rows = std::max<int64_t>(1, input.tokens / lengths.context);
+  input.checkpoint = settings.model.activations_checkpoint_granularity == Recompute::full;
+  input.threads = at::get_num_threads();
+  demand.saves = plan.intervals.save > 0 && job.config().exp_manager.create_checkpoint_callback;
+
+  usual_length = std::min(lengths.context, longest_prompt() + lengths.max_new);
+  EngineInput generation = generation_input(settings, lengths, network, storage, mesh.world.size());
+  generation.usual = usual_length;
+  const MemoryRoom room = free_room(mesh);
+  demand.generation = {.bytes = engine_bytes(generation), .releases = settings.model.engine.release_in_training};
+  const std::string& given = settings.model.engine.memory;
+  if (given != "auto") demand.generation->given = memory_budget(given, room.device, "model.engine.memory");
+  const ReferencePlace place = settings.rollouts.reference;
+  if (settings.wants_reference && has_adapters) demand.reference = {ReferenceKind::adapters_off, false};
+  if (settings.wants_reference && !has_adapters)
+    demand.reference = {place == ReferencePlace::swapped ? ReferenceKind::swapped : ReferenceKind::resident,
+                        place == ReferencePlace::automatic && input.is_cuda};
+  demand.looks = looks_itself();
+  critic_bytes = options.has_critic ? job.critic_bytes(mesh) : 0;
+  judge_bytes = judges_bytes();
+  demand.companions = critic_bytes + judge_bytes;
+  demand.beside = options.beside;
+  const std::string section = "model." + settings.name;
+  memory_question = {
+      demand,
+      room,
+      {.size = section + ".tokens_per_pass", .size_now = input.tokens, .size_least = lengths.context, .reference = section + ".reference"}};
+  memory = check_memory(memory_question);
+  if (memory.reference == ReferenceKind::swapped) settings.rollouts.reference = ReferencePlace::swapped;
+  if (given == "auto" && memory.fits) settings.model.engine.memory = std::to_string(memory.cache);
+}
+
+std::string files_print(const OnlineSetup& setup) {
+  std::string print;
+  for (const Path& file : data_files(setup.settings.model.data, "model.data")) print += file_hash(file);
+  for (const auto& sources : {setup.settings.reward.sources, setup.settings.reward.watch})
+    for (const auto& [name, source] : sources)
+      if (source.file) print += file_hash(*source.file);
+  return print;
+}
+
+}  // namespace kedge

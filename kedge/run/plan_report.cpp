@@ -1,0 +1,99 @@
+#include "kedge/run/plan_report.h"
+
+#include <algorithm>
+
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/machine.h"
+#include "kedge/metrics/progress.h"
+#include "kedge/text/unicode/text_layout.h"
+
+namespace kedge {
+std::string plan_heading(std::string_view name, const Path& folder, at::ScalarType dtype, const Mesh& mesh) {
+  return str("kedge ", name, " from ", folder.string(), ", ", name_of(dtype), " on ", name_of(mesh.device), ", ", mesh.world.size(),
+             mesh.world.size() == 1 ? " rank\n" : " ranks\n");
+}
+
+std::string memory_text(const MemoryVerdict& verdict, const NamedBytes& others) {
+  const bool has_host = verdict.host_needed > 0;
+  std::string out = str("\nMemory by phase, at its worst moment", has_host ? "   on the GPU   in host memory" : "", "\n");
+  const std::string worst = verdict.worst().name;
+  for (const PhaseBytes& phase : verdict.phases)
+    out += str("  ", pad_right(phase.name, has_host ? 36 : 20), pad_left(format_bytes(phase.device), 10),
+               has_host ? pad_left(format_bytes(phase.host), 17) : "", phase.name == worst ? "  most" : "", "\n");
+  out += str("\nWhat an update is made of\n", verdict.plan.table());
+  NamedBytes beside = others;
+  if (verdict.cache > 0) beside.insert(beside.begin(), {"keys and values", verdict.cache});
+  if (verdict.reference_bytes > 0) beside.insert(beside.begin(), {"reference policy", verdict.reference_bytes});
+  for (const auto& [name, bytes] : beside)
+    if (bytes > 0) out += str("  ", pad_right(name, 20), pad_left(format_bytes(bytes), 10), "  beside it\n");
+  out +=
+      str("\n", verdict.fits ? "fits: " : "does not fit: ", format_bytes(verdict.needed), " needed, ", format_bytes(verdict.free), " free");
+  if (has_host) out += str("; host memory ", format_bytes(verdict.host_needed), ", ", format_bytes(verdict.host_free), " free");
+  out += "\n";
+  if (verdict.blocks) out += "training will wait while a checkpoint is written: there is no memory for a copy of its state\n";
+  for (const std::string& remedy : verdict.remedies) out += "  would fit: " + remedy + "\n";
+  return out;
+}
+
+void add_verdict(Json& json, const MemoryVerdict& verdict) {
+  json.set("memory", verdict.plan.json());
+  Json phases{Json::Object{}}, host{Json::Object{}};
+  for (const PhaseBytes& phase : verdict.phases) {
+    phases.append(phase.name, Json(phase.device));
+    host.append(phase.name, Json(phase.host));
+  }
+  json.set("phases", std::move(phases));
+  json.set("host_phases", std::move(host));
+  json.set("cache_bytes", verdict.cache);
+  json.set("reference_bytes", verdict.reference_bytes);
+  json.set("needed_bytes", verdict.needed);
+  json.set("free_bytes", verdict.free);
+  json.set("host_needed_bytes", verdict.host_needed);
+  json.set("host_free_bytes", verdict.host_free);
+  json.set("fits", verdict.fits);
+  json.set("blocks", verdict.blocks);
+  Json::Array remedies;
+  for (const std::string& remedy : verdict.remedies) remedies.emplace_back(remedy);
+  json.set("would_fit", std::move(remedies));
+}
+
+void add_disk(PlanReport& report, const DiskPlan& disk) {
+  std::string parts;
+  const auto add = [&](const std::string& text) { parts += (parts.empty() ? "" : ", ") + text; };
+  if (disk.num_kept > 0)
+    add(str(disk.num_kept, disk.num_kept == 1 ? " checkpoint of " : " checkpoints of ", format_bytes(disk.checkpoint)));
+  if (disk.model > 0) add("the model " + format_bytes(disk.model));
+  if (disk.records > 0) add("answers up to " + format_bytes(disk.records));
+  report.text +=
+      str("\nDisk\n  ", parts.empty() ? "nothing but logs" : parts, "; ", format_bytes(disk.free), " free in ", disk.folder.string(), "\n");
+  if (!disk.fits()) report.text += "  does not fit: there is no room for a second checkpoint beside the first\n";
+  if (disk.fits() && disk.needed() > disk.free) report.text += "  the disk will be full before the end\n";
+  report.json.set("disk", Json::Object{{"checkpoint_bytes", disk.checkpoint},
+                                       {"checkpoints", disk.num_kept},
+                                       {"model_bytes", disk.model},
+                                       {"records_bytes", disk.records},
+                                       {"needed_bytes", disk.needed()},
+                                       {"free_bytes", disk.free}});
+  report.fits = report.fits && disk.fits();
+}
+
+void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what) {
+  const Pace pace = measure_pace(work);
+  const double all = pace.total() * static_cast<double>(num_steps);
+  std::string parts;
+  const auto add = [&](const char* name, double seconds) {
+    if (seconds > 0) parts += str(parts.empty() ? "" : ", ", name, " ", format_number(seconds), " s");
+  };
+  add("generate", pace.generate);
+  add("log-probs and reference", pace.look);
+  add("update", pace.update);
+  report.text += str("\nTime, tried here with two layers, ", what, "\n  a step about ", format_number(pace.total()), " s: ", parts, "\n  ",
+                     num_steps, " steps about ", format_duration(all), "\n");
+  report.json.set(
+      "time",
+      Json::Object{
+          {"step_s", pace.total()}, {"generate_s", pace.generate}, {"look_s", pace.look}, {"update_s", pace.update}, {"all_s", all}});
+}
+
+}  // namespace kedge

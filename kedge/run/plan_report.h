@@ -1,0 +1,40 @@
+#pragma once
+// What is planned of a run before it is started, as text and as JSON: memory, disk, time. The same for all kinds of runs.
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kedge/core/files.h"
+#include "kedge/core/json.h"
+#include "kedge/dist/mesh.h"
+#include "kedge/run/disk_check.h"
+#include "kedge/run/memory_check.h"
+#include "kedge/run/pace.h"
+
+namespace kedge {
+
+struct PlanOptions {
+  int64_t beside = 0;       // bytes that other processes, not started yet, will take on the same device
+  bool wants_time = false;  // measure how fast this machine is
+};
+
+struct PlanReport {
+  std::string text = {};
+  Json json = {};
+  bool fits = true;
+  int64_t needed = 0;  // bytes, where it computes
+};
+
+// The first line: what runs from where, as what, on what.
+[[nodiscard]] std::string plan_heading(std::string_view name, const Path& folder, at::ScalarType dtype, const Mesh& mesh);
+// What there is beside the training of a network, each with its name.
+using NamedBytes = std::vector<std::pair<std::string, int64_t>>;
+// Phase by phase, then what it is made of, then: does it fit, and what would.
+[[nodiscard]] std::string memory_text(const MemoryVerdict& verdict, const NamedBytes& others);
+void add_verdict(Json& json, const MemoryVerdict& verdict);
+void add_disk(PlanReport& report, const DiskPlan& disk);
+// Tries how fast this machine is. `what` says under which condition the times hold.
+void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what);
+
+}  // namespace kedge

@@ -1,0 +1,296 @@
+#include "kedge/run/run_session.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <torch/headeronly/version.h>
+
+#include "kedge/core/cuda_device.h"
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/core/fingerprint.h"
+#include "kedge/core/log.h"
+#include "kedge/core/machine.h"
+#include "kedge/metrics/progress.h"
+#include "kedge/train/checkpoint/resume_rules.h"
+#include "kedge/train/checkpoint/run_record.h"
+
+namespace kedge {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a checkpoint may be gone on with under another value, and what not.
+constexpr std::array kRules = {
+    ChangeRule{"network", ChangeKind::refused, "the checkpoint holds another network"},
+    ChangeRule{"tokenizer", ChangeKind::refused, "its ids mean something else"},
+    ChangeRule{"ranks", ChangeKind::converted, "batches are the same on any number of ranks"},
+    ChangeRule{"model.peft", ChangeKind::refused, "the adapters have another shape"},
+    ChangeRule{"model.peft.restore_from_path", ChangeKind::free, "the checkpoint's adapters count"},
+    ChangeRule{"model.peft.lora_tuning.adapter_dropout", ChangeKind::free, ""},
+    ChangeRule{"model.seed", ChangeKind::refused, "rows would come in another order, some of them twice"},
+    ChangeRule{"model.regression.num_attributes", ChangeKind::refused, "the head has another shape"},
+    ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored otherwise"},
+    ChangeRule{"model.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
+    ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
+    ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"trainer.precision", ChangeKind::converted, "from the fp32 master weights"},
+};
+// Where a checkpoint of old does not say what weights the run began with, their path decides.
+constexpr ChangeRule kReferenceRule{"pretrained_checkpoint.restore_from_path", ChangeKind::refused,
+                                    "the reference policy would be another"};
+constexpr const char* kStart = "start";  // in a checkpoint's record
+
+std::vector<ChangeRule> rules_of(const RunJob& job, const Json& record) {
+  std::vector<ChangeRule> rules(kRules.begin(), kRules.end());
+  if (job.kept_start == kReference && record.find(kStart) == nullptr) rules.push_back(kReferenceRule);
+  return rules;
+}
+
+// Of the files that the starting network is made of: equal where a copy of them is in another folder.
+Json start_of(const RunJob& job) {
+  Fingerprint print;
+  for (const Path& file : model_files(job.model_folder)) {
+    print.add(file.filename().string());
+    print.add(file_hash(file));
+  }
+  return Json::Object{{"folder", job.model_folder.string()}, {"hash", print.hex()}};
+}
+
+// Memory that will not do is told now, not hours later.
+void check_fit(const MemoryVerdict& memory) {
+  require_fit(memory, "the run");
+  if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
+}
+
+}  // namespace
+
+RunSession::RunSession(const RunJob& job, std::vector<std::string> arguments, const std::optional<Path>& fork)
+    : job_(job), arguments_(std::move(arguments)), record_(Json::Object{{"identity", identity()}, {kStart, start_of(job)}}) {
+  check_fit(job_.memory);
+  if (writes()) require_disk(job_.disk);
+  open_folder(fork);
+}
+
+int RunSession::run(const Start& start) {
+  if (writes() && !goes_on()) set_metrics_aside(folder_);
+  MetricsLog log = make_metrics_log(job_.run.metrics, folder_, writes());
+  const int64_t step = restore_trainer(start.trainer, log);
+  if (writes()) leave_papers(start, step);
+  std::optional<BackgroundSaver> saver;
+  if (store_) saver.emplace(*store_);
+  if (job_.device.is_cuda()) reset_peak_cuda_bytes();
+  LoopOptions options;
+  options.steps = start.steps;
+  options.intervals = start.intervals;
+  options.saves_block = job_.memory.blocks;
+  options.rehearses = job_.rehearses;
+  options.record = record_;
+  if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
+  if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
+  const LoopParts parts{start.trainer, job_.world, log, saver ? &*saver : nullptr, signals_, begin_};
+  LoopResult result;
+  try {
+    result = run_loop(parts, options, step);
+  } catch (const Interrupted& interrupted) {
+    if (saver) saver->wait();
+    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", what_stands()));
+  } catch (const std::exception& error) {
+    if (saver) saver->wait();
+    throw_if_out_of_memory(error, start.trainer.failed_phase());
+    throw;
+  }
+  if (writes()) finish(start, result);
+  return result.exit_code;
+}
+
+// Settings that take less than those which did not do, and at least a tenth less.
+void RunSession::throw_if_out_of_memory(const std::exception& error, std::string_view phase) const {
+  if (!is_out_of_memory(error)) return;
+  MemoryQuestion less = job_.memory_question;
+  less.room.device = std::min(less.room.device, job_.memory.needed) * 9 / 10;
+  std::string remedies;
+  for (const std::string& remedy : check_memory(less).remedies) remedies += "\n  " + remedy;
+  const std::string text = error.what();
+  throw Error(str("out of memory", phase.empty() ? "" : str(" in the phase ", phase), " (", text.substr(0, text.find('\n')),
+                  "). Planned were ", format_bytes(job_.memory.needed), ", and ", format_bytes(job_.memory.free), " were free at the start",
+                  remedies.empty() ? "" : ". What would take less:" + remedies, "\n", what_stands()));
+}
+
+// Rank 0 looks, all follow.
+void RunSession::open_folder(const std::optional<Path>& fork) {
+  std::string place, resumed;
+  if (writes()) {
+    folder_ = open_run_folder(job_.run, time_as_version());
+    lock_.emplace(folder_);
+    remove_temporaries(folder_);
+    remove_temporaries(folder_ / "rollouts");
+    store_.emplace(folder_ / "checkpoints", job_.run.checkpoint_callback_params);
+    set_log_file((folder_ / "log.txt").string());
+    if (fork) {
+      check(store_->folders().empty(), folder_.string(), ": holds checkpoints already; a fork begins in a folder of its own");
+      resumed = open_checkpoint(*fork, "--fork").folder.string();
+    } else if (const auto checkpoint = find_resume(job_.run, folder_, *store_)) {
+      resumed = checkpoint->folder.string();
+    }
+    place = folder_.string();
+    id_ = run_id(folder_);
+  }
+  job_.world.broadcast(id_, 0);
+  job_.world.broadcast(place, 0);
+  job_.world.broadcast(resumed, 0);
+  folder_ = place;
+  if (resumed.empty()) return;
+  checkpoint_ = read_checkpoint(resumed);  // rank 0 has looked at every byte
+  is_fork_ = fork.has_value();
+  is_elsewhere_ = fs::weakly_canonical(checkpoint_->folder.parent_path()) != fs::weakly_canonical(folder_ / "checkpoints");
+  const std::string where = (checkpoint_->folder / "meta.json").string();
+  accept_changes(config_changes(checkpoint_->meta.record.at("identity", where), record_.at("identity", where),
+                                rules_of(job_, checkpoint_->meta.record)),
+                 resumed);
+  accept_start();
+}
+
+// Other weights under the same name would go unnoticed: the checkpoint does not hold them.
+void RunSession::accept_start() const {
+  const Json* before = checkpoint_->meta.record.find(kStart);
+  if (job_.kept_start.empty() || before == nullptr) return;
+  const std::string where = (checkpoint_->folder / "meta.json").string();
+  const Json& now = record_.at(kStart, where);
+  const auto text = [&](const Json& start, const char* key) { return start.at(key, where).as_text(where); };
+  check(text(*before, "hash") == text(now, "hash"), checkpoint_->folder.string(), ": cannot resume: ", job_.kept_start,
+        " would be another. The weights in ", text(now, "folder"), " have the hash ", text(now, "hash"),
+        ", and those that the run began with, in ", text(*before, "folder"), ", had ", text(*before, "hash"),
+        ".\nPut them back, or begin a new run in another exp_manager.explicit_log_dir.");
+}
+
+// What a checkpoint is compared by.
+Json RunSession::identity() const {
+  Json identity = to_json(section_node(job_.section));
+  identity.set("network", job_.network_print);
+  identity.set("tokenizer", job_.tokenizer_print);
+  identity.set("ranks", int64_t{job_.world.size()});
+  return identity;
+}
+
+// Returns the step it stands at.
+int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
+  if (!checkpoint_) {
+    log.resume(0, {});  // what a run without a checkpoint left is void
+    return 0;
+  }
+  const int64_t step = is_elsewhere_ ? restore(trainer, *checkpoint_) : restore(trainer, log, *checkpoint_);
+  log_info(is_fork_ ? "forked from " : "resumed from ", checkpoint_->folder.string(), " at step ", step);
+  return step;
+}
+
+// After a step that is lost. Only rank 0 knows the checkpoints.
+std::string RunSession::what_stands() const {
+  if (!store_) return "the last checkpoint stands";
+  const std::optional<Checkpoint> newest = store_->newest();
+  return newest ? str("the last checkpoint, of step ", newest->step(), ", stands") : "and there is no checkpoint yet";
+}
+
+// Its settings and what it is made of, in its folder; and says what begins.
+void RunSession::leave_papers(const Start& start, int64_t step) const {
+  write_atomic(folder_ / "config.yaml", dump_config(job_.section));
+  std::vector<std::string> words = {"kedge", job_.name};
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  const RunFacts facts{.id = id_,
+                       .command_line = words,
+                       .torch_version = TORCH_VERSION,
+                       .device = kedge::name_of(job_.device),
+                       .num_threads = at::get_num_threads(),
+                       .num_ranks = job_.world.size(),
+                       .model_files = model_files(job_.model_folder),
+                       .data_files = job_.data_files,
+                       .parent = is_fork_ ? checkpoint_->folder.string() : "",
+                       .max_steps = start.steps.max_steps,
+                       .num_trained_parameters = start.model.trained().num_elements(),
+                       .dtype = std::string(kedge::name_of(start.model.parameters().options().dtype))};
+  add_run_record(folder_, run_record(facts));
+  log_info(job_.name, " of ", format_number(static_cast<double>(start.model.trained().num_elements())), " parameters, ",
+           kedge::name_of(start.model.parameters().options().dtype), " on ", kedge::name_of(job_.device), ": steps ", step, " to ",
+           start.steps.max_steps, ", ", start.steps.steps_per_epoch, " an epoch; folder ", folder_.string());
+  if (step >= start.steps.max_steps)
+    log_info("the run is complete; a larger trainer.", job_.name,
+             ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
+}
+
+void RunSession::finish(const Start& start, const LoopResult& result) const {
+  const bool complete = result.reason == "complete";
+  const bool has_stepped = result.first_step_s > 0;
+  if (complete && !has_stepped && has_told(result.step)) return;  // started again, it has nothing to add
+  if (complete && job_.run.checkpoint_callback_params.save_nemo_on_train_end) write_model(start);
+  Json summary;
+  summary.set("reason", result.reason);
+  summary.set("step", result.step);
+  summary.set("max_steps", start.steps.max_steps);
+  summary.set("starts", num_starts(folder_));
+  Json metrics{Json::Object{}};
+  for (const auto& [name, value] : result.last) metrics.append(name, Json(value));
+  summary.set("metrics", metrics);
+  for (const auto& [name, value] : start.trainer.counters()) summary.set(name, value);
+  summary.set("first_step_s", result.first_step_s);
+  summary.set("training_s", result.seconds_training);
+  // Of tensors on a GPU, without the driver's own; else of the whole process.
+  const bool is_cuda = job_.device.is_cuda();
+  summary.set("planned_bytes", job_.memory.worst().device - (is_cuda ? job_.memory.plan.fixed + job_.memory.plan.slack : 0));
+  summary.set("peak_bytes", peak_bytes(start.model.device()));
+  if (is_cuda) summary.set("planned_host_bytes", job_.memory.host_needed);
+  if (is_cuda) summary.set("peak_host_bytes", peak_resident_bytes());
+  if (const auto best = store_->best()) summary.set("best", best->folder.string());
+  if (start.add_summary) start.add_summary(summary, result.last);
+  write_atomic(folder_ / "summary.json", summary.dump(2) + "\n");
+  log_info(complete ? "done: " : "stopped (" + result.reason + "): ", "step ", result.step, " of ", start.steps.max_steps,
+           complete && is_folder(folder_ / "model") ? ", model in " + (folder_ / "model").string() : "");
+}
+
+// Has a complete run that was started again left its papers before?
+bool RunSession::has_told(int64_t step) const {
+  const Path file = folder_ / "summary.json";
+  if (!is_file(file)) return false;
+  const Json summary = Json::parse(read_text(file), file.string());
+  return summary.at("reason", file.string()) == Json("complete") && summary.at("step", file.string()) == Json(step);
+}
+
+// Beside its name first, so that a model folder is always whole.
+void RunSession::write_model(const Start& start) const {
+  const Path unfinished = folder_ / ".model-unfinished";
+  remove_tree(unfinished);
+  const std::optional<Checkpoint> best = job_.run.checkpoint_callback_params.save_best_model ? store_->best_sound() : std::nullopt;
+  if (best) {
+    fs::copy(best->folder / "model", unfinished, fs::copy_options::recursive);
+  } else {
+    start.write_model(unfinished);
+  }
+  sync_tree(unfinished);  // the summary, which says that it is there, must not outlive it
+  remove_tree(folder_ / "model");
+  fs::rename(unfinished, folder_ / "model");
+  sync_folder(folder_);
+}
+
+std::vector<Path> model_files(const Path& folder) {
+  std::vector<Path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string shape_print(const ModelConfig& config, const HeadOptions& head) {
+  Fingerprint print;
+  for (const ParameterSpec& spec : make_parameters(config, head).specs) {
+    print.add(spec.name);
+    for (const int64_t size : spec.shape) print.add(size);
+  }
+  return print.hex();
+}
+
+}  // namespace kedge

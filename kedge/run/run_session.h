@@ -1,0 +1,114 @@
+#pragma once
+// A run in its folder, whatever it trains: memory for it, the checkpoint it goes on from, its loop, and what it leaves. Knows a trainer
+// only as the loop does.
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/config/config.h"
+#include "kedge/core/stop.h"
+#include "kedge/model/model.h"
+#include "kedge/run/disk_check.h"
+#include "kedge/run/memory_check.h"
+#include "kedge/train/checkpoint/run_folder.h"
+#include "kedge/train/loop.h"
+
+namespace kedge {
+
+// What a run is, as far as it is known before weights are read.
+struct RunJob {
+  std::string name;  // "sft": the command, and its section below `trainer`
+  Section section;   // of the whole configuration
+  const RunConfig& run;
+  Group world;
+  at::Device device;
+  Path model_folder;                    // where it starts
+  std::string network_print;            // a checkpoint of another network is refused; shape_print()
+  std::string tokenizer_print;          // and one of another tokenizer
+  MemoryVerdict memory;                 // a run that does not fit is refused
+  MemoryQuestion memory_question = {};  // what was asked for that
+  bool rehearses = true;                // before its first step
+  DiskPlan disk = {};                   // the same for the room on disk
+  std::vector<Path> data_files;         // kept with the run, by their hashes
+  std::string kept_start = {};          // what its starting weights are to it later on, so that they cannot be others: kReference, kBase
+};
+
+inline constexpr const char *kReference = "the reference policy", *kBase = "the base of the adapters";
+
+// From its construction on signals are remembered, the clock of the time limit runs, and the folder is the run's own: load the weights
+// after it. Every rank has one, and does the same. The job must outlive it.
+class RunSession {
+ public:
+  // Refuses a run that does not fit into memory, then opens the folder and finds the checkpoint to go on from: the folder's own, or `fork`.
+  // UsageError where that one cannot be gone on with under these settings. `arguments` are all those of the program.
+  RunSession(const RunJob& job, std::vector<std::string> arguments, const std::optional<Path>& fork);
+  RunSession(const RunSession&) = delete;
+  RunSession& operator=(const RunSession&) = delete;
+
+  [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
+  [[nodiscard]] const Path& folder() const { return folder_; }
+  [[nodiscard]] const std::string& id() const { return id_; }  // of the run, the same on every rank
+  // What `work` gives. Where memory does not do, an Error that names the phase and settings that take less.
+  auto within(std::string_view phase, auto&& work) const {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      throw_if_out_of_memory(error, phase);
+      throw;
+    }
+  }
+  // For all that waits for a server. Holds no longer than the session.
+  [[nodiscard]] StopQuestion stop_question() const {
+    return [this] { return signals_.received(); };
+  }
+
+  // A trainer with its model, ready but for the checkpoint.
+  struct Start {
+    Trainer& trainer;
+    const Model& model;
+    StepPlan steps;
+    Intervals intervals;                                                       // nothing is saved where exp_manager wants no checkpoints
+    std::function<void(const Path& folder)> write_model;                       // as it is then; rank 0 calls it at the end
+    std::function<void(Json& summary, const Metrics& last)> add_summary = {};  // what the summary says besides
+  };
+  // From the checkpoint, or the beginning, to the end: restores the trainer, runs its loop, leaves summary and model. Once. Returns the
+  // exit code. Interrupted where a signal came during a wait for a server: the step is lost, the folder as if the run had been killed.
+  int run(const Start& start);
+
+ private:
+  void throw_if_out_of_memory(const std::exception& error, std::string_view phase) const;
+  [[nodiscard]] bool writes() const { return job_.world.rank() == 0; }
+  void open_folder(const std::optional<Path>& fork);
+  [[nodiscard]] Json identity() const;
+  void accept_start() const;
+  // Is the checkpoint, if any, this run's own? Else the run begins its own numbers there.
+  [[nodiscard]] bool goes_on() const { return checkpoint_ && !is_elsewhere_; }
+  int64_t restore_trainer(Trainer& trainer, MetricsLog& log) const;
+  [[nodiscard]] std::string what_stands() const;
+  void leave_papers(const Start& start, int64_t step) const;
+  void finish(const Start& start, const LoopResult& result) const;
+  [[nodiscard]] bool has_told(int64_t step) const;
+  void write_model(const Start& start) const;
+
+  const RunJob& job_;
+  std::vector<std::string> arguments_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  StopSignals signals_;
+  Path folder_;
+  std::string id_;
+  std::optional<RunLock> lock_;  // rank 0's, as the next
+  std::optional<CheckpointStore> store_;
+  std::optional<Checkpoint> checkpoint_;
+  bool is_fork_ = false, is_elsewhere_ = false;  // is_elsewhere_: the checkpoint is another run's
+  Json record_;                                  // of every checkpoint
+};
+
+// The files of a model folder that its network is made of, sorted.
+[[nodiscard]] std::vector<Path> model_files(const Path& folder);
+
+// Equal for networks whose weights have the same names and shapes.
+[[nodiscard]] std::string shape_print(const ModelConfig& config, const HeadOptions& head);
+
+}  // namespace kedge

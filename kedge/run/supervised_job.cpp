@@ -1,0 +1,116 @@
+#include "kedge/run/supervised_job.h"
+
+#include <optional>
+
+#include "kedge/core/error.h"
+#include "kedge/core/machine.h"
+#include "kedge/metrics/progress.h"
+#include "kedge/run/compute.h"
+#include "kedge/run/run_session.h"
+
+namespace kedge {
+namespace {
+
+DiskPlan disk_of(const SupervisedSetup& setup) {
+  return plan_disk(setup.sections.run, setup.plan.steps.max_steps, setup.plan.intervals.save, setup.memory_question().demand.update);
+}
+
+RunJob run_job(const SupervisedSetup& setup) {
+  const SupervisedSections& sections = setup.sections;
+  return {.name = sections.name,
+          .section = setup.job.section(),
+          .run = sections.run,
+          .world = setup.mesh.world,
+          .device = setup.mesh.device,
+          .model_folder = setup.folder,
+          .network_print = shape_print(setup.network, setup.job.head()),
+          .tokenizer_print = setup.tokenizer->fingerprint(),
+          .memory = check_memory(setup.memory_question()),
+          .memory_question = setup.memory_question(),
+          .rehearses = sections.compute.rehearse,
+          .disk = disk_of(setup),
+          .data_files = setup.job.files(),
+          .kept_start = sections.network.peft.peft_scheme == PeftScheme::lora ? kBase : ""};
+}
+
+SupervisedTrainer make_trainer(const SupervisedSetup& setup) {
+  const SupervisedSections& sections = setup.sections;
+  SaveOptions save;
+  save.companions = setup.folder;
+  return SupervisedTrainer({*setup.model, setup.mesh.world, setup.task, sections.loop, sections.network.optim, setup.job.batches(),
+                            setup.plan, sections.network.activations_checkpoint_granularity == Recompute::full, save, sections.model_path,
+                            setup.data.largest_rows});
+}
+
+std::string plan_text(const SupervisedSetup& setup, const MemoryVerdict& verdict) {
+  const SupervisedBatches batches = setup.job.batches();
+  const RowSize& micro = setup.data.largest_micro;
+  const auto tokens = setup.data.tokens_per_epoch;
+  const auto& steps = setup.plan.steps;
+  std::string out = plan_heading(setup.sections.name, setup.folder, setup.storage().dtype, setup.mesh);
+  out += str("\nSteps\n  ", steps.max_steps, " in all, ", steps.steps_per_epoch, " an epoch; validation every ",
+             setup.plan.intervals.validate, ", saving every ", setup.plan.intervals.save, "\n");
+  out += str("  ", setup.task.train.size, " training rows, about ", format_number(tokens), " tokens an epoch, ",
+             format_number(tokens / static_cast<double>(setup.task.train.size) * static_cast<double>(batches.global_size)), " a step\n");
+  out += str("  a step is ", batches.global_size / batches.micro_size / setup.mesh.world.size(), " micro-batches of ", batches.micro_size,
+             " a rank; the largest may have ", micro.tokens, " tokens, its longest row ", micro.longest, "\n");
+  out += memory_text(verdict, {});
+  return out;
+}
+
+Json plan_json(const SupervisedSetup& setup, const MemoryVerdict& verdict) {
+  Json json;
+  json.set("algorithm", setup.sections.name);
+  json.set("max_steps", setup.plan.steps.max_steps);
+  json.set("steps_per_epoch", setup.plan.steps.steps_per_epoch);
+  json.set("tokens_per_epoch", setup.data.tokens_per_epoch);
+  json.set("largest_micro_batch_tokens", setup.data.largest_micro.tokens);
+  add_verdict(json, verdict);
+  return json;
+}
+
+}  // namespace
+
+int64_t SupervisedJob::cache_bytes(const ModelConfig& /*network*/, int64_t /*element_size*/, int64_t /*longest*/) const { return 0; }
+
+void SupervisedJob::add_summary(Json& /*summary*/, const Metrics& /*last*/) const {}
+
+int SupervisedJob::run(const RunOptions& options) {
+  check_config();
+  SupervisedSetup setup(*this);
+  const RunJob job = run_job(setup);
+  RunSession session(job, options.arguments, options.fork);
+  if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.sections.loop, *session.checkpoint(), batches().global_size);
+  setup.model = session.within("load", [&] {
+    auto loaded = load(setup.folder, setup.storage());
+    add_trained_adapters(*loaded, setup.sections.network);
+    return loaded;
+  });
+  SupervisedTrainer trainer = session.within("load", [&] { return make_trainer(setup); });
+  return session.run({.trainer = trainer,
+                      .model = *setup.model,
+                      .steps = setup.plan.steps,
+                      .intervals = setup.plan.intervals,
+                      .write_model = [&](const Path& folder) { trainer.write_model(folder); },
+                      .add_summary = [&](Json& summary, const Metrics& last) { add_summary(summary, last); }});
+}
+
+PlanReport SupervisedJob::plan(const PlanOptions& options) {
+  check_config();
+  const SupervisedSetup setup(*this);
+  MemoryQuestion question = setup.memory_question();
+  question.demand.beside = options.beside;
+  const MemoryVerdict verdict = check_memory(question);
+  const DiskPlan disk = disk_of(setup);
+  PlanReport report{.text = plan_text(setup, verdict), .json = plan_json(setup, verdict), .fits = verdict.fits, .needed = verdict.needed};
+  add_disk(report, disk);
+  if (options.wants_time && verdict.fits) {
+    StepWork work{.pass = question.demand.update, .device = setup.mesh.device};
+    work.update_tokens = setup.data.tokens_per_epoch / static_cast<double>(setup.task.train.size) *
+                         static_cast<double>(batches().global_size / setup.mesh.world.size());
+    add_time(report, work, setup.plan.steps.max_steps, "validation not counted");
+  }
+  return report;
+}
+
+}  // namespace kedge

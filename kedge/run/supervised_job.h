@@ -1,0 +1,71 @@
+#pragma once
+// A supervised training run from its settings to its last checkpoint: what SFT and reward models have in common.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kedge/algo/supervised/supervised.h"
+#include "kedge/dist/mesh.h"
+#include "kedge/run/job.h"
+#include "kedge/run/memory_check.h"
+#include "kedge/text/tokenizer/tokenizer.h"
+#include "kedge/train/checkpoint/run_folder.h"
+#include "kedge/train/training_config.h"
+
+namespace kedge {
+
+// Where the common parts lie in a configuration, which must outlive it.
+struct SupervisedSections {
+  std::string name;       // "sft": the command, and its section below `trainer`
+  std::string model_key;  // "model.restore_from_path"
+  const std::string& model_path;
+  const ComputeConfig& compute;
+  const SupervisedConfig& loop;
+  const RunConfig& run;
+  const NetworkConfig& network;
+};
+
+// A task derives from it and says what is its own.
+class SupervisedJob : public Job {
+ public:
+  [[nodiscard]] virtual SupervisedSections sections() const = 0;
+  virtual void check_config() const {}                   // a UsageError for what contradicts itself
+  virtual void limit_length(int64_t max_positions) = 0;  // rows are at most so long
+  [[nodiscard]] virtual SupervisedBatches batches() const = 0;
+  [[nodiscard]] virtual HeadOptions head() const = 0;
+  [[nodiscard]] virtual std::vector<Path> files() const = 0;  // of data
+  [[nodiscard]] virtual std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const = 0;
+  // `model` is null until it is loaded.
+  [[nodiscard]] virtual SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) = 0;
+  // What sampling takes between steps, where rows are at most so long.
+  [[nodiscard]] virtual int64_t cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const;
+  virtual void add_summary(Json& summary, const Metrics& last) const;
+
+  int run(const RunOptions& options) override;
+  [[nodiscard]] PlanReport plan(const PlanOptions& options) override;
+};
+
+// Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
+struct SupervisedSetup {
+  explicit SupervisedSetup(SupervisedJob& job);
+  SupervisedSetup(const SupervisedSetup&) = delete;
+  SupervisedSetup& operator=(const SupervisedSetup&) = delete;
+
+  SupervisedJob& job;
+  SupervisedSections sections;
+  Mesh mesh;
+  Path folder;  // of the model
+  ModelConfig network;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Model> model;  // null until it is loaded
+  SupervisedTask task;
+  SupervisedPlan plan;
+  DataSize data;
+
+  [[nodiscard]] StorageOptions storage() const;
+  [[nodiscard]] int64_t cache_bytes() const;  // for keys and values while samples are drawn
+  // Will the run fit into what is free now?
+  [[nodiscard]] MemoryQuestion memory_question() const;
+};
+
+}  // namespace kedge

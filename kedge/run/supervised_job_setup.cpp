@@ -1,0 +1,49 @@
+#include <ATen/Parallel.h>
+
+#include "kedge/model/files/model_folder.h"
+#include "kedge/run/compute.h"
+#include "kedge/run/supervised_job.h"
+
+namespace kedge {
+
+SupervisedSetup::SupervisedSetup(SupervisedJob& given)
+    : job(given),
+      sections(job.sections()),
+      mesh(open_mesh(sections.compute)),
+      folder(find_model_folder(sections.model_path, sections.model_key)),
+      network(load_model_config(folder)),
+      tokenizer(load_tokenizer(folder)) {
+  job.limit_length(network.max_positions);
+  task = job.make_task(model, *tokenizer, folder);
+  plan = plan_supervised(sections.loop, task, job.batches(), mesh.world.size(), "trainer." + sections.name);
+  data = measure_data(task.train, job.batches().micro_size);
+}
+
+StorageOptions SupervisedSetup::storage() const { return training_storage(sections.compute, sections.network, mesh.device); }
+
+int64_t SupervisedSetup::cache_bytes() const {
+  return job.cache_bytes(network, storage().dtype == at::kFloat ? 4 : 2, data.largest_micro.longest);
+}
+
+MemoryQuestion SupervisedSetup::memory_question() const {
+  MemoryDemand demand;
+  MemoryInput& input = demand.update;
+  input.model = network;
+  input.head = job.head();
+  input.dtype = storage().dtype;
+  input.is_cuda = mesh.device.is_cuda();
+  if (sections.network.peft.peft_scheme == PeftScheme::lora) input.lora = sections.network.peft.lora_tuning;
+  input.optimizer = sections.network.optim;
+  input.num_ranks = mesh.world.size();
+  input.tokens = data.largest_micro.tokens;
+  input.rows = data.largest_micro.rows;
+  input.longest = data.largest_micro.longest;
+  input.checkpoint = sections.network.activations_checkpoint_granularity == Recompute::full;
+  input.threads = at::get_num_threads();
+  if (const int64_t cache = cache_bytes(); cache > 0)  // while samples are drawn between steps
+    demand.generation = {.bytes = {.cache = cache, .one = cache}, .given = cache, .releases = true};
+  demand.saves = plan.intervals.save > 0 && sections.run.create_checkpoint_callback;
+  return {demand, free_room(mesh), {.size_now = job.batches().micro_size}};
+}
+
+}  // namespace kedge

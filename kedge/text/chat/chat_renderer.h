@@ -1,0 +1,28 @@
+#pragma once
+// The seam to chat templates: a function from messages to text. chat_prompt.h makes one from the reference's special tokens;
+// a model folder's own template is another.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kedge/core/json.h"
+#include "kedge/core/text_span.h"
+
+namespace kedge {
+
+struct RenderedChat {
+  std::string text;
+  std::vector<TextSpan> loss_spans;  // where asked for: what the assistant says, in order, apart from each other; it is trained on
+};
+
+struct ChatRequest {
+  const Json& messages;                // [{"role", "content", ...}, ...]
+  const Json& row;                     // the whole row, for templates that read more of it ("tools")
+  bool add_generation_prompt = false;  // end with the opening of the assistant's turn
+  bool want_loss_spans = false;
+};
+
+// Called from several threads. What it cannot render is a UsageError.
+using ChatRenderer = std::function<RenderedChat(const ChatRequest&)>;
+
+}  // namespace kedge

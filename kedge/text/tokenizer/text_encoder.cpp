@@ -1,0 +1,76 @@
+#include "kedge/text/tokenizer/text_encoder.h"
+
+#include <algorithm>
+
+#include "kedge/core/error.h"
+
+namespace kedge {
+namespace {
+
+// Stands before a piece while it is encoded, so that the tokenizer's own blank falls on it; taken off again.
+constexpr std::string_view kPrefix("\0", 1);
+
+}  // namespace
+
+TokenId TextEncoder::bos_id() const {
+  check(bos.has_value(), "a BOS token is asked for, and the tokenizer has none");
+  return *bos;
+}
+
+TokenId TextEncoder::eos_id() const {
+  check(eos.has_value(), "an EOS token is needed, and the tokenizer has none");
+  return *eos;
+}
+
+TextEncoder encoder_of(const Tokenizer& tokenizer) {
+  return {.encode = [&tokenizer](std::string_view text) { return tokenizer.encode(text); },
+          .decode = [&tokenizer](std::span<const TokenId> ids) { return tokenizer.decode(ids); },
+          .bos = tokenizer.special().bos,
+          .eos = tokenizer.special().eos};
+}
+
+bool adds_leading_blank(const TextEncoder& encoder) {
+  const TokenIds once = encoder.encode("x");
+  TokenIds twice = once;
+  twice.insert(twice.end(), once.begin(), once.end());
+  return encoder.decode(twice).ends_with("x x");
+}
+
+void MaskedTokens::append(std::span<const TokenId> more, bool trained) {
+  ids.insert(ids.end(), more.begin(), more.end());
+  mask.insert(mask.end(), more.size(), trained ? 1 : 0);
+}
+
+void MaskedTokens::cut(size_t length) {
+  if (ids.size() <= length) return;
+  ids.resize(length);
+  mask.resize(length);
+}
+
+bool MaskedTokens::trains_nothing() const { return std::find(mask.begin(), mask.end(), 1) == mask.end(); }
+
+PieceEncoder::PieceEncoder(TextEncoder encoder)
+    : encoder_(std::move(encoder)), adds_blank_(adds_leading_blank(encoder_)), prefix_ids_(encoder_.encode(kPrefix)) {}
+
+TokenIds PieceEncoder::inside(std::string_view text) const {
+  if (!adds_blank_) return encoder_.encode(text);
+  TokenIds ids = encoder_.encode(std::string(kPrefix).append(text));
+  const size_t prefix = prefix_ids_.size();
+  if (ids.size() < prefix || !std::equal(prefix_ids_.begin(), prefix_ids_.end(), ids.begin())) return encoder_.encode(text);
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(prefix));
+  return ids;
+}
+
+MaskedTokens PieceEncoder::encode(std::span<const TextPiece> pieces) const {
+  MaskedTokens tokens;
+  std::string text;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    text += pieces[i].text;
+    if (i + 1 < pieces.size() && pieces[i + 1].trained == pieces[i].trained) continue;
+    if (!text.empty()) tokens.append(tokens.ids.empty() ? encoder_.encode(text) : inside(text), pieces[i].trained);
+    text.clear();
+  }
+  return tokens;
+}
+
+}  // namespace kedge

@@ -1,0 +1,65 @@
+#pragma once
+// What datasets need of a tokenizer, and text that is encoded in pieces with a loss mask. Knows nothing of files.
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/text/tokenizer/tokenizer.h"
+
+namespace kedge {
+
+// Both functions are called from several threads. No special tokens are added by `encode`.
+struct TextEncoder {
+  std::function<TokenIds(std::string_view)> encode;
+  std::function<std::string(std::span<const TokenId>)> decode;
+  std::optional<TokenId> bos, eos;
+
+  // UsageError where the tokenizer has none.
+  [[nodiscard]] TokenId bos_id() const;
+  [[nodiscard]] TokenId eos_id() const;
+};
+
+// `tokenizer` must outlive the result.
+[[nodiscard]] TextEncoder encoder_of(const Tokenizer& tokenizer);
+
+// Does the tokenizer put a blank of its own before every text, as SentencePiece does?
+[[nodiscard]] bool adds_leading_blank(const TextEncoder& encoder);
+
+// Tokens and which of them are trained on (1) or only read (0); of equal length.
+struct MaskedTokens {
+  TokenIds ids;
+  std::vector<uint8_t> mask;
+
+  void append(std::span<const TokenId> more, bool trained);
+  // Keeps the first `length` tokens.
+  void cut(size_t length);
+  [[nodiscard]] bool trains_nothing() const;
+};
+
+struct TextPiece {
+  std::string text;
+  bool trained = false;
+};
+
+// No token reaches across a border between read and trained text: the ids before a border are those a prompt that ends there
+// gets. Otherwise neighbouring pieces are encoded as one text. Only the first gets a leading blank of the tokenizer's own.
+class PieceEncoder {
+ public:
+  explicit PieceEncoder(TextEncoder encoder);
+
+  [[nodiscard]] MaskedTokens encode(std::span<const TextPiece> pieces) const;
+  // A piece that stands behind other text.
+  [[nodiscard]] TokenIds inside(std::string_view text) const;
+  [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
+  [[nodiscard]] bool adds_blank() const { return adds_blank_; }
+
+ private:
+  TextEncoder encoder_;
+  bool adds_blank_;
+  TokenIds prefix_ids_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,42 @@
+#include "kedge/train/checkpoint/background_saver.h"
+
+#include <utility>
+
+#include "kedge/core/error.h"
+#include "kedge/core/log.h"
+#include "kedge/core/stop.h"
+
+namespace kedge {
+
+BackgroundSaver::~BackgroundSaver() { wait(); }
+
+void BackgroundSaver::wait() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundSaver::start(CheckpointMeta meta, std::function<void(const Path& folder)> write) {
+  wait();
+  problem_.clear();
+  interrupted_ = nullptr;
+  thread_ = std::thread([this, meta = std::move(meta), write = std::move(write)] {
+    const int64_t step = Checkpoint{{}, meta}.step();
+    try {
+      store_.save(meta, write);
+      newest_saved_ = step;
+    } catch (const Interrupted&) {
+      interrupted_ = std::current_exception();
+    } catch (const std::exception& error) {
+      problem_ = str("the checkpoint of step ", step, " could not be saved: ", error.what());
+      ++num_failed_;
+      log_error(problem_, "; the run goes on, earlier checkpoints stay, and the next save tries again");
+    }
+  });
+}
+
+void BackgroundSaver::finish() {
+  wait();
+  if (interrupted_) std::rethrow_exception(interrupted_);
+  if (!problem_.empty()) throw Error(problem_);
+}
+
+}  // namespace kedge

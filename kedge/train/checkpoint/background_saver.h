@@ -1,0 +1,46 @@
+#pragma once
+// Saves checkpoints on a thread of its own, so that training goes on meanwhile, also where a disk is full.
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "kedge/train/checkpoint/checkpoint_store.h"
+
+namespace kedge {
+
+// Used from one thread. `store` must outlive it and be used by nobody else between start() and finish().
+class BackgroundSaver {
+ public:
+  explicit BackgroundSaver(CheckpointStore& store) : store_(store) {}
+  ~BackgroundSaver();
+  BackgroundSaver(const BackgroundSaver&) = delete;
+  BackgroundSaver& operator=(const BackgroundSaver&) = delete;
+
+  // Waits for the save before it, then returns; `write` fills the folder on the other thread, so all it needs must live with it. A save
+  // that fails is told in the log; the checkpoints before it stay, and the next one is another try.
+  void start(CheckpointMeta meta, std::function<void(const Path& folder)> write);
+
+  // Waits for the save under way.
+  void wait();
+  // The same, with an Error where the newest one failed: what was trained since the last good one is not on disk. Where a signal ended it
+  // while it waited for a server, that Interrupted.
+  void finish();
+
+  // Without one under way.
+  [[nodiscard]] int64_t num_failed() const { return num_failed_; }
+  [[nodiscard]] bool has_failed() const { return !problem_.empty(); }                  // the newest one
+  [[nodiscard]] std::optional<int64_t> newest_saved() const { return newest_saved_; }  // the step of the newest that did not fail
+
+ private:
+  CheckpointStore& store_;
+  std::thread thread_;
+  std::string problem_;  // of the newest save; empty: none
+  std::exception_ptr interrupted_;
+  int64_t num_failed_ = 0;
+  std::optional<int64_t> newest_saved_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,127 @@
+#pragma once
+// The checkpoints of a run as folders on disk: each is whole or not there. Knows no tensors and not what is in them.
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/config/config_schema.h"
+#include "kedge/core/files.h"
+#include "kedge/core/json.h"
+
+namespace kedge {
+
+enum class MonitorMode { min, max };
+constexpr auto enum_names(MonitorMode) {
+  return std::array<EnumName<MonitorMode>, 2>{{{"min", MonitorMode::min}, {"max", MonitorMode::max}}};
+}
+
+struct CheckpointConfig {
+  std::string monitor = "val_loss";
+  MonitorMode mode = MonitorMode::min;
+  int64_t save_top_k = 3;
+  bool save_last = true;
+  std::string filename = "kedge-{step}-{consumed_samples}-{epoch}-{val_loss:.3f}";
+  bool save_nemo_on_train_end = true;
+  bool save_best_model = false;
+
+  void fields(auto&& field) {
+    field("monitor", monitor, "metric that ranks the checkpoints");
+    field("mode", mode, "whether small or large values of it are better");
+    field("save_top_k", save_top_k, "number of best checkpoints kept; -1: all, 0: none", at_least(-1));
+    field("save_last", save_last, "also keep the newest, as NAME-last");
+    field("filename", filename, "name pattern: {key} becomes key=value, {key:.3f} with three decimals");
+    field("save_nemo_on_train_end", save_nemo_on_train_end, "write the model of a finished run as a Hugging Face folder, FOLDER/model");
+    field("save_best_model", save_best_model, "that folder contains the best model; false: the last");
+    field.ignored("always_save_nemo", "every checkpoint contains a Hugging Face folder");
+    field.ignored("model_parallel_size", "models are not split over ranks");
+    field.ignored("async_save", "saving never blocks training");
+    field.refused("save_weights_only", "a run could not resume from a checkpoint without its state", {"false", "False"});
+  }
+};
+
+// What a checkpoint's meta.json says of it.
+struct CheckpointMeta {
+  std::map<std::string, int64_t> counters;  // step, consumed_samples, epoch, ...
+  std::map<std::string, double> metrics;
+  Json record;  // whatever else the run wants to remember
+};
+
+struct CheckpointFile {
+  std::string name;  // from the checkpoint's folder on
+  int64_t bytes = 0;
+  std::string hash = {};  // of all its bytes; empty in checkpoints from before there were hashes
+};
+
+struct Checkpoint {
+  Path folder;
+  CheckpointMeta meta;
+  std::vector<CheckpointFile> files = {};  // all but meta.json, by name
+
+  [[nodiscard]] int64_t step() const;
+  [[nodiscard]] bool has_hashes() const;
+};
+
+// UsageError where the folder is not whole: a file is missing or has another size, or the record cannot be read or is not the one that was
+// written. Reads no file but the record, so that it costs little.
+[[nodiscard]] Checkpoint read_checkpoint(const Path& folder);
+
+// Reads every byte: what of it is not as it was saved, a line for each file, "FILE: its bytes are not those that were saved". Without
+// hashes nothing can be told.
+[[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
+// Before a checkpoint is used: a UsageError that names the folder and the damage. A disk that fails to read is the world's Error: the
+// bytes may be as they were, so nothing is decided on it.
+void verify_checkpoint(const Checkpoint& checkpoint);
+// The same as a question; damage is warned of.
+[[nodiscard]] bool is_sound(const Checkpoint& checkpoint);
+
+// What stores of checkpoints are made of. A folder of checkpoints holds each in a folder of its own.
+// Makes the folder where it is not there, and removes what a killed run left in it half written or half removed; one that was to be
+// replaced by another of its name, which did not come, stands again.
+void open_checkpoints(const Path& folder);
+// All that are whole, by step, of their files only the sizes looked at. One that is not whole is warned of by name.
+[[nodiscard]] std::vector<Checkpoint> list_checkpoints(const Path& folder);
+// The folders of all, also of those that are not whole.
+[[nodiscard]] std::vector<Path> checkpoint_folders(const Path& folder);
+// Those that have the monitored number, the best first; of equals the older one.
+[[nodiscard]] std::vector<Checkpoint> rank_checkpoints(std::vector<Checkpoint> checkpoints, const CheckpointConfig& config);
+// `write` fills an empty folder. When it returns, the checkpoint appears under its name; one of that name from an earlier try goes first.
+// After an error everything is as before.
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write);
+// At once or not at all.
+void remove_checkpoint(const Path& checkpoint);
+
+// Not thread-safe; one for a folder.
+class CheckpointStore {
+ public:
+  // Removes what a killed run left half written or half removed. `folder` is made where it is not there.
+  CheckpointStore(Path folder, CheckpointConfig config);
+
+  [[nodiscard]] std::vector<Checkpoint> list() const { return list_checkpoints(folder_); }
+  [[nodiscard]] std::vector<Path> folders() const { return checkpoint_folders(folder_); }
+  // That with the most steps.
+  [[nodiscard]] std::optional<Checkpoint> newest() const;
+  // The best by the monitored number; none where nothing is ranked.
+  [[nodiscard]] std::optional<Checkpoint> best() const;
+  // The same, to be used: every byte is looked at, and one that is damaged is warned of and passed over for the next.
+  [[nodiscard]] std::optional<Checkpoint> newest_sound() const;
+  [[nodiscard]] std::optional<Checkpoint> best_sound() const;
+
+  // `write` fills an empty folder. When it returns, the checkpoint appears under its name, and those that are not kept any more disappear.
+  // After an error everything is as before. Without the monitored number it is not ranked, which is warned of, and kept as the last, also
+  // where the last ones are not wanted: until the next one.
+  void save(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write);
+
+ private:
+  [[nodiscard]] bool ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const;
+  [[nodiscard]] bool is_better(double a, double b) const;
+  void remove_worst(const std::string& saved) const;
+
+  Path folder_;
+  CheckpointConfig config_;
+};
+
+}  // namespace kedge

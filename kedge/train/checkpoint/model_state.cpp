@@ -1,0 +1,75 @@
+#include "kedge/train/checkpoint/model_state.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "kedge/core/autograd.h"
+#include "kedge/core/fingerprint.h"
+#include "kedge/model/files/model_folder.h"
+#include "kedge/model/files/model_snapshot.h"
+#include "kedge/model/files/peft_files.h"
+
+namespace kedge {
+namespace {
+
+constexpr const char* kWeights = "parameters";
+
+void add_weights(Fingerprint& print, const Parameters& parameters, at::ScalarType type) {
+  constexpr int64_t kLookedAt = 1024;  // of a tensor: one that was trained, or drawn with another seed, differs nearly everywhere
+  for (size_t i = 0; i < parameters.specs().size(); ++i) {
+    const Tensor flat = parameters.master(static_cast<int>(i)).detach().view({-1});
+    const int64_t stride = std::max<int64_t>(1, flat.numel() / kLookedAt);
+    const Tensor some = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU).to(type).contiguous();
+    print.add(parameters.specs()[i].name);
+    print.add(flat.numel());
+    print.add(std::string_view(static_cast<const char*>(some.const_data_ptr()), static_cast<size_t>(some.nbytes())));
+  }
+}
+
+}  // namespace
+
+void write_model_folder(const Model& model, const Path& folder, const ModelFolderOptions& options) {
+  if (model.adapters() == nullptr) return save_model(model, folder, options.save);
+  if (options.save.companions) copy_companions(*options.save.companions, folder);
+  save_adapter(model, folder, options.base);
+}
+
+FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options) {
+  if (!state.copies()) {
+    state.add(kWeights, model.trained().flat_master());
+    return [&model, options](const Path& folder) { write_model_folder(model, folder, options); };
+  }
+  // One copy of the weights serves the state and the model's folder.
+  const auto snapshot = std::make_shared<const ModelSnapshot>(model);
+  state.take(kWeights, snapshot->masters());
+  return [snapshot, options](const Path& folder) { snapshot->save(folder, options.save, options.base); };
+}
+
+void load_model_state(Model& model, const StateFiles& state) {
+  const NoGrad no_grad;
+  const Tensor& masters = model.trained().flat_master();
+  if (masters.scalar_type() == at::kFloat) {
+    state.read(kWeights, masters);
+  } else {
+    // A network that only computes keeps no fp32 weights beside those it computes with.
+    const Tensor whole = at::empty(masters.sizes(), at::kFloat);
+    state.read(kWeights, whole);
+    masters.copy_(whole);
+  }
+  model.trained().publish();
+}
+
+std::string saved_weights_hash(const Path& folder) { return StateFiles(folder).hash(kWeights); }
+
+std::string start_print(const Model& model) {
+  const NoGrad no_grad;
+  Fingerprint print;
+  print.add(model.config().source.dump());
+  // Weights that train are there in fp32. Below adapters they are in what the network computes with, and so is what a head starts from.
+  const at::ScalarType type = model.parameters().options().trainable ? at::kFloat : at::kBFloat16;
+  add_weights(print, model.parameters(), type);
+  if (model.adapters() != nullptr) add_weights(print, model.adapters()->parameters(), type);
+  return print.hex();
+}
+
+}  // namespace kedge

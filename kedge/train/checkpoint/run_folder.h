@@ -1,0 +1,66 @@
+#pragma once
+// The folder of a run: where it lies, how long the run may take, and what of an earlier run in it is gone on with.
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kedge/metrics/metrics_config.h"
+#include "kedge/train/checkpoint/checkpoint_store.h"
+#include "kedge/train/checkpoint/run_lock.h"
+
+namespace kedge {
+
+// The keys of `exp_manager`.
+struct RunConfig {
+  std::optional<std::string> explicit_log_dir;
+  std::string exp_dir = "kedge_runs";
+  std::string name = "run";
+  std::optional<std::string> version;
+  bool use_datetime_version = true;
+  bool resume_if_exists = true;
+  bool resume_ignore_no_checkpoint = true;
+  std::optional<std::string> resume_from_checkpoint;
+  std::optional<std::string> max_time_per_run;
+  bool create_checkpoint_callback = true;
+  CheckpointConfig checkpoint_callback_params;
+  MetricsConfig metrics;
+
+  void fields(auto&& field) {
+    field("explicit_log_dir", explicit_log_dir, "the run's folder; null: EXP_DIR/NAME, plus a version folder if nothing is resumed");
+    field("exp_dir", exp_dir, "parent folder of runs without explicit_log_dir");
+    field("name", name, "name of the run's folder in exp_dir");
+    field("version", version, "name of the version folder; null: the time, or version_N");
+    field("use_datetime_version", use_datetime_version, "name version folders by the time; false: version_0, version_1, ...");
+    field("resume_if_exists", resume_if_exists, "resume from the newest checkpoint in the folder");
+    field("resume_ignore_no_checkpoint", resume_ignore_no_checkpoint, "start from scratch if there is no checkpoint; false: an error");
+    field("resume_from_checkpoint", resume_from_checkpoint, "checkpoint to resume from if the folder has none");
+    field("max_time_per_run", max_time_per_run, "time limit DD:HH:MM:SS; the run then validates, saves and ends; null: no limit");
+    field("create_checkpoint_callback", create_checkpoint_callback, "save checkpoints");
+    field("checkpoint_callback_params", checkpoint_callback_params, "which checkpoints are kept, and how they are named");
+    metrics.fields(field);
+    field.ignored("create_preemption_callback", "SIGTERM and SIGUSR1 always save");
+    field.ignored("resume_past_end", "a larger max_steps continues a finished run");
+    field.ignored("log_step_timing", "times are always logged");
+    field.ignored("step_timing_kwargs", "times are always logged");
+    field.ignored("seconds_to_sleep", "ranks wait for each other");
+    field.refused("create_early_stopping_callback", "not supported", {"false", "False"});
+  }
+};
+
+// The folder by the configuration, made where it is not there. `now` names a version: "2026-01-31_12-00-00".
+[[nodiscard]] Path open_run_folder(const RunConfig& config, std::string_view now);
+[[nodiscard]] std::string time_as_version();
+
+// The checkpoint to go on from, all of whose bytes are as they were saved, or none where there are no checkpoints. A folder that holds
+// checkpoints of a run that is not to be resumed is a UsageError, and so is one that holds checkpoints none of which can be used: a new run
+// there would erase what is left of the old one.
+[[nodiscard]] std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store);
+
+// Numbers and samples of an earlier run, which a run that begins in this folder would erase, get names of their own:
+// metrics.jsonl.before-1, ...
+void set_metrics_aside(const Path& folder);
+
+// A checkpoint by its folder, which must be whole and undamaged; `key` opens the error.
+[[nodiscard]] Checkpoint open_checkpoint(const Path& folder, std::string_view key);
+
+}  // namespace kedge

@@ -1,0 +1,18 @@
+#pragma once
+// The optimizer's section of a configuration.
+#include "kedge/train/optim/optimizer.h"
+#include "kedge/train/optim/schedule.h"
+
+namespace kedge {
+
+// AdamW's keys with the schedule's beside them.
+struct OptimConfig : OptimizerConfig {
+  ScheduleConfig sched;
+
+  void fields(auto&& field) {
+    OptimizerConfig::fields(field);
+    field("sched", sched, "the learning rate schedule");
+  }
+};
+
+}  // namespace kedge

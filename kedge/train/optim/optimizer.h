@@ -1,0 +1,99 @@
+#pragma once
+// The optimizer of a model's parameters: gradient norm, clipping, AdamW or plain descent, over the flat buffers. Several ranks can share
+// AdamW's moments. Knows no model and no loss.
+#include <cstdint>
+#include <vector>
+
+#include "kedge/config/config.h"
+#include "kedge/core/tensor.h"
+#include "kedge/dist/group.h"
+#include "kedge/dist/partition.h"
+#include "kedge/model/parameters.h"
+#include "kedge/train/checkpoint/state_files.h"
+
+namespace kedge {
+
+// AdamW whose moments every rank keeps whole, AdamW of which it keeps a share, and descent along the gradient without any.
+enum class OptimizerKind { adamw, distributed_fused_adam, sgd };
+constexpr auto enum_names(OptimizerKind) {
+  using Kind = OptimizerKind;
+  return std::array<EnumName<Kind>, 4>{
+      {{"adamw", Kind::adamw},
+       {"distributed_fused_adam", Kind::distributed_fused_adam},
+       {"mcore_distributed_optim", Kind::distributed_fused_adam},  // the reference's newer one does the same
+       {"sgd", Kind::sgd}}};
+}
+
+enum class MomentType { fp32, bf16 };
+constexpr auto enum_names(MomentType) {
+  return std::array<EnumName<MomentType>, 2>{{{"fp32", MomentType::fp32}, {"bf16", MomentType::bf16}}};
+}
+
+struct OptimizerConfig {
+  OptimizerKind name = OptimizerKind::distributed_fused_adam;
+  double lr = 9e-6;
+  std::vector<double> betas = {0.9, 0.98};
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  MomentType moments = MomentType::fp32;
+  bool offload_adam_states = false;
+
+  void fields(auto&& field) {
+    field("name", name,
+          "AdamW on every rank (adamw), AdamW with states sharded over ranks (the distributed ones), or plain gradient descent (sgd)");
+    field("lr", lr, "peak learning rate", at_least(0));
+    field("betas", betas, "decay rates of the two moments");
+    field("eps", eps, "added to the root of the second moment", above(0));
+    field("weight_decay", weight_decay, "decoupled (not for sgd); applies to matrices, not to norms or biases", at_least(0));
+    field("moments", moments, "storage type of the two moments; bf16 halves their memory");
+    field("offload_adam_states", offload_adam_states, "keep the moments in host memory and stream them through the GPU");
+    for (const char* key :
+         {"bucket_cap_mb", "overlap_grad_sync", "overlap_param_sync", "contiguous_grad_buffer", "contiguous_param_buffer"})
+      field.ignored(key, "gradients and parameters are not bucketed");
+  }
+};
+
+// What gradients of this norm are multiplied by, so that their norm is at most max_norm; 1 where max_norm is 0 (no clipping).
+[[nodiscard]] double clip_coefficient(double norm, double max_norm);
+
+// Not thread-safe. `parameters` must be trainable and outlive it. All ranks of the group make the same calls and end every step with the
+// same weights, bit for bit those of one rank alone.
+class Optimizer {
+ public:
+  // UsageError for settings that make no sense.
+  Optimizer(const OptimizerConfig& config, Parameters& parameters, Group group = Group::single());
+
+  void zero_gradients();
+  // L2 norm of all gradients, before any clipping.
+  [[nodiscard]] double gradient_norm() const;
+  // One update with gradients multiplied by `grad_scale` (for clipping, clip_coefficient). The gradients are those of all ranks already.
+  void step(double lr, double grad_scale = 1);
+
+  // All of its state: the moments, and how many updates were made. The moments are whole, whatever the number of ranks, and only rank 0's
+  // snapshot gets them.
+  void save(StateSnapshot& snapshot) const;
+  void load(const StateFiles& files);
+
+  [[nodiscard]] int64_t num_steps() const { return num_steps_; }
+  // Of this rank's share; undefined for sgd.
+  [[nodiscard]] const Tensor& first_moment() const { return first_; }
+  [[nodiscard]] const Tensor& second_moment() const { return second_; }
+
+ private:
+  void update(Share part, double lr, double grad_scale, double weight_decay);
+  void descend(double lr, double grad_scale);
+  [[nodiscard]] Share share_of_rank(int rank) const;  // of the flat buffers
+  template <typename F>
+  void gather(const Tensor& own, F&& use) const;
+  void save_moment(StateSnapshot& snapshot, const std::string& name, const Tensor& moment) const;
+
+  OptimizerConfig config_;
+  Parameters& parameters_;
+  Group group_;
+  bool is_shared_;
+  Share share_;  // what this rank updates
+  Tensor first_, second_;
+  int64_t num_steps_ = 0;
+};
+
+}  // namespace kedge

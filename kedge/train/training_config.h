@@ -1,0 +1,103 @@
+#pragma once
+// The sections that the configurations of all trainers share: where to compute, the network, its adapters.
+#include <array>
+#include <optional>
+#include <string>
+
+#include "kedge/config/config_schema.h"
+#include "kedge/model/spec/lora_config.h"
+#include "kedge/train/optim/optim_config.h"
+
+namespace kedge {
+
+// Keys of `trainer`.
+struct ComputeConfig {
+  std::optional<int64_t> devices, num_nodes;
+  std::string accelerator = "auto";
+  std::optional<std::string> precision;
+  int64_t threads = 0;
+  bool deterministic = false, rehearse = true;
+
+  void fields(auto&& field) {
+    field("devices", devices, "ranks per machine; null: as many as were started", at_least(1));
+    field("num_nodes", num_nodes, "machines; null: as many as were started", at_least(1));
+    field("accelerator", accelerator, "auto (a GPU if there is one), gpu, cpu, cuda or cuda:N");
+    field("precision", precision, "32, or bf16 with fp32 master weights; null: bf16 on a GPU, 32 on a CPU");
+    field("threads", threads, "CPU threads; 0: OMP_NUM_THREADS, or one per core", at_least(0));
+    field("deterministic", deterministic, "bit-identical results on a GPU, at some cost in speed; a CPU is always deterministic");
+    field("rehearse", rehearse,
+          "first run one micro-batch of the largest size through every phase, so that a shortage of memory shows at once");
+    field.ignored("max_epochs", "use the key in the algorithm's own section");
+    field.ignored("max_steps", "use the key in the algorithm's own section");
+    field.ignored("max_time", "exp_manager.max_time_per_run is the limit");
+    field.ignored("logger", "exp_manager decides what is logged");
+    field.ignored("enable_checkpointing", "exp_manager decides what is saved");
+    field.ignored("use_distributed_sampler", "the order of the data does not depend on ranks");
+    field.ignored("replace_sampler_ddp", "the order of the data does not depend on ranks");
+  }
+};
+
+enum class PeftScheme { none, lora };
+constexpr auto enum_names(PeftScheme) {
+  return std::array<EnumName<PeftScheme>, 2>{{{"none", PeftScheme::none}, {"lora", PeftScheme::lora}}};
+}
+
+// Keys of `model.peft`.
+struct PeftConfig {
+  PeftScheme peft_scheme = PeftScheme::none;
+  std::optional<std::string> restore_from_path;
+  LoraConfig lora_tuning;
+
+  void fields(auto&& field) {
+    field("peft_scheme", peft_scheme, "lora: train adapters on a frozen network; none: train all of it");
+    field("restore_from_path", restore_from_path, "folder of an adapter to start from, in PEFT's layout");
+    field("lora_tuning", lora_tuning, "the adapters");
+  }
+};
+
+// Keys of `pretrained_checkpoint`.
+struct PretrainedConfig {
+  std::string restore_from_path;
+
+  void fields(auto&& field) {
+    field("restore_from_path", restore_from_path, "the model folder, or Org/Name in the Hugging Face cache", required());
+  }
+};
+
+enum class Recompute { selective, full };
+constexpr auto enum_names(Recompute) {
+  return std::array<EnumName<Recompute>, 2>{{{"selective", Recompute::selective}, {"full", Recompute::full}}};
+}
+
+// Keys of `model` that every trainer has.
+struct NetworkConfig {
+  int64_t seed = 1234;
+  int64_t encoder_seq_length = 4096;
+  std::optional<Recompute> activations_checkpoint_granularity;
+  PeftConfig peft;
+  OptimConfig optim;
+
+  void fields(auto&& field) {
+    field("seed", seed, "random seed for the order of the data, new weights and dropout", at_least(0));
+    field("encoder_seq_length", encoder_seq_length, "longest row; the network's own limit also applies", at_least(2), unit("tokens"));
+    field("activations_checkpoint_granularity", activations_checkpoint_granularity,
+          "full: keep only the input of every layer and recompute the rest; selective and null: keep all activations");
+    field("peft", peft, "adapters");
+    field("optim", optim, "the optimizer");
+    field.ignored("mcore_gpt", "there is only one implementation of the network");
+    field.ignored("megatron_amp_O2", "bf16 weights always have fp32 master copies");
+    field.ignored("precision", "trainer.precision applies");
+    field.ignored("max_position_embeddings", "the network's own limit applies");
+    field.ignored("activations_checkpoint_method", "every layer is its own unit");
+    field.ignored("activations_checkpoint_num_layers", "every layer is its own unit");
+    field.ignored("dist_ckpt_format", "checkpoints are Hugging Face folders");
+    field.ignored("dist_ckpt_load_strictness", "every tensor must be present");
+    field.ignored("overwrite_base_config", "a model folder contains no settings");
+    field.refused("tensor_model_parallel_size", "models are not split over ranks", {"1"});
+    field.refused("pipeline_model_parallel_size", "models are not split over ranks", {"1"});
+    field.refused("context_parallel_size", "rows are not split over ranks", {"1"});
+    field.refused("sequence_parallel", "rows are not split over ranks", {"false", "False"});
+  }
+};
+
+}  // namespace kedge

@@ -1,0 +1,138 @@
+#include "kedge/algo/online/minibatches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kedge/core/error.h"
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using Rows = std::vector<int64_t>;
+using Terms = std::vector<std::vector<double>>;  // of each row's tokens
+
+std::vector<Rows> rows_of(const std::vector<Pass>& passes) {
+  std::vector<Rows> rows;
+  for (const Pass& pass : passes) rows.push_back(pass.rows);
+  return rows;
+}
+
+TEST(Minibatches, RanksTakeNeighbouringRowsOfEveryUpdate) {
+  const Rows order = {7, 6, 5, 4, 3, 2, 1, 0}, lengths(8, 10);
+  const BatchSizes sizes{.global_size = 4, .micro_size = 2, .tokens_per_pass = 100};
+  const auto first = plan_minibatches(order, lengths, sizes, 0, 2), second = plan_minibatches(order, lengths, sizes, 1, 2);
+  ASSERT_EQ(first.size(), 2U);
+  for (const auto& plan : {first, second}) {
+    EXPECT_THAT(plan[0].rows, ElementsAre(7, 6, 5, 4));
+    EXPECT_THAT(plan[1].rows, ElementsAre(3, 2, 1, 0));
+  }
+  EXPECT_THAT(rows_of(first[0].passes), ElementsAre(Rows{7, 6}));
+  EXPECT_THAT(rows_of(first[1].passes), ElementsAre(Rows{3, 2}));
+  EXPECT_THAT(rows_of(second[0].passes), ElementsAre(Rows{5, 4}));
+  EXPECT_THAT(rows_of(second[1].passes), ElementsAre(Rows{1, 0}));
+}
+
+TEST(Minibatches, RowsThatWereNotChosenAreInNoUpdate) {
+  const Rows order = {4, 1}, lengths(6, 10);
+  const auto plan = plan_minibatches(order, lengths, {.global_size = 2, .micro_size = 1, .tokens_per_pass = 100}, 0, 1);
+  ASSERT_EQ(plan.size(), 1U);
+  EXPECT_THAT(rows_of(plan[0].passes), ElementsAre(Rows{4, 1}));
+}
+
+TEST(Minibatches, APassHasRowsUpToItsTokens) {
+  const Rows order = {0, 1, 2, 3, 4, 5, 6, 7}, lengths = {3, 3, 2, 2, 50, 1, 4, 6};
+  const auto passes_with = [&](int64_t tokens) {
+    return rows_of(plan_minibatches(order, lengths, {.global_size = 8, .micro_size = 2, .tokens_per_pass = tokens}, 0, 1)[0].passes);
+  };
+  EXPECT_THAT(passes_with(10), ElementsAre(Rows{0, 1, 2, 3}, Rows{4}, Rows{5, 6}, Rows{7}));  // 50 tokens are a pass of their own
+  EXPECT_THAT(passes_with(9), ElementsAre(Rows{0, 1, 2}, Rows{3}, Rows{4}, Rows{5, 6}, Rows{7}));
+  EXPECT_THAT(passes_with(61), ElementsAre(Rows{0, 1, 2, 3, 4, 5}, Rows{6, 7}));
+  EXPECT_THAT(passes_with(71), ElementsAre(order));
+}
+
+TEST(Minibatches, SizesThatDoNotDivideAreTold) {
+  const Rows order = {0, 1, 2, 3, 4, 5}, lengths(6, 1);
+  const auto plan = [&](int64_t global, int64_t micro, int num_ranks) {
+    return plan_minibatches(order, lengths, {.global_size = global, .micro_size = micro}, 0, num_ranks);
+  };
+  EXPECT_EQ(testing::error_of([&] { return plan(6, 4, 1); }),
+            "global_batch_size: 6 rows are not whole micro-batches of 4 on each of 1 rank");
+  EXPECT_EQ(testing::error_of([&] { return plan(6, 2, 2); }),
+            "global_batch_size: 6 rows are not whole micro-batches of 2 on each of 2 ranks");
+  EXPECT_EQ(testing::error_of([&] { return plan(4, 2, 2); }), "global_batch_size: the 6 rows of a step are not whole batches of 4");
+  EXPECT_EQ(plan(2, 1, 2).size(), 3U);
+  const Rows wrong = {0, 6};
+  EXPECT_THROW(static_cast<void>(plan_minibatches(wrong, lengths, {.global_size = 2}, 0, 1)), Bug);
+}
+
+// The terms of the answer tokens of three rows of the reference's specification (its vectors of REINFORCE and RS losses): the negative
+// log-probs where its mask is 1; for REINFORCE times advantages of 1.15, -0.9 and -0.5. The third answer did not end.
+const Terms kNegative = {{0.7, 0.5, 1.1}, {0.6, 1.4}, {1.0, 0.3}};
+const Terms kWeighted = {{0.7 * 1.15, 0.5 * 1.15, 1.1 * 1.15}, {0.6 * -0.9, 1.4 * -0.9}, {1.0 * -0.5, 0.3 * -0.5}};
+const Rows kEnded = {3, 2, 0}, kAll = {3, 2, 2};
+
+double loss_of(const Terms& terms, const Rows& counts, int64_t micro_size, LossNorm norm) {
+  const Minibatch minibatch{.rows = {0, 1, 2}};
+  const std::vector<double> weights = token_weights(minibatch, counts, micro_size, norm);
+  double loss = 0;
+  for (size_t row = 0; row < terms.size(); ++row) loss += weights.at(row) * std::accumulate(terms[row].begin(), terms[row].end(), 0.0);
+  return loss;
+}
+
+TEST(TokenWeights, GiveTheReferencesLosses) {
+  constexpr double kTolerance = 1e-9;  // the specification has nine digits
+  EXPECT_NEAR(loss_of(kWeighted, kEnded, 1, LossNorm::reference), -0.006111111, kTolerance);
+  EXPECT_NEAR(loss_of(kWeighted, kEnded, 3, LossNorm::reference), 0.169, kTolerance);
+  EXPECT_NEAR(loss_of(kWeighted, kAll, 3, LossNorm::reference), 0.027857143, kTolerance);
+  EXPECT_NEAR(loss_of(kNegative, kAll, 1, LossNorm::reference), 0.805555556, kTolerance);
+  EXPECT_NEAR(loss_of(kNegative, kAll, 3, LossNorm::reference), 0.8, kTolerance);
+}
+
+TEST(TokenWeights, ByTokensOrSequencesDoNotDependOnMicroBatches) {
+  for (const int64_t micro_size : {1, 3}) {
+    // 0.845 over 5 tokens; the means of two rows, 0.881666667 and -0.9.
+    EXPECT_NEAR(loss_of(kWeighted, kEnded, micro_size, LossNorm::tokens), 0.169, 1e-12);
+    EXPECT_NEAR(loss_of(kWeighted, kEnded, micro_size, LossNorm::sequences), (2.645 / 3 - 0.9) / 2, 1e-12);
+    EXPECT_NEAR(loss_of(kWeighted, kEnded, micro_size, LossNorm::sum), (2.645 - 1.8) / 2, 1e-12);
+  }
+}
+
+TEST(TokenWeights, StandBesideTheRowsInTheirOrder) {
+  const Minibatch minibatch{.rows = {3, 0, 2, 1}};
+  const Rows counts = {1, 0, 4, 2};
+  EXPECT_THAT(token_weights(minibatch, counts, 2, LossNorm::reference),
+              ElementsAre(DoubleEq(1 / 6.0), DoubleEq(1 / 6.0), DoubleEq(1 / 8.0), 0));
+  EXPECT_THAT(token_weights(minibatch, counts, 4, LossNorm::tokens),
+              ElementsAre(DoubleEq(1 / 7.0), DoubleEq(1 / 7.0), DoubleEq(1 / 7.0), 0));
+  EXPECT_THAT(token_weights(minibatch, counts, 1, LossNorm::sequences),
+              ElementsAre(DoubleEq(1 / 6.0), DoubleEq(1 / 3.0), DoubleEq(1 / 12.0), 0));
+}
+
+TEST(TokenWeights, AreZeroWhereNothingCounts) {
+  const Minibatch minibatch{.rows = {0, 1}};
+  const Rows counts = {0, 0};
+  for (const LossNorm norm : {LossNorm::reference, LossNorm::tokens, LossNorm::sequences, LossNorm::sum})
+    EXPECT_THAT(token_weights(minibatch, counts, 1, norm), ElementsAre(0, 0));
+}
+
+TEST(TokenWeights, AreTheSameOnOneRankAndOnTwo) {
+  const Rows order = {2, 0, 3, 1, 6, 7, 5, 4}, lengths(8, 9), counts = {1, 0, 5, 3, 2, 7, 4, 0};
+  const BatchSizes sizes{.global_size = 4, .micro_size = 2};
+  const auto alone = plan_minibatches(order, lengths, sizes, 0, 1);
+  for (const int rank : {0, 1}) {
+    const auto shared = plan_minibatches(order, lengths, sizes, rank, 2);
+    ASSERT_EQ(shared.size(), alone.size());
+    for (size_t i = 0; i < alone.size(); ++i)
+      for (const LossNorm norm : {LossNorm::reference, LossNorm::tokens, LossNorm::sequences, LossNorm::sum})
+        EXPECT_EQ(token_weights(shared[i], counts, 2, norm), token_weights(alone[i], counts, 2, norm));
+  }
+}
+
+}  // namespace
+}  // namespace kedge

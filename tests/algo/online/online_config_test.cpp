@@ -1,0 +1,77 @@
+#include "kedge/algo/online/online_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+TEST(OnlineConfig, WithoutSourcesRewardsComeFromAServer) {
+  RewardedConfig config;
+  const RewardConfig nearby = reward_of(config);
+  ASSERT_EQ(nearby.sources.size(), 1U);
+  EXPECT_EQ(nearby.sources.begin()->second.kind, RewardKind::server);
+  EXPECT_EQ(nearby.sources.begin()->second.url, "http://localhost:5555");
+  EXPECT_EQ(nearby.sources.begin()->second.model_name, "reward_model");
+  config.remote_rm.emplace();
+  config.remote_rm->reward_model = {.name = "judge", .ip = "there", .port = 9};
+  config.remote_rm->pad_to_length = 64;
+  const RewardSourceConfig remote = reward_of(config).sources.begin()->second;
+  EXPECT_EQ(remote.url, "http://there:9");
+  EXPECT_EQ(remote.model_name, "judge");
+  EXPECT_EQ(remote.pad_to_length, 64);
+}
+
+TEST(OnlineConfig, AServerOfTheReferencesKindAndSourcesExcludeEachOther) {
+  RewardedConfig config;
+  config.reward.sources["short"].kind = RewardKind::length;
+  config.reward.sources["short"].target = 5;
+  EXPECT_EQ(reward_of(config).sources.size(), 1U);
+  config.remote_rm.emplace();
+  EXPECT_THAT(error_of([&] { return reward_of(config); }), HasSubstr("remote_rm: is the one source of rewards"));
+}
+
+TEST(OnlineConfig, RowsOfOneWidthHoldPromptAndAnswer) {
+  RewardedConfig config;
+  EXPECT_NO_THROW(check_widths(widths_of(config), 1000));
+  config.remote_rm.emplace().pad_to_length = 64;
+  EXPECT_NO_THROW(check_widths(widths_of(config), 64));
+  const auto error = [&] {
+    return error_of([&] {
+      check_widths(widths_of(config), 65);
+      return 0;
+    });
+  };
+  EXPECT_THAT(error(), HasSubstr("remote_rm.pad_to_length: 64 is less than prompts and answers may have together, 65"));
+  config.remote_rm.reset();
+  config.reward.watch["judge"].pad_to_length = 64;
+  EXPECT_THAT(error(), HasSubstr("reward.watch.judge.pad_to_length: 64"));
+  config.reward.sources["judge"].pad_to_length = 32;
+  EXPECT_THAT(error(), HasSubstr("reward.sources.judge.pad_to_length: 32"));
+}
+
+TEST(OnlineConfig, WhatAnswersAndRewardsDependOnHasAName) {
+  const auto identity = [](const auto& change) {
+    RewardedConfig config;
+    DataConfig data;
+    RolloutConfig rollouts;
+    change(config, data, rollouts);
+    return rollout_identity(reward_of(config), data, rollouts);
+  };
+  const std::string before = identity([](auto&, auto&, auto&) {});
+  EXPECT_EQ(identity([](auto&, auto&, auto&) {}), before);
+  EXPECT_NE(identity([](auto&, auto&, auto& rollouts) { rollouts.sampling_params.temperature = 0.5; }), before);
+  EXPECT_NE(identity([](auto&, auto&, auto& rollouts) { rollouts.length_params.min_length = 3; }), before);
+  EXPECT_NE(identity([](auto&, auto& data, auto&) { data.add_bos = true; }), before);
+  EXPECT_NE(identity([](auto& config, auto&, auto&) { config.reward.scale = 2; }), before);
+  EXPECT_NE(identity([](auto& config, auto&, auto&) { config.remote_rm.emplace().reward_model.port = 9; }), before) << "another server";
+  EXPECT_EQ(identity([](auto&, auto&, auto& rollouts) { rollouts.tokens_per_pass = 7; }), before);
+}
+
+}  // namespace
+}  // namespace kedge

@@ -1,0 +1,98 @@
+#include "kedge/algo/online/online_trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/online_toy.h"
+
+namespace kedge {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::OnlineToy;
+
+TEST(OnlineTrainer, KlIsMeasuredWhereBothSidesAreKnown) {
+  AnswerRows rows(2);
+  rows[0].logprobs = {-0.5F, -1.5F};
+  rows[0].reference = {-1.0F, -1.0F};
+  rows[1].logprobs = {-1.0F};
+  add_kl(rows, KlEstimator::abs);
+  EXPECT_EQ(rows[0].kl_mean, 0.5);
+  EXPECT_EQ(rows[0].kl_sum, 1.0);
+  EXPECT_EQ(rows[1].kl_sum, 0);
+}
+
+TEST(OnlineTrainer, TheEngineIsAskedForAllAnswersOfARank) {
+  OnlineSettings settings;
+  settings.rollouts.num_rollout_samples = 10;
+  settings.samples_per_prompt = 4;
+  const ModelConfig network;
+  const OnlineLengths lengths{.context = 100};
+  const auto input = [&](int num_ranks) { return generation_input(settings, lengths, network, {.dtype = at::kBFloat16}, num_ranks); };
+  EXPECT_EQ(input(1).answers, 40);
+  EXPECT_EQ(input(1).usual, 100);
+  EXPECT_EQ(input(1).dtype, at::kBFloat16);
+  EXPECT_EQ(input(4).answers, 12) << "three prompts a rank at most";
+  settings.loop.batch_iterator.use_flask = true;
+  EXPECT_EQ(input(4).answers, 40) << "one rank may take all of a queue";
+}
+
+// A step after a rehearsal is the step without one, to the bit.
+TEST(OnlineTrainer, ARehearsalChangesNothing) {
+  for (const bool rehearses : {false, true}) {
+    static StepReport first;
+    OnlineToy toy;
+    toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0.1;
+    const auto trainer = toy.reinforce_trainer();
+    if (rehearses) trainer->rehearse();
+    const StepReport report = trainer->train_step();
+    if (!rehearses) {
+      first = report;
+      continue;
+    }
+    ASSERT_EQ(report.updates.size(), first.updates.size());
+    for (size_t i = 0; i < report.updates.size(); ++i)
+      for (const auto& [name, value] : first.updates[i]) EXPECT_EQ(report.updates[i].find(name), value) << name;
+    EXPECT_EQ(*report.metrics.find("train_rollouts/rewards"), *first.metrics.find("train_rollouts/rewards"));
+  }
+}
+
+TEST(OnlineTrainer, APhaseThatFailedIsKnownByThePlansName) {
+  OnlineToy toy;
+  const auto trainer = toy.reinforce_trainer();
+  EXPECT_EQ(trainer->failed_phase(), "");
+  toy.rewards.judge = [](const Rollout&) -> RowReward { throw std::bad_alloc(); };
+  EXPECT_THROW(static_cast<void>(trainer->train_step()), std::bad_alloc);
+  EXPECT_EQ(trainer->failed_phase(), "generate") << "answers are judged as they end";
+}
+
+TEST(OnlineTrainer, AnAlarmSavesOrStopsAsTheSettingsSay) {
+  for (const OnUnhealthy what : {OnUnhealthy::warn, OnUnhealthy::save, OnUnhealthy::stop}) {
+    OnlineToy toy;
+    toy.reinforce.trainer.reinforce.on_unhealthy = what;
+    toy.reinforce.trainer.reinforce.health.window = 1;
+    toy.reinforce.trainer.reinforce.health.max_kl = 1e-6;
+    toy.reinforce.trainer.reinforce.max_steps = 5;
+    toy.reinforce.trainer.reinforce.val_check_interval = 0;
+    const auto trainer = toy.reinforce_trainer();
+    EXPECT_FALSE(trainer->train_step().alarm) << "no KL yet";
+    const StepReport report = trainer->train_step();
+    ASSERT_TRUE(report.alarm);
+    EXPECT_THAT(report.alarm->what, HasSubstr("KL"));
+    EXPECT_EQ(report.alarm->save, what != OnUnhealthy::warn);
+    EXPECT_EQ(report.alarm->stop, what == OnUnhealthy::stop);
+  }
+}
+
+TEST(OnlineTrainer, ATokenizerWithoutAnEndIsRefused) {
+  OnlineToy toy;
+  const testing::TempFolder folder;
+  folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  toy.tokenizer = load_tokenizer(folder.path());
+  toy.reinforce.model.reinforce.sampling_params.end_strings = {};
+  EXPECT_THAT(testing::error_of([&] { return toy.reinforce_trainer(); }), HasSubstr("names no end of text"));
+}
+
+}  // namespace
+}  // namespace kedge

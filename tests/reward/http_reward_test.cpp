@@ -1,0 +1,153 @@
+#include "kedge/reward/http_reward.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+
+#include "kedge/core/error.h"
+#include "kedge/net/http_server.h"
+
+#include "tests/support/expect_error.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+
+Rollouts some_rollouts() {
+  Rollout a, b;
+  a.prompt = "2+2=";
+  a.response = "4";
+  a.row = std::make_shared<Json>(Json::Object{{"prompt", "2+2="}, {"answer", "4"}});
+  b.prompt = "Say hi. ";
+  b.response = "hi";
+  return {std::make_shared<Rollout>(a), std::make_shared<Rollout>(b)};
+}
+
+TEST(HttpReward, AddressesAreReadWhole) {
+  const HttpAddress full = parse_http_address("http://rm01:5000/get_reward?x=1", "url");
+  EXPECT_EQ(full.host, "rm01");
+  EXPECT_EQ(full.port, 5000);
+  EXPECT_EQ(full.target, "/get_reward?x=1");
+  const HttpAddress bare = parse_http_address("http://rm01", "url");
+  EXPECT_EQ(bare.port, 80);
+  EXPECT_EQ(bare.target, "/");
+  for (const char* url : {"https://rm01/", "rm01:5000", "http://", "http://:80/", "http://rm01:x/", "http://rm01:0/", "http://rm01:70000/"})
+    EXPECT_EQ(error_of<UsageError>([&] { (void)parse_http_address(url, "reward.sources.a.url"); }).substr(0, 28),
+              "reward.sources.a.url: wants ")
+        << url;
+}
+
+TEST(HttpReward, SendsTextsWithWhatTheirRowsSay) {
+  EXPECT_EQ(http_reward_body(some_rollouts()),
+            R"({"query":["2+2=4","Say hi. hi"],"prompts":["2+2=","Say hi. "],"responses":["4","hi"],"labels":["4",null],)"
+            R"("rows":[{"prompt":"2+2=","answer":"4"},null]})");
+}
+
+TEST(HttpReward, ReadsTheUsualAnswers) {
+  for (const char* body : {R"({"rewards": [1.5, -2]})", R"({"reward": [1.5, -2]})", "[1.5, -2]"}) {
+    const auto rewards = read_http_rewards(body, 2, "here");
+    EXPECT_EQ(rewards.at(0).value, 1.5) << body;
+    EXPECT_EQ(rewards.at(1).value, -2) << body;
+  }
+  const auto holes = read_http_rewards(R"({"rewards": [null, 0]})", 2, "here");
+  EXPECT_EQ(holes.at(0).error, "here: gave no reward for this row");
+  EXPECT_FALSE(holes.at(1).failed());
+  EXPECT_EQ(error_of<Error>([] { (void)read_http_rewards("[1]", 2, "here"); }), "here: 1 rewards for 2 rows");
+  EXPECT_EQ(error_of<Error>([] { (void)read_http_rewards("{\"score\": 1}", 1, "here"); }),
+            R"(here: wants {"rewards": [...]}, found {"score": 1})");
+  EXPECT_THROW((void)read_http_rewards("not JSON", 1, "here"), Error);
+  EXPECT_THROW((void)read_http_rewards(R"({"rewards": ["high"]})", 1, "here"), Error);
+}
+
+TEST(HttpReward, AsksAgainUntilThereIsAnAnswer) {
+  std::atomic<int> calls = 0;
+  HttpServer server({}, [&](const HttpRequest& request, const HttpReply& reply) {
+    if (++calls < 3) return reply.send({502, {}, "later"});
+    reply.send({200, {}, request.target == "/get_reward" ? R"({"rewards": [7, 8]})" : "[]"});
+  });
+  HttpReward source({.address = {"127.0.0.1", server.port(), "/get_reward"}, .first_pause = std::chrono::milliseconds(5)});
+  const auto rewards = source.submit(some_rollouts()).get();
+  EXPECT_EQ(rewards.at(0).value, 7);
+  EXPECT_EQ(rewards.at(1).value, 8);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(HttpReward, GivesUpByName) {
+  int64_t port = 0;
+  {
+    HttpServer server({}, [](const HttpRequest&, const HttpReply& reply) { reply.send({404, {}, "no such thing"}); });
+    port = server.port();
+    HttpReward source({.address = {"127.0.0.1", port, "/x"}});
+    EXPECT_EQ(error_of<Error>([&] { (void)source.submit(some_rollouts()).get(); }),
+              str("the reward endpoint http://127.0.0.1:", port, "/x gave no rewards: HTTP 404: no such thing"));
+  }
+  HttpReward source({.address = {"127.0.0.1", port, "/x"}, .max_tries = 3, .first_pause = std::chrono::milliseconds(1)});
+  EXPECT_EQ(error_of<Error>([&] { (void)source.submit(some_rollouts()).get(); }),
+            str("the reward endpoint http://127.0.0.1:", port, "/x gave no rewards: 127.0.0.1:", port, ": Connection refused"));
+}
+
+TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndNoOthers) {
+  std::atomic<int> calls = 0;
+  int64_t port = 0;
+  const StopQuestion stop = [] { return std::optional<int>(SIGTERM); };
+  {
+    HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) {
+      if (++calls < 3) return reply.send({502, {}, "busy"});
+      reply.send({200, {}, "[7, 8]"});
+    });
+    port = server.port();
+    HttpReward source({.address = {"127.0.0.1", port, "/x"}, .first_pause = std::chrono::milliseconds(5), .stop = stop});
+    EXPECT_EQ(source.submit(some_rollouts()).get().at(1).value, 8);
+  }
+  HttpReward source({.address = {"127.0.0.1", port, "/x"}, .first_pause = std::chrono::hours(1), .stop = stop});
+  EXPECT_EQ(error_of<Interrupted>([&] { (void)source.submit(some_rollouts()).get(); }),
+            str("SIGTERM came while the reward endpoint http://127.0.0.1:", port, "/x, which is not there (127.0.0.1:", port,
+                ": Connection refused), was waited for"));
+}
+
+TEST(HttpReward, AnEndpointThatIsBusyIsWaitedFor) {
+  for (const int status : {408, 425, 429}) {
+    std::atomic<int> num_calls = 0;
+    HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) {
+      const bool is_busy = num_calls++ < 2;
+      reply.send({is_busy ? status : 200, {{"Retry-After", "0"}}, is_busy ? "later" : "[1, 2]"});
+    });
+    HttpReward reward({.address = {"127.0.0.1", server.port(), "/"}, .first_pause = std::chrono::milliseconds(1)});
+    EXPECT_EQ(reward.submit(some_rollouts()).get().at(1).value, 2) << status;
+    EXPECT_EQ(num_calls, 3) << status;
+  }
+}
+
+TEST(HttpReward, CallsUnderWayAreLimited) {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::vector<HttpReply> waiting;
+  HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) {
+    const std::lock_guard lock(mutex);
+    waiting.push_back(reply);
+    came.notify_all();
+  });
+  HttpReward reward({.address = {"127.0.0.1", server.port(), "/"}, .max_in_flight = 2});
+  std::vector<std::future<std::vector<RowReward>>> futures;
+  for (int i = 0; i < 20; ++i) futures.push_back(reward.submit(some_rollouts()));
+  int num_answered = 0;
+  while (num_answered < 20) {
+    std::unique_lock lock(mutex);
+    came.wait(lock, [&] { return !waiting.empty(); });
+    EXPECT_LE(waiting.size(), 2U);
+    const HttpReply reply = waiting.back();
+    waiting.pop_back();
+    lock.unlock();
+    EXPECT_LE(server.num_connections(), 2);
+    reply.send({200, {}, "[1, 2]"});
+    ++num_answered;
+  }
+  for (auto& future : futures) EXPECT_EQ(future.get().at(0).value, 1);
+}
+
+}  // namespace
+}  // namespace kedge

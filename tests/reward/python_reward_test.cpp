@@ -1,0 +1,81 @@
+// examples/python_reward run for real.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kedge/reward/reward_command.h"
+
+#include "tests/support/assets.h"
+#include "tests/support/rollouts.h"
+#include "tests/support/temp_folder.h"
+
+namespace kedge {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Asked {
+  std::string response, row;
+};
+
+std::vector<RowReward> rewards(const std::string& function, int64_t batch, const std::vector<Asked>& asked) {
+  const std::filesystem::path example = testing::source_folder() / "examples" / "python_reward";
+  const std::string named = function.find('/') == std::string::npos ? (example / function).string() : function;
+  RewardCommand command({.name = "python", .command = {"python3", (example / "reward_worker.py").string(), named}, .batch = batch});
+  Rollouts rollouts;
+  for (const Asked& one : asked) rollouts.push_back(testing::shared(testing::rollout(one.response, one.row)));
+  return command.submit(std::move(rollouts)).get();
+}
+
+TEST(PythonReward, TheExampleRewardsTextAndMessages) {
+  std::string long_answer = "Paris";
+  for (int i = 0; i < 199; ++i) long_answer += " and";
+  for (const int64_t batch : {1, 4}) {
+    const auto got = rewards("my_reward.py:reward", batch,
+                             {{"It is Paris.", R"({"text": "Q", "answer": "Paris"})"},
+                              {"It is 4", R"({"messages": [{"role": "user", "content": "2 + 2?"}], "answer": 4})"},
+                              {long_answer, R"({"text": "Q", "answer": "Paris"})"},
+                              {"Rome", R"({"text": "Q", "answer": "Paris"})"},
+                              {"Rome", R"({"text": "Q", "answer": null})"}});
+    EXPECT_EQ(got[0].value, 1);
+    EXPECT_EQ(got[1].value, 1);
+    EXPECT_EQ(got[2].value, 0.5);  // a hundred words too many
+    EXPECT_EQ(got[3].value, 0);
+    EXPECT_EQ(got[3].error, "");
+    EXPECT_EQ(got[4].error, "the command gave no reward (null)");
+  }
+}
+
+TEST(PythonReward, AFunctionGetsWhatTrlWouldGiveIt) {
+  const testing::TempFolder folder;
+  const auto file = folder.file("check.py",
+                                "def check(prompts, completions, completion_ids, label, **kwargs):\n"
+                                "    print('printed')\n"
+                                "    assert prompts == ['Q', [{'role': 'user', 'content': 'Hi'}]], prompts\n"
+                                "    assert completions == ['a', [{'role': 'assistant', 'content': 'b'}]], completions\n"
+                                "    assert completion_ids == [[11, 12], [11, 12]], completion_ids\n"
+                                "    assert label == [3, None], label\n"
+                                "    assert sorted(kwargs) == ['text'], kwargs\n"
+                                "    return [1, 2.5]\n"
+                                "def few(completions, label):\n"
+                                "    return [len(completion) for completion in completions]\n"
+                                "async def later(completions, **kwargs):\n"
+                                "    return [float('nan') if c == 'a' else 7 for c in completions]\n"
+                                "def broken(prompts, completions, **kwargs):\n"
+                                "    return [1 / 0]\n");
+  const std::vector<Asked> asked = {{"a", R"({"text": "Q", "label": 3})"}, {"b", R"({"prompt": [{"role": "user", "content": "Hi"}]})"}};
+  const auto got = rewards(file.string() + ":check", 2, asked);
+  EXPECT_EQ(got[0].error, "");
+  EXPECT_EQ(got[0].value, 1);
+  EXPECT_EQ(got[1].value, 2.5);
+  EXPECT_EQ(rewards(file.string() + ":few", 2, asked)[0].value, 1);
+  EXPECT_EQ(rewards(file.string() + ":later", 2, asked)[0].error, "the reward function gave nan");
+  EXPECT_EQ(rewards(file.string() + ":later", 1, {{"c", "{}"}})[0].value, 7);
+  EXPECT_EQ(rewards(file.string() + ":broken", 2, asked)[1].error, "ZeroDivisionError: division by zero");
+}
+
+TEST(PythonReward, SaysWhichFunctionIsNotThere) {
+  EXPECT_THAT(rewards("my_reward.py:rewards", 1, {{"a", "{}"}})[0].error, HasSubstr("my_reward.py has no function rewards"));
+}
+
+}  // namespace
+}  // namespace kedge

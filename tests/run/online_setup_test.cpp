@@ -1,0 +1,58 @@
+#include "kedge/run/online_setup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kedge/run/ppo_job.h"
+#include "kedge/run/rs_job.h"
+
+#include "tests/support/expect_error.h"
+#include "tests/support/job_toy.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kRule = {"reward.sources.brief={kind: length, target: 4}"};
+
+TEST(OnlineSetup, FindsWhatIsWrongBeforeWeightsAreRead) {
+  const testing::JobToy toy;
+  write_atomic(toy.path() / "lm/model.safetensors", "no weights");
+  const auto make = [&](const std::vector<std::string>& more) {
+    RsJob job;
+    testing::load_job(job, {toy.online("rs"), kRule, more});
+    return OnlineSetup(job).folder;
+  };
+  const auto problem = [&](const std::vector<std::string>& more) { return error_of([&] { return make(more); }); };
+  EXPECT_NO_THROW(make({}));
+  EXPECT_THAT(problem({"model.data.data_prefix={train: [no.jsonl], validation: [no.jsonl], test: [no.jsonl]}"}), HasSubstr("no.jsonl"));
+  EXPECT_THAT(problem({"pretrained_checkpoint.restore_from_path=nowhere"}),
+              HasSubstr("pretrained_checkpoint.restore_from_path: no model nowhere"));
+  EXPECT_THAT(problem({"~reward.sources.brief.target", "reward.sources.brief.kind=model", "+reward.sources.brief.folder=nowhere"}),
+              HasSubstr("reward.sources.brief.folder"));
+}
+
+TEST(OnlineSetup, TheFilesAnswersDependOnAreInTheFingerprint) {
+  const testing::JobToy toy;
+  RsJob job;
+  testing::load_job(job, {toy.online("rs"), kRule});
+  const std::string before = files_print(OnlineSetup(job));
+  EXPECT_EQ(files_print(OnlineSetup(job)), before);
+  toy.file("prompts.jsonl", "{\"text\": \"another\"}\n{\"text\": \"and one\"}\n");
+  EXPECT_NE(files_print(OnlineSetup(job)), before);
+}
+
+TEST(OnlineSetup, ACriticInTheProcessTakesMemory) {
+  const testing::JobToy toy;
+  PpoJob job;
+  testing::load_job(job, {toy.online("ppo"), kRule, {"local_critic.restore_from_path=" + (toy.path() / "rm").string()}});
+  const OnlineSetup with(job), without(job, {.has_critic = false});
+  EXPECT_GT(with.critic_bytes, 0);
+  EXPECT_EQ(without.critic_bytes, 0);
+  EXPECT_GT(with.memory.needed, without.memory.needed);
+}
+
+}  // namespace
+}  // namespace kedge

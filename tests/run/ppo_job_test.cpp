@@ -1,0 +1,50 @@
+#include "kedge/run/ppo_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kedge/core/machine.h"
+
+#include "tests/support/expect_error.h"
+#include "tests/support/job_toy.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+std::vector<std::string> with_critic(const testing::JobToy& toy) {
+  return {"local_critic.restore_from_path=" + (toy.path() / "rm").string(), "local_critic.model.encoder_seq_length=24",
+          "local_critic.model.global_batch_size=2", "local_critic.model.micro_batch_size=2",
+          "reward.sources.brief={kind: length, target: 4}"};
+}
+
+TEST(PpoJob, TrainsWithACriticInTheProcessAndResumesBoth) {
+  const testing::JobToy toy;
+  const auto run = [&](const std::string& folder, int steps) {
+    PpoJob job;
+    testing::load_job(job, {toy.online("ppo", folder), with_critic(toy), {str("trainer.ppo.max_steps=", steps)}});
+    EXPECT_TRUE(job.has_critic());
+    return job.run({});
+  };
+  EXPECT_EQ(run("whole", 4), kExitOk);
+  EXPECT_EQ(run("halves", 2), kExitOk);
+  EXPECT_EQ(run("halves", 4), kExitOk);
+  EXPECT_EQ(toy.weights_hash("halves"), toy.weights_hash("whole"));
+  EXPECT_TRUE(is_folder(toy.path() / "halves/critic/journals"));
+}
+
+TEST(PpoJob, ACriticThatCannotBeIsRefused) {
+  const testing::JobToy toy;
+  const auto problem = [&](const std::vector<std::string>& more) {
+    PpoJob job;
+    testing::load_job(job, {toy.online("ppo"), with_critic(toy), more});
+    return error_of([&] { return job.run({}); });
+  };
+  EXPECT_THAT(problem({"local_critic.model.encoder_seq_length=8"}), HasSubstr("the critic reads up to 8 tokens"));
+  EXPECT_THAT(problem({"local_critic.restore_from_path=nowhere"}), HasSubstr("local_critic.restore_from_path: no model nowhere"));
+}
+
+}  // namespace
+}  // namespace kedge

@@ -1,0 +1,36 @@
+#include "kedge/run/rm_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/job_toy.h"
+
+namespace kedge {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+TEST(RmJob, LeavesWhatAServerNeedsToStandardiseRewards) {
+  const testing::JobToy toy;
+  RmJob job;
+  testing::load_job(job, {toy.rm()});
+  EXPECT_EQ(job.run({}), kExitOk);
+  EXPECT_THAT(read_text(toy.path() / "run/summary.json"), HasSubstr("reward_standardization"));
+  EXPECT_THAT(read_text(toy.path() / "run/model/config.json"), HasSubstr("ForSequenceClassification"));
+}
+
+TEST(RmJob, AHeadOfAnotherSizeIsRefused) {
+  const testing::JobToy toy;
+  RmJob job;
+  testing::load_job(
+      job, {toy.rm(),
+            {"model.regression.num_attributes=2", "model.regression.load_rm_head_weights=true", "model.reward_model_type=regression",
+             "pretrained_checkpoint.restore_from_path=" + (toy.path() / "rm").string()}});
+  EXPECT_THAT(error_of([&] { return job.load(toy.path() / "rm", {}); }),
+              HasSubstr("model.regression.num_attributes: 2 attributes, but the head of"));
+}
+
+}  // namespace
+}  // namespace kedge

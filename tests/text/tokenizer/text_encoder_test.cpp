@@ -1,0 +1,69 @@
+#include "kedge/text/tokenizer/text_encoder.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/toy_encoders.h"
+
+namespace kedge {
+namespace {
+
+using testing::blank_encoder;
+using testing::byte_encoder;
+using testing::digits;
+using testing::error_of;
+using testing::merging_encoder;
+using testing::shown;
+
+TEST(TextEncoder, MissingSpecialTokensAreNamed) {
+  TextEncoder encoder = byte_encoder();
+  EXPECT_EQ(encoder.eos_id(), testing::kToyEos);
+  encoder.bos.reset(), encoder.eos.reset();
+  EXPECT_EQ(error_of([&] { return encoder.bos_id(); }), "a BOS token is asked for, and the tokenizer has none");
+  EXPECT_EQ(error_of([&] { return encoder.eos_id(); }), "an EOS token is needed, and the tokenizer has none");
+}
+
+TEST(TextEncoder, ALeadingBlankOfTheTokenizersOwnIsNoticed) {
+  EXPECT_FALSE(adds_leading_blank(byte_encoder()));
+  EXPECT_TRUE(adds_leading_blank(blank_encoder()));
+}
+
+TEST(PieceEncoder, TokensDoNotReachAcrossTheBorderOfWhatIsTrainedOn) {
+  const PieceEncoder encoder(merging_encoder());
+  const std::vector<TextPiece> cut = {{"xa", false}, {"by", true}};
+  EXPECT_EQ(encoder.encode(cut).ids, (TokenIds{'x', 'a', 'b', 'y'}));
+  EXPECT_EQ(digits(encoder.encode(cut).mask), "0011");
+  const std::vector<TextPiece> together = {{"xa", false}, {"", false}, {"by", false}, {"ab", true}};
+  EXPECT_EQ(encoder.encode(together).ids, (TokenIds{'x', 300, 'y', 300}));
+  EXPECT_EQ(digits(encoder.encode(together).mask), "0001");
+}
+
+TEST(PieceEncoder, OnlyTheFirstPieceGetsTheTokenizersBlank) {
+  const PieceEncoder encoder(blank_encoder());
+  const std::vector<TextPiece> pieces = {{"ask", false}, {"say", true}, {" more", false}};
+  EXPECT_EQ(shown(encoder.encode(pieces).ids), "_asksay_more");
+  EXPECT_EQ(digits(encoder.encode(pieces).mask), "000011100000");
+}
+
+TEST(PieceEncoder, NoPiecesGiveNoTokens) {
+  const PieceEncoder encoder(byte_encoder());
+  EXPECT_TRUE(encoder.encode({}).ids.empty());
+  const std::vector<TextPiece> empty = {{"", true}};
+  EXPECT_TRUE(encoder.encode(empty).ids.empty());
+}
+
+TEST(MaskedTokens, AreCutAndAskedWhetherTheyTrainAnything) {
+  MaskedTokens tokens;
+  tokens.append(TokenIds{1, 2}, false);
+  EXPECT_TRUE(tokens.trains_nothing());
+  tokens.append(TokenIds{3}, true);
+  EXPECT_FALSE(tokens.trains_nothing());
+  tokens.cut(5);
+  EXPECT_EQ(tokens.ids.size(), 3U);
+  tokens.cut(2);
+  EXPECT_EQ(tokens.ids, (TokenIds{1, 2}));
+  EXPECT_TRUE(tokens.trains_nothing());
+}
+
+}  // namespace
+}  // namespace kedge
