@@ -5,7 +5,9 @@
 
 #include <ATen/Parallel.h>
 
+#include "kedge/algo/online/algorithm.h"
 #include "kedge/algo/online/eval_numbers.h"
+#include "kedge/algo/online/generation.h"
 #include "kedge/algo/online/online_trainer.h"
 #include "kedge/algo/online/rollout_metrics.h"
 #include "kedge/core/error.h"
@@ -13,7 +15,7 @@
 #include "kedge/inspect/eval_policies.h"
 #include "kedge/reward/reward_set.h"
 #include "kedge/reward/reward_sources.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/text/chat/chat_template.h"
 #include "kedge/text/chat/model_chat.h"
 
@@ -43,11 +45,11 @@ std::map<int64_t, double> logged_rewards(const RunOnDisk& run) {
 }
 
 // Every answer of a policy as a line.
-std::string answer_lines(const EvalTarget& target, const AnswerRows& rows, const AnswerRows& baseline) {
+std::string answer_lines(const EvalTarget& target, const RolloutRows& rows, const RolloutRows& baseline) {
   const std::vector<std::optional<double>> partners = partner_rewards(rows, baseline);
   std::string text;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const AnswerRow& row = rows[i];
+    const RolloutRow& row = rows[i];
     const Rollout& rollout = *row.rollout;
     Json line(Json::Object{{"policy", target.name}, {"step", target.step ? Json(*target.step) : Json()}});
     line.append("prompt_id", rollout.prompt_id);
@@ -112,7 +114,7 @@ class Evaluation {
     log_info(num_policies, num_policies == 1 ? " policy" : " policies", " on ", name_of(storage_.device), " in ", name_of(storage_.dtype),
              ": ", about());
     EvalRows rows;
-    AnswerRows baseline;
+    RolloutRows baseline;
     for (size_t i = 0; i < found_.targets.size();) {
       const EvalTarget target = found_.targets[i];
       if (is_gone(target)) {
@@ -125,7 +127,7 @@ class Evaluation {
       const std::string name = shown_name(target);
       counted.begin(name);
       policies.load(target);
-      AnswerRows answered = answer(policies, counted);
+      RolloutRows answered = answer(policies, counted);
       counted.end();
       if (baseline.empty()) baseline = answered;
       rows.push_back(numbers_of(target, answered, baseline));
@@ -201,28 +203,28 @@ class Evaluation {
     return found_.targets.front();
   }
 
-  AnswerRows answer(EvalPolicies& policies, RewardSource& rewards) const {
+  RolloutRows answer(EvalPolicies& policies, RewardSource& rewards) const {
     const OnlineSettings& online = settings_.online;
-    RolloutMaker maker(policies.engine(), Judges(rewards), Group::single());
+    RolloutMaker maker(policies.engine(), RolloutScorers(rewards), Group::single());
     // As a validation draws, so that a run's own prompts get the answers they got then.
-    AnswerRows rows = maker.generate({.prompts = *prompts_,
-                                      .batch = batch_,
-                                      .num_samples = options_.samples,
-                                      .max_new = lengths_.val_max_new,
-                                      .min_new = online.rollouts.val_length_params->min_length,
-                                      .sampling = *online.rollouts.val_sampling_params,
-                                      .responses = responses_,
-                                      .vocab_size = drawable_ids(*tokenizer_, policies.model()),
-                                      .seed = static_cast<uint64_t>(online.model.seed),
-                                      .purpose = kValidation,
-                                      .round = 0});
+    RolloutRows rows = maker.generate({.prompts = *prompts_,
+                                       .batch = batch_,
+                                       .num_samples = options_.samples,
+                                       .max_new = lengths_.val_max_new,
+                                       .min_new = online.rollouts.val_length_params->min_length,
+                                       .sampling = *online.rollouts.val_sampling_params,
+                                       .responses = responses_,
+                                       .vocab_size = drawable_ids(*tokenizer_, policies.model()),
+                                       .seed = static_cast<uint64_t>(online.model.seed),
+                                       .purpose = kValidation,
+                                       .round = 0});
     if (policies.has_reference()) {
       std::vector<int64_t> places(rows.size()), lengths;
       std::iota(places.begin(), places.end(), 0);
-      for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+      for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
       const std::vector<Pass> passes = plan_passes(places, lengths, online.rollouts.tokens_per_pass);
       if (trusts_engine(online.rollouts.logprobs, policies.model().device())) {
-        for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+        for (RolloutRow& row : rows) row.logprobs = row.rollout->logprobs;
       } else {
         add_policy_logprobs(policies.model(), passes, rows);
       }
@@ -233,7 +235,7 @@ class Evaluation {
     return rows;
   }
 
-  [[nodiscard]] EvalRow numbers_of(const EvalTarget& target, const AnswerRows& rows, const AnswerRows& baseline) const {
+  [[nodiscard]] EvalRow numbers_of(const EvalTarget& target, const RolloutRows& rows, const RolloutRows& baseline) const {
     EvalRow row{.name = target.name, .step = target.step, .answers = answer_metrics(rows), .reward = reward_of_prompts(rows)};
     if (compares()) row.against = compare_answers(rows, baseline);
     for (const int64_t k : ks_)

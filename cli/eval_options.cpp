@@ -9,7 +9,7 @@
 #include "kedge/config/config_overrides.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 
 namespace kedge::cli {
 

@@ -2,7 +2,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/inspect/model_source.h"
-#include "kedge/inspect/network_facts.h"
+#include "kedge/inspect/model_summary.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/model_folder.h"
 #include "kedge/model/files/peft_files.h"
@@ -10,7 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/device_flags.h"
-#include "cli/out_folder.h"
+#include "cli/output_folder.h"
 #include "cli/text/json_lines.h"
 
 namespace kedge::cli {

@@ -5,7 +5,7 @@
 
 #include "cli/generation.h"
 #include "cli/text/json_lines.h"
-#include "cli/text/line_order.h"
+#include "cli/text/ordered_output.h"
 #include "cli/text/row_progress.h"
 
 namespace kedge::cli {

@@ -8,7 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/device_flags.h"
-#include "cli/out_folder.h"
+#include "cli/output_folder.h"
 #include "cli/text/json_lines.h"
 
 namespace kedge {

@@ -7,7 +7,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/inspect/model_source.h"
-#include "kedge/inspect/network_facts.h"
+#include "kedge/inspect/model_summary.h"
 #include "kedge/inspect/run_on_disk.h"
 #include "kedge/metrics/progress.h"
 #include "kedge/model/files/model_folder.h"
@@ -207,7 +207,7 @@ void inspect_model(const Path& folder, bool as_json) {
   try {
     const WeightFiles files(folder);
     head = stored_head(config, files);
-    const std::vector<WeightSlice> table = weight_table(config, make_parameters(config, head));
+    const std::vector<WeightSlice> table = parameter_layout(config, make_parameters(config, head));
     problems = check_weights(files, table, {.head = head.kind}).text(folder.string(), config);
     weights = weight_fact(files, folder);
   } catch (const UsageError& error) {

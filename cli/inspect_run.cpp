@@ -11,7 +11,7 @@
 #include "kedge/model/files/safetensors.h"
 
 #include "cli/text/json_lines.h"
-#include "cli/text/run_story_text.h"
+#include "cli/text/run_overview_text.h"
 
 namespace kedge::cli {
 namespace {
@@ -206,13 +206,13 @@ std::optional<NetworkFacts> network_of(const Path& checkpoint, const std::option
 
 int inspect_run(const std::string& name, const InspectLook& look) {
   if (look.verify) return print_verdicts(verify_run(name), look.json);
-  const RunStory story = read_run_story(name);
+  const RunOverview overview = read_run_story(name);
   if (look.command) {
-    print_text(command_of(story) + "\n");
+    print_text(command_of(overview) + "\n");
   } else if (look.json) {
-    print_json_line(story_json(story));
+    print_json_line(story_json(overview));
   } else {
-    print_text(story_text(story, name, look_of_output(false), output_is_utf8()));
+    print_text(story_text(overview, name, look_of_output(false), output_is_utf8()));
   }
   return kExitOk;
 }

@@ -18,7 +18,7 @@
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/model_folder.h"
 #include "kedge/reward/reward_service.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/train/checkpoint/model_state.h"
 
 #include "cli/commands.h"
@@ -50,7 +50,7 @@ void load_settings(RewardServerConfig& config, const Arguments& arguments) {
 
 // The model, a pass of the largest size, and the program.
 struct RewardMemory {
-  LookMemory look;
+  ForwardMemory look;
   int64_t fixed = 0;
 
   [[nodiscard]] int64_t needed() const { return look.parameters + look.pass + fixed; }
@@ -65,7 +65,7 @@ RewardMemory reward_memory(const RewardServerConfig& config, const Path& folder,
   input.rows = config.model.forward_micro_batch_size;
   input.tokens = input.rows * input.longest;
   input.threads = at::get_num_threads();
-  return {plan_look(input), process_bytes(input.is_cuda)};
+  return {plan_forward(input), process_bytes(input.is_cuda)};
 }
 
 int serve_reward(const Arguments& arguments) {

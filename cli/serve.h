@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kedge/net/model_server.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 
 #include "cli/arguments.h"
 

@@ -44,7 +44,7 @@ PlanReport plan_serve_critic(const Arguments& arguments, const PlanOptions& opti
   load_config(describe(config), given.file, given.overrides);
   const Mesh mesh = open_server_mesh(config.trainer);
   const CriticStart start = find_critic_start(config, mesh, "pretrained_checkpoint.restore_from_path");
-  const MemoryVerdict& verdict = start.memory.verdict;
+  const MemoryFit& verdict = start.memory.verdict;
   PlanReport report;
   report.needed = verdict.needed;
   report.fits = verdict.fits && verdict.needed + options.beside <= verdict.free;

@@ -79,12 +79,12 @@ std::string more_text(size_t num_all, size_t num_shown, const PageLook& look) {
 
 void show_step(const RunRecords& records, const ShowOptions& options, const PageLook& look, Output& output) {
   const int64_t step = records.choose(options.step);
-  const AnswerRows rows = records.rows(step);
+  const RolloutRows rows = records.rows(step);
   const std::vector<size_t> places = choose_answers(rows, options.choice(AnswerKey::reward, kUsualLimit));
   if (!options.json)
     output.put(heading_text("", {str(records.run(), ", step ", step)}, look) + heading_text("", step_pieces(numbers_of(rows)), look));
   for (size_t i = 0; i < places.size() && !output.closed(); ++i) {
-    const AnswerRow& row = rows[places[i]];
+    const RolloutRow& row = rows[places[i]];
     if (options.json) {
       output.put_line(json_of(step, row, options.full ? AnswerParts::all : AnswerParts::main));
     } else {
@@ -113,15 +113,15 @@ void show_steps(const RunRecords& records, const ShowOptions& options, const Pag
 void show_prompt(const RunRecords& records, const ShowOptions& options, const PageLook& look, Output& output) {
   int64_t num_shown = 0, lowest = INT64_MAX, highest = INT64_MIN;
   for (const int64_t step : records.steps()) {
-    AnswerRows rows;
-    for (AnswerRow& row : records.rows(step)) {
+    RolloutRows rows;
+    for (RolloutRow& row : records.rows(step)) {
       lowest = std::min(lowest, row.rollout->prompt_id);
       highest = std::max(highest, row.rollout->prompt_id);
       if (row.rollout->prompt_id == *options.prompt) rows.push_back(std::move(row));
     }
     for (const size_t place : choose_answers(rows, options.choice(AnswerKey::order, 0))) {
       if (output.closed()) return;
-      const AnswerRow& row = rows[place];
+      const RolloutRow& row = rows[place];
       if (options.json) {
         output.put_line(json_of(step, row, options.full ? AnswerParts::all : AnswerParts::main));
       } else {
@@ -152,7 +152,7 @@ void show_diff(const RunRecords& first, const ShowOptions& options, const PageLo
   const RunRecords second(options.diff.value_or(options.run));
   const auto [step, other] = steps_to_compare(first, second, options);
   const std::string names = str(first.run(), ", step ", step, " -> ", second.run(), ", step ", other);
-  const AnswerRows rows = first.rows(step), others = second.rows(other);
+  const RolloutRows rows = first.rows(step), others = second.rows(other);
   const std::vector<AnswerPair> pairs = pair_answers(rows, others);
   check(!pairs.empty(), names, ": no prompt in common; --prompt shows at which steps a prompt was answered");
   const std::vector<AnswerPair> chosen = choose_pairs(pairs, rows, others, options.choice(AnswerKey::reward, kUsualLimit));
@@ -162,7 +162,7 @@ void show_diff(const RunRecords& first, const ShowOptions& options, const PageLo
     if (num_alone > 0) output.put(remark_text(str(num_alone, " answers have no partner"), look));
   }
   for (size_t i = 0; i < chosen.size() && !output.closed(); ++i) {
-    const AnswerRow &before = rows[chosen[i].first], &after = others[chosen[i].second];
+    const RolloutRow &before = rows[chosen[i].first], &after = others[chosen[i].second];
     if (options.json) {
       output.put_line(json_of(chosen[i], before, after));
     } else {

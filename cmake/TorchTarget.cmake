@@ -32,3 +32,10 @@ if(KEDGE_CUDA)
 else()
   target_link_libraries(kedge::torch INTERFACE ${kedge_torch_cpu})
 endif()
+
+# torch's libraries use the shared C++ library. A compiler that comes with the static one alone would give the program a copy of its own beside it, and
+# objects that cross the border between them are freed by the wrong one.
+execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=libstdc++.so OUTPUT_VARIABLE kedge_shared_stdcxx OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(kedge_shared_stdcxx STREQUAL "libstdc++.so")  # the name it was asked for: not found
+  target_link_libraries(kedge::torch INTERFACE "-l:libstdc++.so.6")
+endif()

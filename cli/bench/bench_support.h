@@ -7,7 +7,7 @@
 
 #include "kedge/core/json.h"
 #include "kedge/model/model.h"
-#include "kedge/run/pace.h"
+#include "kedge/run/step_time_estimate.h"
 
 #include "cli/arguments.h"
 #include "cli/device_flags.h"

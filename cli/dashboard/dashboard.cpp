@@ -4,9 +4,9 @@
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/core/stop.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/http_server.h"
 #include "kedge/net/own_host.h"
-#include "kedge/net/token.h"
 
 #include "cli/commands.h"
 #include "cli/dashboard/dashboard_api.h"

@@ -7,8 +7,8 @@
 
 #include "kedge/core/error.h"
 #include "kedge/inspect/before_after.h"
+#include "kedge/inspect/run_overview.h"
 #include "kedge/inspect/run_records.h"
-#include "kedge/inspect/run_story.h"
 #include "kedge/rollout/record_file.h"
 
 #include "cli/text/answer_json.h"
@@ -20,7 +20,7 @@ constexpr size_t kSampleBytes = size_t{8} << 20U;  // of samples.jsonl, from its
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool row_has_text(const AnswerRow& row, const std::string& wanted) {
+bool row_has_text(const RolloutRow& row, const std::string& wanted) {
   return has_text(row.rollout->prompt, wanted) || has_text(row.rollout->response, wanted);
 }
 
@@ -95,7 +95,7 @@ Json recorded_json(const Path& run, const Json& settings) {
 Json answers_json(const Path& run, std::optional<int64_t> step, const AnswerQuery& query) {
   const RunRecords records(run.string());
   const int64_t chosen = records.choose(step ? std::to_string(*step) : "last");
-  const AnswerRows rows = records.rows(chosen);
+  const RolloutRows rows = records.rows(chosen);
   std::vector<size_t> places = choose_answers(rows, {.key = query.key, .worst = query.worst});
   std::erase_if(places, [&](size_t place) { return !row_has_text(rows[place], query.search); });
   return Json::Object{{"step", chosen},
@@ -113,7 +113,7 @@ Json pairs_json(const Path& run, const Path& other_run, const PairQuery& query) 
   const BeforeAfter all = query.step ? compare_steps(records, records.choose(std::to_string(*query.step)), others,
                                                      others.choose(std::to_string(*query.other_step)))
                                      : find_before_after(records);
-  const AnswerRows &before = all.before.rows, &after = all.after.rows;
+  const RolloutRows &before = all.before.rows, &after = all.after.rows;
   std::vector<AnswerPair> pairs = choose_pairs(all.pairs, before, after, {.key = query.key, .worst = query.worst});
   std::erase_if(pairs, [&](const AnswerPair& pair) {
     return !row_has_text(before[pair.first], query.search) && !has_text(after[pair.second].rollout->response, query.search);

@@ -5,9 +5,9 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/version.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/own_host.h"
 #include "kedge/net/request_error.h"
-#include "kedge/net/token.h"
 
 #include "cli/dashboard/dashboard_answers.h"
 #include "cli/dashboard/dashboard_numbers.h"
@@ -83,12 +83,12 @@ Json runs_json(const DashboardRuns& runs) {
   return Json::Object{{"program", str("kedge ", version())}, {"runs", std::move(all)}};
 }
 
-Json servers_json(const DashboardRuns& runs, HealthDesk& desk, bool asks_other_machines) {
+Json servers_json(const DashboardRuns& runs, HealthPoller& poller, bool asks_other_machines) {
   Json::Array all;
   for (const auto& run : runs.all())
     for (const RunServer& server : servers_of(run->settings(), run->on_disk().algorithm, run->on_disk().started_in)) {
       const std::string why_not = why_not_ask(server, run->folder(), asks_other_machines);
-      const ServerHealth health = why_not.empty() ? desk.look(server) : ServerHealth{.text = why_not};
+      const ServerHealth health = why_not.empty() ? poller.look(server) : ServerHealth{.text = why_not};
       Json::Array numbers;
       for (const ServerNumber& number : health.numbers)
         numbers.push_back(Json::Object{{"name", number.name}, {"labels", number.labels}, {"value", number.value}});

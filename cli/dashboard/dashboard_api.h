@@ -41,7 +41,7 @@ class DashboardApi {
   std::mutex mutex_;  // of the runs
   DashboardRuns runs_;
   std::chrono::steady_clock::time_point refreshed_;
-  HealthDesk health_;
+  HealthPoller health_;
 };
 
 }  // namespace kedge::cli

@@ -11,7 +11,7 @@
 #include "kedge/core/json.h"
 #include "kedge/inspect/metric_series.h"
 #include "kedge/inspect/run_on_disk.h"
-#include "kedge/inspect/run_story.h"
+#include "kedge/inspect/run_overview.h"
 
 namespace kedge::cli {
 

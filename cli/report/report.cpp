@@ -48,8 +48,8 @@ std::vector<Json> newest_samples(const Path& run) {
   return samples;
 }
 
-std::string answers_of(const RunStory& story) {
-  const Path folder = story.run.folder;
+std::string answers_of(const RunOverview& overview) {
+  const Path folder = overview.run.folder;
   if (!is_folder(folder / "rollouts")) return samples_html(newest_samples(folder));
   try {
     const RunRecords records(folder.string());
@@ -62,18 +62,18 @@ std::string answers_of(const RunStory& story) {
 }
 
 // Where it differs from what it would be if nobody had set a key.
-std::vector<SettingRow> set_by_hand(const RunStory& story) {
-  std::string name = story.title.substr(std::string("kedge ").size());
+std::vector<SettingRow> set_by_hand(const RunOverview& overview) {
+  std::string name = overview.title.substr(std::string("kedge ").size());
   std::replace(name.begin(), name.end(), ' ', '_');
   const std::optional<std::string> defaults = default_settings(name);
   if (!defaults) return {};
-  return differing_settings(std::array{flat_settings(story.settings), flat_settings(to_json(parse_yaml(*defaults, name)))});
+  return differing_settings(std::array{flat_settings(overview.settings), flat_settings(to_json(parse_yaml(*defaults, name)))});
 }
 
 std::vector<SettingRow> settings_of(const std::vector<ReportRun>& runs) {
-  if (runs.size() == 1) return set_by_hand(runs[0].story);
+  if (runs.size() == 1) return set_by_hand(runs[0].overview);
   std::vector<FlatSettings> all;
-  for (const ReportRun& run : runs) all.push_back(flat_settings(run.story.settings));
+  for (const ReportRun& run : runs) all.push_back(flat_settings(run.overview.settings));
   return differing_settings(all);
 }
 
@@ -95,9 +95,9 @@ ReportPage read_page(const ReportOptions& options) {
   }
   const std::vector<std::string> names = short_names(folders);
   for (size_t i = 0; i < folders.size(); ++i) {
-    ReportRun run{.name = names[i], .story = read_run_story(options.runs[i])};
-    run.settings_text = read_text(run.story.run.config);
-    if (options.answers) run.answers_html = answers_of(run.story);
+    ReportRun run{.name = names[i], .overview = read_run_story(options.runs[i])};
+    run.settings_text = read_text(run.overview.run.config);
+    if (options.answers) run.answers_html = answers_of(run.overview);
     page.runs.push_back(std::move(run));
     page.title += (i == 0 ? "" : ", ") + names[i];
   }

@@ -13,7 +13,7 @@
 namespace kedge::cli {
 namespace {
 
-using Rows = std::span<const AnswerRow>;
+using Rows = std::span<const RolloutRow>;
 
 constexpr size_t kNumEach = 3, kNumRises = 2;
 constexpr size_t kShownBytes = 1500;  // of a text; the rest is folded away
@@ -35,13 +35,13 @@ std::string pieces_html(const std::vector<std::string>& pieces) {
   return html + "</p>\n";
 }
 
-std::string reward_text(const AnswerRow& row) {
+std::string reward_text(const RolloutRow& row) {
   if (row.reward.failed()) return "no reward: " + row.reward.error;
   const std::optional<double> reward = number_of(row, AnswerKey::reward);
   return "reward " + (reward ? format_number(*reward) : std::string("not finite"));
 }
 
-std::vector<std::string> pieces_of(const AnswerRow& row) {
+std::vector<std::string> pieces_of(const RolloutRow& row) {
   std::vector<std::string> pieces = {reward_text(row)};
   if (row.reward.parts.size() > 1)
     for (const auto& [name, value] : row.reward.parts) pieces.push_back(str(name, " ", format_number(value)));
@@ -50,7 +50,7 @@ std::vector<std::string> pieces_of(const AnswerRow& row) {
   return pieces;
 }
 
-std::string answer_html(const AnswerRow& row) {
+std::string answer_html(const RolloutRow& row) {
   return str("<div class=\"answer\">\n", pieces_html(pieces_of(row)), text_html("prompt", row.rollout->prompt),
              text_html("response", row.rollout->response), "</div>\n");
 }
@@ -70,8 +70,8 @@ std::optional<double> rise_of(const BeforeAfter& both, const AnswerPair& pair) {
 }
 
 std::string pair_html(std::string_view title, const BeforeAfter& both, const AnswerPair& pair) {
-  const AnswerRow &before = both.before.rows[pair.first], &after = both.after.rows[pair.second];
-  const auto side = [](const AnswerRow& row, int64_t step) {
+  const RolloutRow &before = both.before.rows[pair.first], &after = both.after.rows[pair.second];
+  const auto side = [](const RolloutRow& row, int64_t step) {
     std::vector<std::string> pieces = pieces_of(row);
     pieces.insert(pieces.begin(), str("step ", step));
     return str("<div>", pieces_html(pieces), text_html("response", row.rollout->response), "</div>\n");

@@ -15,9 +15,9 @@ namespace kedge::cli {
 struct TypicalAnswers {
   std::vector<size_t> best = {}, middle = {}, worst = {};
 };
-[[nodiscard]] TypicalAnswers typical_answers(std::span<const AnswerRow> rows, size_t num_each);
+[[nodiscard]] TypicalAnswers typical_answers(std::span<const RolloutRow> rows, size_t num_each);
 
-[[nodiscard]] std::string step_html(int64_t step, std::span<const AnswerRow> rows);
+[[nodiscard]] std::string step_html(int64_t step, std::span<const RolloutRow> rows);
 
 // Those whose reward rose most, one that stands for most of them, and the one that fell most: not only the nice ones.
 [[nodiscard]] std::string before_after_html(const BeforeAfter& both);

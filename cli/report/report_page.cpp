@@ -11,7 +11,7 @@
 
 #include "cli/report/report_style.h"
 #include "cli/report/svg_chart.h"
-#include "cli/text/run_story_text.h"
+#include "cli/text/run_overview_text.h"
 
 namespace kedge::cli {
 namespace {
@@ -40,16 +40,17 @@ std::string run_heading(const Runs& runs, size_t i) {
   return runs.size() == 1 ? "" : str("<h3><i class=\"mark k", i % kNumColours, "\"></i>", escaped(runs[i].name), "</h3>\n");
 }
 
-std::string facts_html(const RunStory& story) {
+std::string facts_html(const RunOverview& overview) {
   std::string html = "<dl class=\"facts\">\n";
-  for (const StoryFact& fact : story_facts(story)) html += str("<dt>", escaped(fact.name), "</dt><dd>", escaped(fact.text), "</dd>\n");
+  for (const OverviewFact& fact : story_facts(overview))
+    html += str("<dt>", escaped(fact.name), "</dt><dd>", escaped(fact.text), "</dd>\n");
   return html + "</dl>\n";
 }
 
 // Better, worse or not sure: the colour of the verdict's bar.
-std::string_view mood_of(const RunStory& story) {
-  const NumberRow* row = story.numbers.main();
-  if (story.log.last_error || row == nullptr) return "unsure";
+std::string_view mood_of(const RunOverview& overview) {
+  const NumberRow* row = overview.numbers.main();
+  if (overview.log.last_error || row == nullptr) return "unsure";
   const Change change = change_of(row->series);
   if (change == Change::none) return "unsure";
   return (change == Change::rose) == (row->wanted == Wanted::high) ? "good" : "bad";
@@ -58,12 +59,12 @@ std::string_view mood_of(const RunStory& story) {
 std::string summary_html(const Runs& runs) {
   std::string html;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const RunStory& story = runs[i].story;
-    std::string verdict = verdict_of(story.numbers);
+    const RunOverview& overview = runs[i].overview;
+    std::string verdict = verdict_of(overview.numbers);
     verdict[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(verdict[0])));
-    html +=
-        str(run_heading(runs, i), "<p class=\"verdict ", mood_of(story), "\"><b>", escaped(heading_of(story)), "</b><br>", escaped(verdict),
-            ".", story.hints.empty() ? "" : " But see <a href=\"#doubts\">what may have gone wrong</a>.", "</p>\n", facts_html(story));
+    html += str(run_heading(runs, i), "<p class=\"verdict ", mood_of(overview), "\"><b>", escaped(heading_of(overview)), "</b><br>",
+                escaped(verdict), ".", overview.hints.empty() ? "" : " But see <a href=\"#doubts\">what may have gone wrong</a>.", "</p>\n",
+                facts_html(overview));
   }
   return html;
 }
@@ -83,7 +84,7 @@ std::string number_cells(const NumberRow* row) {
 std::string numbers_html(const Runs& runs) {
   std::vector<const NumberRow*> rows;  // of all runs, each name once
   for (const ReportRun& run : runs)
-    for (const NumberRow& row : run.story.numbers.rows)
+    for (const NumberRow& row : run.overview.numbers.rows)
       if (std::none_of(rows.begin(), rows.end(), [&](const NumberRow* other) { return other->name == row.name; })) rows.push_back(&row);
   if (rows.empty()) return "<p>No numbers yet: metrics.jsonl has none that tell how training goes.</p>\n";
   std::string html = "<div class=\"wide\"><table class=\"numbers\">\n<thead>";
@@ -97,7 +98,7 @@ std::string numbers_html(const Runs& runs) {
   html += "</tr></thead>\n<tbody>\n";
   for (const NumberRow* row : rows) {
     html += "<tr>" + cell(row->label);
-    for (const ReportRun& run : runs) html += number_cells(run.story.numbers.find(row->name));
+    for (const ReportRun& run : runs) html += number_cells(run.overview.numbers.find(row->name));
     html += "</tr>\n";
   }
   return html +
@@ -109,19 +110,19 @@ std::string numbers_html(const Runs& runs) {
 std::string doubts_html(const Runs& runs) {
   std::string html;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const RunStory& story = runs[i].story;
+    const RunOverview& overview = runs[i].overview;
     std::string items;
-    for (const Hint& hint : story.hints) items += str("<li>step ", hint.step, ": ", escaped(hint.what), "</li>\n");
+    for (const Hint& hint : overview.hints) items += str("<li>step ", hint.step, ": ", escaped(hint.what), "</li>\n");
     const auto of_log = [&](std::string_view what, const std::string& text) {
       items += str("<li>log.txt, ", what, ": ", escaped(text.substr(0, text.find('\n'))), "</li>\n");
     };
-    if (story.log.first_alarm) of_log(str("its own alarm, step ", story.log.first_alarm->step), story.log.first_alarm->what);
-    if (story.log.first_warning && (!story.log.first_alarm || story.log.first_warning->what != story.log.first_alarm->what))
-      of_log(str("the first of ", story.log.num_warnings, story.log.num_warnings == 1 ? " warning" : " warnings", ", step ",
-                 story.log.first_warning->step),
-             story.log.first_warning->what);
-    if (story.log.last_error) of_log("its last line, an error", *story.log.last_error);
-    if (items.empty()) items = story.numbers.rows.empty() ? "<li>no numbers to look at</li>\n" : "<li>nothing was seen</li>\n";
+    if (overview.log.first_alarm) of_log(str("its own alarm, step ", overview.log.first_alarm->step), overview.log.first_alarm->what);
+    if (overview.log.first_warning && (!overview.log.first_alarm || overview.log.first_warning->what != overview.log.first_alarm->what))
+      of_log(str("the first of ", overview.log.num_warnings, overview.log.num_warnings == 1 ? " warning" : " warnings", ", step ",
+                 overview.log.first_warning->step),
+             overview.log.first_warning->what);
+    if (overview.log.last_error) of_log("its last line, an error", *overview.log.last_error);
+    if (items.empty()) items = overview.numbers.rows.empty() ? "<li>no numbers to look at</li>\n" : "<li>nothing was seen</li>\n";
     html += str(run_heading(runs, i), "<ul>\n", items, "</ul>\n");
   }
   return "<p class=\"note\">Hints by rules of thumb, no proof.</p>\n" + html;
@@ -160,22 +161,22 @@ std::string settings_html(const ReportPage& page) {
 std::string checkpoints_html(const Runs& runs) {
   std::string html;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const RunStory& story = runs[i].story;
+    const RunOverview& overview = runs[i].overview;
     html += run_heading(runs, i);
-    if (story.checkpoints.empty()) html += "<p>None that is whole.</p>\n";
-    if (!story.checkpoints.empty()) {
-      html += str("<div class=\"wide\"><table>\n<thead><tr><th>step</th><th></th>", heading_cell(story.monitor),
+    if (overview.checkpoints.empty()) html += "<p>None that is whole.</p>\n";
+    if (!overview.checkpoints.empty()) {
+      html += str("<div class=\"wide\"><table>\n<thead><tr><th>step</th><th></th>", heading_cell(overview.monitor),
                   "<th>size</th><th>folder</th></tr></thead>\n<tbody>\n");
-      for (const StoryCheckpoint& one : story.checkpoints)
+      for (const StoryCheckpoint& one : overview.checkpoints)
         html += str("<tr>", cell(std::to_string(one.step), "n"),
                     cell(one.is_best   ? (one.is_last ? "best, last" : "best")
                          : one.is_last ? "last"
                                        : ""),
                     cell(one.number ? format_number(*one.number) : "", "n"), cell(format_bytes(one.bytes), "n"),
-                    cell(one.folder.lexically_relative(story.run.folder).string(), "code"), "</tr>\n");
+                    cell(one.folder.lexically_relative(overview.run.folder).string(), "code"), "</tr>\n");
       html += "</tbody></table></div>\n";
     }
-    if (story.has_model) html += "<p>The model it ended with is in <code>model/</code>, a Hugging Face folder.</p>\n";
+    if (overview.has_model) html += "<p>The model it ended with is in <code>model/</code>, a Hugging Face folder.</p>\n";
   }
   return html;
 }
@@ -183,10 +184,10 @@ std::string checkpoints_html(const Runs& runs) {
 std::string reproduce_html(const Runs& runs) {
   std::string html;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const RunStory& story = runs[i].story;
-    html += str(run_heading(runs, i), "<pre class=\"command\">", escaped(command_of(story)), "</pre>\n");
+    const RunOverview& overview = runs[i].overview;
+    html += str(run_heading(runs, i), "<pre class=\"command\">", escaped(command_of(overview)), "</pre>\n");
     std::string gone;
-    for (const std::vector<StoryFile>* files : {&story.model_files, &story.data_files})
+    for (const std::vector<StoryFile>* files : {&overview.model_files, &overview.data_files})
       for (const StoryFile& file : *files)
         if (file.state != StoryFile::State::same)
           gone += str("<li><code>", escaped(file.path.string()), "</code> ",
@@ -220,7 +221,7 @@ std::vector<std::string> short_names(const std::vector<Path>& folders) {
 
 std::string report_html(const ReportPage& page) {
   std::vector<RunCurves> curves;
-  for (const ReportRun& run : page.runs) curves.push_back({run.name, run.story.metrics});
+  for (const ReportRun& run : page.runs) curves.push_back({run.name, run.overview.metrics});
   const std::string main_charts = charts_html(curves, ChartRank::main);
   std::string html =
       str(kReportMark, "<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n<title>",

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kedge/inspect/run_story.h"
+#include "kedge/inspect/run_overview.h"
 #include "kedge/inspect/settings_diff.h"
 
 #include "cli/report/report_charts.h"
@@ -13,7 +13,7 @@ namespace kedge::cli {
 
 struct ReportRun {
   std::string name;  // short, and no other run's
-  RunStory story = {};
+  RunOverview overview = {};
   std::string settings_text = {};  // config.yaml as it stands
   std::string answers_html = {};   // made by report_answers.h; empty: there are none
 };

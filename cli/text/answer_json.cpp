@@ -15,7 +15,7 @@ Json json_of(const std::vector<float>& values) {
 
 }  // namespace
 
-Json json_of(int64_t step, const AnswerRow& row, AnswerParts parts) {
+Json json_of(int64_t step, const RolloutRow& row, AnswerParts parts) {
   const Rollout& rollout = *row.rollout;
   Json::Object sources;
   for (const auto& [name, value] : row.reward.parts) sources.emplace_back(name, value);
@@ -51,17 +51,17 @@ Json json_of(int64_t step, const AnswerRow& row, AnswerParts parts) {
   return json;
 }
 
-Json json_of(const AnswerPair& pair, const AnswerRow& first, const AnswerRow& second) {
+Json json_of(const AnswerPair& pair, const RolloutRow& first, const RolloutRow& second) {
   const auto both = [&](auto&& of) { return Json(Json::Array{of(first), of(second)}); };
   return Json::Object{{"prompt_id", first.rollout->prompt_id},
                       {"sample", first.rollout->sample},
                       {"differs", pair.differs},
                       {"prompt", first.rollout->prompt},
-                      {"response", both([](const AnswerRow& row) { return Json(row.rollout->response); })},
-                      {"reward", both([](const AnswerRow& row) { return number_or_null(number_of(row, AnswerKey::reward)); })},
-                      {"kl", both([](const AnswerRow& row) { return number_or_null(number_of(row, AnswerKey::kl)); })},
-                      {"length", both([](const AnswerRow& row) { return Json(row.rollout->response_length()); })},
-                      {"finished", both([](const AnswerRow& row) { return Json(row.rollout->finished); })}};
+                      {"response", both([](const RolloutRow& row) { return Json(row.rollout->response); })},
+                      {"reward", both([](const RolloutRow& row) { return number_or_null(number_of(row, AnswerKey::reward)); })},
+                      {"kl", both([](const RolloutRow& row) { return number_or_null(number_of(row, AnswerKey::kl)); })},
+                      {"length", both([](const RolloutRow& row) { return Json(row.rollout->response_length()); })},
+                      {"finished", both([](const RolloutRow& row) { return Json(row.rollout->finished); })}};
 }
 
 Json json_of(int64_t step, const StepNumbers& numbers) {

@@ -4,15 +4,15 @@
 
 #include "kedge/core/json.h"
 #include "kedge/inspect/answer_list.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge::cli {
 
 enum class AnswerParts { main, all };  // all: ids and the numbers of every token too
 
-[[nodiscard]] Json json_of(int64_t step, const AnswerRow& row, AnswerParts parts);
+[[nodiscard]] Json json_of(int64_t step, const RolloutRow& row, AnswerParts parts);
 // Lists of two: before and after.
-[[nodiscard]] Json json_of(const AnswerPair& pair, const AnswerRow& first, const AnswerRow& second);
+[[nodiscard]] Json json_of(const AnswerPair& pair, const RolloutRow& first, const RolloutRow& second);
 [[nodiscard]] Json json_of(int64_t step, const StepNumbers& numbers);
 
 }  // namespace kedge::cli

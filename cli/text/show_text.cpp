@@ -58,14 +58,14 @@ bool wants_colour() {
          std::string_view(term) != "dumb";
 }
 
-std::string tokens_text(const AnswerRow& row) {
+std::string tokens_text(const RolloutRow& row) {
   const int64_t length = row.rollout->response_length();
   return str(length, length == 1 ? " token" : " tokens", row.rollout->finished ? "" : ", cut");
 }
 
-std::string place_text(const AnswerRow& row) { return str("prompt ", row.rollout->prompt_id, " answer ", row.rollout->sample); }
+std::string place_text(const RolloutRow& row) { return str("prompt ", row.rollout->prompt_id, " answer ", row.rollout->sample); }
 
-std::vector<std::string> answer_pieces(const AnswerRow& row) {
+std::vector<std::string> answer_pieces(const RolloutRow& row) {
   std::vector<std::string> pieces;
   const RowReward& reward = row.reward;
   pieces.push_back(str("reward ", number_or_dash(number_of(row, AnswerKey::reward))));
@@ -87,7 +87,7 @@ std::string change_text(std::string_view name, std::optional<double> before, std
   return text;
 }
 
-std::string failure_text(const AnswerRow& row, const PageLook& look) {
+std::string failure_text(const RolloutRow& row, const PageLook& look) {
   std::string text;
   if (!row.reward.failed()) return text;
   for (const std::string& line : wrap(printable("no reward: " + row.reward.error), look.width - kGutter))
@@ -150,13 +150,13 @@ std::vector<std::string> step_pieces(const StepNumbers& numbers) {
   return pieces;
 }
 
-std::string answer_text(std::string_view lead, const AnswerRow& row, WithPrompt prompt, const PageLook& look) {
+std::string answer_text(std::string_view lead, const RolloutRow& row, WithPrompt prompt, const PageLook& look) {
   std::string text = heading_text(lead, answer_pieces(row), look) + failure_text(row, look);
   if (prompt == WithPrompt::yes) text += marked_text('|', row.rollout->prompt, look);
   return text + marked_text('>', row.rollout->response, look);
 }
 
-std::string pair_text(std::string_view lead, const AnswerRow& first, const AnswerRow& second, const PageLook& look) {
+std::string pair_text(std::string_view lead, const RolloutRow& first, const RolloutRow& second, const PageLook& look) {
   std::vector<std::string> pieces = {change_text("reward", number_of(first, AnswerKey::reward), number_of(second, AnswerKey::reward)),
                                      change_text("KL", number_of(first, AnswerKey::kl), number_of(second, AnswerKey::kl)),
                                      str(first.rollout->response_length(), " -> ", tokens_text(second)), place_text(first)};
@@ -166,8 +166,8 @@ std::string pair_text(std::string_view lead, const AnswerRow& first, const Answe
   return text + marked_text('-', first.rollout->response, look) + marked_text('+', second.rollout->response, look);
 }
 
-std::vector<std::string> pairs_pieces(std::span<const AnswerPair> pairs, std::span<const AnswerRow> first,
-                                      std::span<const AnswerRow> second) {
+std::vector<std::string> pairs_pieces(std::span<const AnswerPair> pairs, std::span<const RolloutRow> first,
+                                      std::span<const RolloutRow> second) {
   int64_t num_differ = 0, num_better = 0, num_worse = 0, num_judged = 0;
   double before = 0, after = 0;
   for (const AnswerPair& pair : pairs) {

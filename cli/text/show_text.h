@@ -28,13 +28,13 @@ struct PageLook {
 
 // An answer with its numbers, and below its prompt; `lead` says which it is.
 enum class WithPrompt { no, yes };
-[[nodiscard]] std::string answer_text(std::string_view lead, const AnswerRow& row, WithPrompt prompt, const PageLook& look);
+[[nodiscard]] std::string answer_text(std::string_view lead, const RolloutRow& row, WithPrompt prompt, const PageLook& look);
 
 // Two answers to one prompt: "-" before the first, "+" before the second, "=" where they are the same.
-[[nodiscard]] std::string pair_text(std::string_view lead, const AnswerRow& first, const AnswerRow& second, const PageLook& look);
+[[nodiscard]] std::string pair_text(std::string_view lead, const RolloutRow& first, const RolloutRow& second, const PageLook& look);
 // All pairs in numbers.
-[[nodiscard]] std::vector<std::string> pairs_pieces(std::span<const AnswerPair> pairs, std::span<const AnswerRow> first,
-                                                    std::span<const AnswerRow> second);
+[[nodiscard]] std::vector<std::string> pairs_pieces(std::span<const AnswerPair> pairs, std::span<const RolloutRow> first,
+                                                    std::span<const RolloutRow> second);
 
 // The table of steps; its lines have 79 columns, whatever the width.
 [[nodiscard]] std::string steps_heading(const PageLook& look);

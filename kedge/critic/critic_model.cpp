@@ -39,9 +39,7 @@ struct CriticModel::MicroBatch {
 CriticModel::CriticModel(std::unique_ptr<Model> model, CriticOptions options)
     : model_(std::move(model)),
       options_(std::move(options)),
-      optimizer_(options_.optim, model_->trained()),
-      updater_(options_.update, optimizer_, model_->trained(), Group::single()),
-      schedule_(options_.optim.sched, options_.optim.lr, options_.max_steps, "model.optim.sched") {
+      learner_({options_.optim, options_.update, options_.max_steps, "critic.step"}, model_->trained()) {
   check(options_.global_batch_size % options_.micro_batch_size == 0, "model.global_batch_size: ", options_.global_batch_size,
         " rows do not divide into micro-batches of ", options_.micro_batch_size);
   const size_t num_labels = static_cast<size_t>(model_->head().num_labels), num_weights = options_.attribute_weights.size();
@@ -82,7 +80,7 @@ Tensor CriticModel::loss_of(const MicroBatch& micro, int64_t index) const {
   pass.checkpoint = options_.checkpoint_activations;
   const Adapters* adapters = model_->adapters();
   if (adapters != nullptr && adapters->config().adapter_dropout > 0)
-    pass.dropout_seed = Random::stream_of({options_.seed, static_cast<uint64_t>(step_), static_cast<uint64_t>(index)});
+    pass.dropout_seed = Random::stream_of({options_.seed, static_cast<uint64_t>(step()), static_cast<uint64_t>(index)});
   const auto on_device = [&](const std::vector<float>& numbers) { return at::tensor(numbers).unsqueeze(0).to(model_->device()); };
   const Tensor values = token_values(pack_rows(micro.rows, model_->device()), pass).unsqueeze(0);
   return value_loss(values, {on_device(micro.previous), on_device(micro.returns), on_device(micro.mask)}, options_.loss_clip_val);
@@ -91,7 +89,7 @@ Tensor CriticModel::loss_of(const MicroBatch& micro, int64_t index) const {
 Metrics CriticModel::update(const CriticBatch& batch, int64_t first_row) {
   const auto begin = std::chrono::steady_clock::now();
   const int64_t num_micros = options_.global_batch_size / options_.micro_batch_size;
-  optimizer_.zero_gradients();
+  learner_.zero_gradients();
   double losses = 0;
   int64_t num_losses = 0;
   for (int64_t index = 0; index < num_micros; ++index) {
@@ -104,13 +102,11 @@ Metrics CriticModel::update(const CriticBatch& batch, int64_t first_row) {
     losses += loss.item<double>();
     ++num_losses;
   }
-  const double lr = schedule_.rate(step_);
-  const UpdateResult result = updater_.apply(lr);
-  ++step_;
+  const LearnerUpdate update = learner_.update();
   Metrics metrics{{"train/loss", num_losses == 0 ? 0 : losses / static_cast<double>(num_losses)},
-                  {"train/lr", lr},
-                  {"train/grad_norm", result.grad_norm}};
-  if (updater_.num_skipped() > 0) metrics.set("train/skipped_updates", static_cast<double>(updater_.num_skipped()));
+                  {"train/lr", update.lr},
+                  {"train/grad_norm", update.grad_norm}};
+  if (update.num_skipped > 0) metrics.set("train/skipped_updates", static_cast<double>(update.num_skipped));
   if (model_->device().is_cuda()) synchronize_cuda();
   metrics.set("train/step_time", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return metrics;
@@ -137,17 +133,13 @@ std::string CriticModel::settings() const {
 }
 
 FolderWriter CriticModel::save(StateSnapshot& state) const {
-  optimizer_.save(state);
-  updater_.save(state);
-  state.set("critic.step", step_);
+  learner_.save(state);
   return save_model_state(*model_, state, options_.folder);
 }
 
 void CriticModel::load(const StateFiles& state) {
   load_model_state(*model_, state);
-  optimizer_.load(state);
-  updater_.load(state);
-  step_ = state.at("critic.step").as_integer("critic.step");
+  learner_.load(state);
 }
 
 }  // namespace kedge

@@ -14,10 +14,7 @@
 #include "kedge/reward/reward_scorer.h"
 #include "kedge/text/tokenizer/tokenizer.h"
 #include "kedge/train/checkpoint/model_state.h"
-#include "kedge/train/optim/optim_config.h"
-#include "kedge/train/optim/optimizer.h"
-#include "kedge/train/optim/schedule.h"
-#include "kedge/train/optim/updater.h"
+#include "kedge/train/optim/learner.h"
 #include "kedge/train/reference_policy.h"
 
 namespace kedge {
@@ -55,7 +52,7 @@ class CriticModel {
   // Needs at least one row; ids are inside the vocabulary and rows no longer than the network can read.
   [[nodiscard]] std::vector<Metrics> train(const CriticBatch& batch);
 
-  [[nodiscard]] int64_t step() const { return step_; }  // updates so far
+  [[nodiscard]] int64_t step() const { return learner_.num_updates(); }  // updates so far
   // Differs where the same rows would be learned from in another way.
   [[nodiscard]] std::string settings() const;
   [[nodiscard]] const Model& model() const { return *model_; }
@@ -73,10 +70,7 @@ class CriticModel {
   std::unique_ptr<Model> model_;
   CriticOptions options_;
   std::optional<ReferencePolicy> start_;
-  Optimizer optimizer_;
-  Updater updater_;
-  Schedule schedule_;
-  int64_t step_ = 0;
+  Learner learner_;
 };
 
 }  // namespace kedge

@@ -8,7 +8,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/dist/call.h"
+#include "kedge/dist/collective_signature.h"
 #include "kedge/dist/mpi.h"
 
 namespace kedge {

@@ -9,7 +9,7 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/tensor.h"
-#include "kedge/dist/call.h"
+#include "kedge/dist/collective_signature.h"
 #include "kedge/dist/group.h"
 #include "kedge/dist/mpi.h"
 

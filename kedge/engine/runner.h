@@ -8,7 +8,7 @@
 #include "kedge/engine/kv_memory.h"
 #include "kedge/engine/paged_attention.h"
 #include "kedge/engine/scheduler.h"
-#include "kedge/model/kernels/rotary.h"
+#include "kedge/model/kernels/rope_cache.h"
 #include "kedge/model/model.h"
 
 namespace kedge {

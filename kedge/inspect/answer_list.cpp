@@ -14,7 +14,7 @@
 namespace kedge {
 namespace {
 
-using Rows = std::span<const AnswerRow>;
+using Rows = std::span<const RolloutRow>;
 
 std::optional<double> if_finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
@@ -59,13 +59,13 @@ class Collected {
   std::vector<double> values_;
 };
 
-bool differ(const AnswerRow& a, const AnswerRow& b) {
+bool differ(const RolloutRow& a, const RolloutRow& b) {
   return a.rollout->response != b.rollout->response || number_of(a, AnswerKey::reward) != number_of(b, AnswerKey::reward);
 }
 
 }  // namespace
 
-std::optional<double> number_of(const AnswerRow& row, AnswerKey key) {
+std::optional<double> number_of(const RolloutRow& row, AnswerKey key) {
   switch (key) {
     case AnswerKey::reward:
       return row.reward.failed() ? std::nullopt : if_finite(row.reward.value);
@@ -109,8 +109,8 @@ std::vector<AnswerPair> pair_answers(Rows first, Rows second) {
       pairs.push_back({.first = place, .second = other, .differs = differ(first[place], second[other])});
     }
   };
-  pair_by([](const AnswerRow& row) { return std::pair(std::string_view(row.rollout->prompt), row.rollout->prompt_id); });
-  pair_by([](const AnswerRow& row) { return std::string_view(row.rollout->prompt); });
+  pair_by([](const RolloutRow& row) { return std::pair(std::string_view(row.rollout->prompt), row.rollout->prompt_id); });
+  pair_by([](const RolloutRow& row) { return std::string_view(row.rollout->prompt); });
   std::sort(pairs.begin(), pairs.end(), [](const AnswerPair& a, const AnswerPair& b) { return a.first < b.first; });
   return pairs;
 }
@@ -147,7 +147,7 @@ StepNumbers numbers_of(Rows rows) {
   numbers.num_answers = std::ssize(rows);
   Collected rewards, kl, lengths;
   std::set<int64_t> slots;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     slots.insert(row.slot);
     numbers.num_failed += row.reward.failed() ? 1 : 0;
     numbers.num_ended += row.rollout->finished ? 1 : 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kedge/config/config_schema.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge {
 
@@ -31,7 +31,7 @@ struct AnswerChoice {
 
 // Places of the rows. Equal ones keep the order of the step; those that have no such number, because no reward could be had or there is no
 // reference, come after all others, also from the other end.
-[[nodiscard]] std::vector<size_t> choose_answers(std::span<const AnswerRow> rows, const AnswerChoice& choice);
+[[nodiscard]] std::vector<size_t> choose_answers(std::span<const RolloutRow> rows, const AnswerChoice& choice);
 
 // An answer and the one that belongs to it, as places in their steps.
 struct AnswerPair {
@@ -41,23 +41,23 @@ struct AnswerPair {
 
 // Answers to equal prompts, in the order in which both steps have them. By the prompt's text, as runs on other
 // files number prompts otherwise; among equal texts those of equal numbers find each other first.
-[[nodiscard]] std::vector<AnswerPair> pair_answers(std::span<const AnswerRow> first, std::span<const AnswerRow> second);
+[[nodiscard]] std::vector<AnswerPair> pair_answers(std::span<const RolloutRow> first, std::span<const RolloutRow> second);
 
 // Those that differ come first, the greatest rise of the key at their head, with `worst` the greatest fall.
-[[nodiscard]] std::vector<AnswerPair> choose_pairs(std::vector<AnswerPair> pairs, std::span<const AnswerRow> first,
-                                                   std::span<const AnswerRow> second, const AnswerChoice& choice);
+[[nodiscard]] std::vector<AnswerPair> choose_pairs(std::vector<AnswerPair> pairs, std::span<const RolloutRow> first,
+                                                   std::span<const RolloutRow> second, const AnswerChoice& choice);
 
 // A step in numbers. None: no row has one.
 struct StepNumbers {
   int64_t num_answers = 0, num_prompts = 0, num_failed = 0, num_ended = 0;
   std::optional<double> reward, reward_std, reward_min, reward_max, kl, length;
 };
-[[nodiscard]] StepNumbers numbers_of(std::span<const AnswerRow> rows);
+[[nodiscard]] StepNumbers numbers_of(std::span<const RolloutRow> rows);
 
 // A step of the recorded ones, which rise: its number, or first or last. UsageError: "NAME: ..." with the nearest ones.
 [[nodiscard]] int64_t choose_step(std::span<const int64_t> steps, std::string_view wanted, std::string_view name);
 
 // The row's number by that key; none for `order`, and where there is none.
-[[nodiscard]] std::optional<double> number_of(const AnswerRow& row, AnswerKey key);
+[[nodiscard]] std::optional<double> number_of(const RolloutRow& row, AnswerKey key);
 
 }  // namespace kedge

@@ -9,7 +9,7 @@ namespace {
 using Prompts = std::set<std::string>;
 
 void add_step(StepAnswers& answers, Prompts& prompts, const RunRecords& records, int64_t step) {
-  for (AnswerRow& row : records.rows(step)) {
+  for (RolloutRow& row : records.rows(step)) {
     prompts.insert(row.rollout->prompt);
     answers.rows.push_back(std::move(row));
     answers.steps.push_back(step);

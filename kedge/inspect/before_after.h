@@ -5,13 +5,13 @@
 
 #include "kedge/inspect/answer_list.h"
 #include "kedge/inspect/run_records.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge {
 
 // Answers of several steps, and of which.
 struct StepAnswers {
-  AnswerRows rows = {};
+  RolloutRows rows = {};
   std::vector<int64_t> steps = {};  // of every row
 };
 struct BeforeAfter {

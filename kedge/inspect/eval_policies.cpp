@@ -2,7 +2,7 @@
 
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/peft_files.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/train/checkpoint/model_state.h"
 
 namespace kedge {

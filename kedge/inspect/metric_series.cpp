@@ -6,7 +6,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
-#include "kedge/inspect/flat_line.h"
+#include "kedge/inspect/metrics_line.h"
 #include "kedge/metrics/jsonl.h"
 
 namespace kedge {

@@ -4,7 +4,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/inspect/run_on_disk.h"
-#include "kedge/inspect/run_story.h"
+#include "kedge/inspect/run_overview.h"
 
 namespace kedge {
 namespace {

@@ -11,7 +11,7 @@
 #include "kedge/core/log.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/reward/reward_sources.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/text/chat/chat_template.h"
 #include "kedge/train/checkpoint/run_record.h"
 
@@ -161,27 +161,27 @@ ReplayRun::ReplayRun(OnlineJob& job, const RunOnDisk& run, const ReplayChoice& c
       run_(run),
       choice_(choice),
       setup_(load_job(job, run, step), {.has_critic = false}),
-      critic_([this](const Rollout& rollout) { return tape_->find(rollout); }),
-      desk_(critic_) {
+      critic_([this](const Rollout& rollout) { return store_->find(rollout); }),
+      collector_(critic_) {
   check(setup_.mesh.world.size() == 1, "a replay is for one rank, and ", setup_.mesh.world.size(), " were started");
   const std::string where = where_of(run);
-  setup_.settings.identity += files_print(setup_);
+  setup_.settings.identity += files_fingerprint(setup_);
   // What a CPU computes may depend on the number of threads.
   if (setup_.mesh.device.is_cpu()) at::set_num_threads(static_cast<int>(last_start(run).at("threads", where).as_integer(where)));
   choose_tolerance();
   tell_of_rewards();
-  tape_.emplace(records_of(run), setup_.network.vocab_size, tolerance_);
+  store_.emplace(records_of(run), setup_.network.vocab_size, tolerance_);
   rewards_ = std::make_unique<RewardSet>(setup_.settings.reward, reward_maker());
   model_ = load_model(setup_.folder, {.storage = setup_.storage, .head = HeadKind::language});
   add_trained_adapters(*model_, setup_.settings.model);
   trainer_ = job_.make_trainer({.model = *model_,
                                 .tokenizer = *setup_.tokenizer,
                                 .rewards = *rewards_,
-                                .values = job_.has_critic() ? &desk_ : nullptr,
+                                .values = job_.has_critic() ? &collector_ : nullptr,
                                 .prompts = setup_.prompts,
                                 .validation = setup_.validation,
                                 .group = setup_.mesh.world,
-                                .tape = &*tape_},
+                                .store = &*store_},
                                setup_.settings);
   if (job_.has_critic()) notes_.emplace_back("the critic's values are the record's; nothing is sent to a critic");
   begin(step);
@@ -230,7 +230,7 @@ RewardSourceMaker ReplayRun::reward_maker() {
                                                 .dtype = setup_.storage.dtype});
   return [this, make](const std::string& key, const RewardSourceConfig& config) -> std::unique_ptr<RewardSource> {
     if (!is_recorded(config.kind, choice_)) return make(key, config);
-    return std::make_unique<RecordedReward>([this](const Rollout& rollout) { return tape_->find(rollout); }, key, label_of(key));
+    return std::make_unique<RecordedReward>([this](const Rollout& rollout) { return store_->find(rollout); }, key, label_of(key));
   };
 }
 
@@ -257,10 +257,10 @@ void ReplayRun::begin(int64_t step) {
   check(next_ <= step, run_.folder.string(), ": begins at step ", next_, "; there is no step ", step, " in it");
 }
 
-void ReplayRun::add_logprobs(AnswerRows& rows) {
+void ReplayRun::add_logprobs(RolloutRows& rows) {
   std::vector<int64_t> places(rows.size()), lengths;
   std::iota(places.begin(), places.end(), 0);
-  for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+  for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
   trainer_->policy().logprobs(plan_passes(places, lengths, setup_.settings.rollouts.tokens_per_pass), rows);
 }
 
@@ -268,16 +268,16 @@ StepComparison ReplayRun::play(bool closely) {
   if (closely) {
     ReplayHelpers helpers{.rewards = rewards_.get(), .draws = choice_.regenerate};
     // On a CPU generation and training agree to the bit, in whatever passes. Elsewhere those of training itself are compared.
-    if (setup_.mesh.device.is_cpu()) helpers.add_logprobs = [this](AnswerRows& rows) { add_logprobs(rows); };
-    tape_->look_closely(std::move(helpers));
+    if (setup_.mesh.device.is_cpu()) helpers.add_logprobs = [this](RolloutRows& rows) { add_logprobs(rows); };
+    store_->look_closely(std::move(helpers));
   }
   static_cast<void>(trainer_->train_step());
-  StepComparison comparison = tape_->comparison();
+  StepComparison comparison = store_->comparison();
   next_ += 1;
   if (!comparison.quantities.empty() || !is_exact()) return comparison;
   if (const auto known = known_weights(run_, next_)) {
     QuantityCheck weights{std::string(kWeightsAfter), 0};
-    weights.words(*known, tape_->weights_after(), {});
+    weights.words(*known, store_->weights_after(), {});
     weights.give(comparison);
   }
   return comparison;

@@ -10,8 +10,8 @@
 #include "kedge/inspect/run_on_disk.h"
 #include "kedge/reward/reward_set.h"
 #include "kedge/rollout/recorded_sources.h"
-#include "kedge/rollout/replay_tape.h"
-#include "kedge/rollout/value_desk.h"
+#include "kedge/rollout/replay_store.h"
+#include "kedge/rollout/value_collector.h"
 #include "kedge/run/online_job.h"
 
 namespace kedge {
@@ -72,7 +72,7 @@ class ReplayRun {
   void tell_of_rewards();
   void begin(int64_t step);
   [[nodiscard]] std::optional<Checkpoint> find_checkpoint(int64_t step);
-  void add_logprobs(AnswerRows& rows);
+  void add_logprobs(RolloutRows& rows);
 
   const OnlineJob& job_;
   const RunOnDisk& run_;
@@ -80,9 +80,9 @@ class ReplayRun {
   std::vector<std::string> notes_;
   OnlineSetup setup_;
   double tolerance_ = 0;
-  std::optional<ReplayTape> tape_;
+  std::optional<ReplayStore> store_;
   RecordedCritic critic_;
-  ValueDesk desk_;
+  ValueCollector collector_;
   std::unique_ptr<RewardSet> rewards_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<OnlineTrainer> trainer_;

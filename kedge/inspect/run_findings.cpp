@@ -7,7 +7,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/inspect/replay_run.h"
-#include "kedge/rollout/replay_tape.h"
+#include "kedge/rollout/replay_store.h"
 #include "kedge/train/checkpoint/model_state.h"
 
 namespace kedge {

@@ -20,7 +20,7 @@ int64_t RunRecords::choose(const std::string& wanted) const { return choose_step
 
 Path RunRecords::path(int64_t step) const { return record_path(folder_, step); }
 
-AnswerRows RunRecords::rows(int64_t step) const {
+RolloutRows RunRecords::rows(int64_t step) const {
   const Path file = path(step);
   const std::string text = read_text(file);
   const int64_t written = parse_record_header(text, file.string()).step;

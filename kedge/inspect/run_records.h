@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kedge/core/files.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge {
 
@@ -18,7 +18,7 @@ class RunRecords {
   [[nodiscard]] const std::vector<int64_t>& steps() const { return steps_; }  // as of the construction, rising
   [[nodiscard]] int64_t choose(const std::string& wanted) const;              // a step: its number, first or last
   [[nodiscard]] Path path(int64_t step) const;                                // of its file
-  [[nodiscard]] AnswerRows rows(int64_t step) const;                          // UsageError for one that is damaged
+  [[nodiscard]] RolloutRows rows(int64_t step) const;                         // UsageError for one that is damaged
 
  private:
   std::string run_;

@@ -4,11 +4,11 @@
 
 #include "kedge/core/error.h"
 #include "kedge/inspect/run_on_disk.h"
-#include "kedge/inspect/run_story.h"
+#include "kedge/inspect/run_overview.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/http_client.h"
 #include "kedge/net/local_token.h"
 #include "kedge/net/own_host.h"
-#include "kedge/net/token.h"
 #include "kedge/reward/http_reward.h"
 
 namespace kedge {
@@ -118,7 +118,7 @@ ServerHealth ask_server(const RunServer& server) {
   }
 }
 
-ServerHealth HealthDesk::look(const RunServer& server) {
+ServerHealth HealthPoller::look(const RunServer& server) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[server.address()];
   const bool is_old = !entry.asked || Clock::now() - *entry.asked >= period_;

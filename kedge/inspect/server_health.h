@@ -44,9 +44,9 @@ struct ServerHealth {
 [[nodiscard]] ServerHealth ask_server(const RunServer& server);
 
 // Keeps what servers told, and asks again on a thread of its own where that is older than `period`. Never waits. Thread-safe.
-class HealthDesk {
+class HealthPoller {
  public:
-  explicit HealthDesk(std::chrono::milliseconds period = std::chrono::seconds(4)) : period_(period) {}
+  explicit HealthPoller(std::chrono::milliseconds period = std::chrono::seconds(4)) : period_(period) {}
 
   [[nodiscard]] ServerHealth look(const RunServer& server);
 

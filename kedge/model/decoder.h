@@ -8,7 +8,7 @@
 #include "kedge/model/adapters.h"
 #include "kedge/model/decoder_layer.h"
 #include "kedge/model/kernels/packed_batch.h"
-#include "kedge/model/kernels/rotary.h"
+#include "kedge/model/kernels/rope_cache.h"
 #include "kedge/model/parameters.h"
 #include "kedge/model/spec/model_config.h"
 

@@ -11,8 +11,8 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/files.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/own_host.h"
-#include "kedge/net/token.h"
 
 namespace kedge {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/local_token.h"
-#include "kedge/net/token.h"
 
 namespace kedge {
 namespace {

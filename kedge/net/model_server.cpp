@@ -8,10 +8,10 @@
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/version.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/own_host.h"
 #include "kedge/net/packed_body.h"
 #include "kedge/net/request_error.h"
-#include "kedge/net/token.h"
 
 namespace kedge {
 namespace {

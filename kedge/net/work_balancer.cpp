@@ -4,9 +4,9 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/http_client.h"
 #include "kedge/net/request_error.h"
-#include "kedge/net/token.h"
 
 namespace kedge {
 namespace {

@@ -6,7 +6,7 @@
 #include "kedge/core/files.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/model_folder.h"
-#include "kedge/net/token.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/reward/http_reward.h"
 #include "kedge/reward/reward_service.h"
 

@@ -83,7 +83,7 @@ Json lists_of(const std::vector<Metrics>& updates) {
   return lists;
 }
 
-void append_row(std::string& out, const AnswerRow& row) {
+void append_row(std::string& out, const RolloutRow& row) {
   const Rollout& rollout = *row.rollout;
   LineWriter line(out);
   line.add("prompt_id", rollout.prompt_id);
@@ -136,8 +136,8 @@ class LineReader {
     return lists;
   }
 
-  [[nodiscard]] AnswerRow row() const {
-    AnswerRow row{.rollout = rollout(), .slot = integer("slot"), .reward = reward()};
+  [[nodiscard]] RolloutRow row() const {
+    RolloutRow row{.rollout = rollout(), .slot = integer("slot"), .reward = reward()};
     if (parts_ == RecordParts::answers) return row;
     const int64_t length = row.rollout->response_length();
     row.logprobs = floats("logprobs", length);
@@ -255,7 +255,7 @@ std::optional<int64_t> step_of(std::string_view name) {
 
 }  // namespace
 
-std::string format_record(const RecordHeader& header, const AnswerRows& rows) {
+std::string format_record(const RecordHeader& header, const RolloutRows& rows) {
   std::string text;
   LineWriter line(text);
   line.add("step", header.step);
@@ -265,7 +265,7 @@ std::string format_record(const RecordHeader& header, const AnswerRows& rows) {
   if (!header.weights_after.empty()) line.add("weights_after", header.weights_after);
   if (!header.updates.empty()) line.add("updates", lists_of(header.updates));
   line.close();
-  for (const AnswerRow& row : rows) append_row(text, row);
+  for (const RolloutRow& row : rows) append_row(text, row);
   return text;
 }
 
@@ -274,10 +274,10 @@ RecordHeader parse_record_header(std::string_view text, const std::string& name)
   return read_header(lines, name);
 }
 
-AnswerRows parse_record_rows(std::string_view text, const std::string& name, RecordParts parts) {
+RolloutRows parse_record_rows(std::string_view text, const std::string& name, RecordParts parts) {
   Lines lines(text, name);
   const int64_t num_rows = read_header(lines, name).num_rows;
-  AnswerRows rows;
+  RolloutRows rows;
   for (int64_t i = 0; i < num_rows; ++i) {
     const std::string_view line = lines.next();
     rows.push_back(LineReader(line, name, lines.number(), parts).row());

@@ -8,7 +8,7 @@
 
 #include "kedge/core/files.h"
 #include "kedge/metrics/metrics.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge {
 
@@ -22,7 +22,7 @@ struct RecordHeader {
 };
 
 // `header.num_rows` is not looked at: the rows are counted.
-[[nodiscard]] std::string format_record(const RecordHeader& header, const AnswerRows& rows);
+[[nodiscard]] std::string format_record(const RecordHeader& header, const RolloutRows& rows);
 
 // The first line. UsageError for one that is damaged; `name` is the file's, for the error.
 [[nodiscard]] RecordHeader parse_record_header(std::string_view text, const std::string& name);
@@ -32,7 +32,7 @@ struct RecordHeader {
 enum class RecordParts { answers, all };
 
 // The rows. UsageError for a file that is cut short or damaged: "FILE:LINE: ...".
-[[nodiscard]] AnswerRows parse_record_rows(std::string_view text, const std::string& name, RecordParts parts);
+[[nodiscard]] RolloutRows parse_record_rows(std::string_view text, const std::string& name, RecordParts parts);
 
 // FOLDER/step-N.jsonl.
 [[nodiscard]] Path record_path(const Path& folder, int64_t step);

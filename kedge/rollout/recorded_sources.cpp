@@ -22,7 +22,7 @@ std::future<RolloutValues> RecordedCritic::values(Rollouts rollouts) {
   return ready([&] {
     RolloutValues result;
     for (const auto& rollout : rollouts) {
-      const AnswerRow* row = find_(*rollout);
+      const RolloutRow* row = find_(*rollout);
       check(row != nullptr && std::ssize(row->values) == rollout->response_length(), "prompt ", rollout->prompt_id,
             ": no values of its answer are recorded, and a replay asks no critic; rollouts.keep=all keeps those of every step");
       std::vector<float>& values = result.values.emplace_back(static_cast<size_t>(rollout->length() - 1), 0.0F);
@@ -37,7 +37,7 @@ std::shared_future<void> RecordedCritic::save(int64_t /*actor_step*/, int64_t /*
 }
 
 RowReward RecordedReward::reward_of(const Rollout& rollout) const {
-  const AnswerRow* row = find_(rollout);
+  const RolloutRow* row = find_(rollout);
   check(row != nullptr, "prompt ", rollout.prompt_id, ": what ", key_,
         " said of its answer is not recorded; --servers asks servers of rewards again, rollouts.keep=all keeps every step");
   RowReward reward;

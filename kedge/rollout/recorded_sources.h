@@ -4,12 +4,12 @@
 #include <string>
 
 #include "kedge/critic/value_source.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge {
 
 // The recorded row of an answer; null where there is none.
-using FindRecorded = std::function<const AnswerRow*(const Rollout& rollout)>;
+using FindRecorded = std::function<const RolloutRow*(const Rollout& rollout)>;
 
 // Learns nothing and saves nothing. An answer without a record is a UsageError.
 class RecordedCritic final : public ValueSource {

@@ -106,7 +106,7 @@ void logprob_members(auto& row, auto&& member) {
 }
 
 template <typename Members>
-void exchange(const Group& group, std::span<const int64_t> own, AnswerRows& rows, Members members) {
+void exchange(const Group& group, std::span<const int64_t> own, RolloutRows& rows, Members members) {
   if (group.size() == 1) return;
   Writer writer;
   for (const int64_t place : own) {
@@ -122,16 +122,16 @@ void exchange(const Group& group, std::span<const int64_t> own, AnswerRows& rows
     }
 }
 
-bool comes_before(const AnswerRow& a, const AnswerRow& b) {
+bool comes_before(const RolloutRow& a, const RolloutRow& b) {
   return std::tie(a.slot, a.rollout->sample) < std::tie(b.slot, b.rollout->sample);
 }
 
 }  // namespace
 
-AnswerRows exchange_rollouts(const Group& group, AnswerRows own) {
+RolloutRows exchange_rollouts(const Group& group, RolloutRows own) {
   if (group.size() > 1) {
     Writer writer;
-    for (const AnswerRow& row : own) {
+    for (const RolloutRow& row : own) {
       writer(row.slot);
       rollout_members(*row.rollout, writer);
     }
@@ -139,7 +139,7 @@ AnswerRows exchange_rollouts(const Group& group, AnswerRows own) {
     for (int rank = 0; rank < group.size(); ++rank) {
       if (rank == group.rank()) continue;
       for (Reader reader(all[static_cast<size_t>(rank)]); !reader.at_end();) {
-        AnswerRow row;
+        RolloutRow row;
         reader(row.slot);
         const auto rollout = std::make_shared<Rollout>();
         rollout_members(*rollout, reader);
@@ -152,7 +152,7 @@ AnswerRows exchange_rollouts(const Group& group, AnswerRows own) {
   return own;
 }
 
-void check_all_answered(const AnswerRows& rows, int64_t num_slots, int64_t num_samples) {
+void check_all_answered(const RolloutRows& rows, int64_t num_slots, int64_t num_samples) {
   for (int64_t i = 0; i < num_slots * num_samples; ++i)
     if (i >= std::ssize(rows) || rows[static_cast<size_t>(i)].slot != i / num_samples)
       throw Error(str("prompt ", i / num_samples, " of ", num_slots, " in this step has fewer than ", num_samples,
@@ -161,15 +161,15 @@ void check_all_answered(const AnswerRows& rows, int64_t num_slots, int64_t num_s
     throw Error(str(rows.size(), " answers to ", num_slots, " prompts, ", num_samples, " each: two ranks answered the same one"));
 }
 
-void exchange_rewards(const Group& group, std::span<const int64_t> own, AnswerRows& rows) {
+void exchange_rewards(const Group& group, std::span<const int64_t> own, RolloutRows& rows) {
   exchange(group, own, rows, [](auto& row, auto&& member) { reward_members(row, member); });
 }
 
-void exchange_logprobs(const Group& group, std::span<const int64_t> own, AnswerRows& rows) {
+void exchange_logprobs(const Group& group, std::span<const int64_t> own, RolloutRows& rows) {
   exchange(group, own, rows, [](auto& row, auto&& member) { logprob_members(row, member); });
 }
 
-void exchange_values(const Group& group, std::span<const int64_t> own, AnswerRows& rows) {
+void exchange_values(const Group& group, std::span<const int64_t> own, RolloutRows& rows) {
   exchange(group, own, rows, [](auto& row, auto&& member) { member(row.values); });
 }
 

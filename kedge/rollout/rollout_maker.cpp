@@ -8,21 +8,21 @@
 #include "kedge/data/files/sampler.h"
 #include "kedge/dist/partition.h"
 #include "kedge/rollout/rollout_exchange.h"
-#include "kedge/rollout/value_desk.h"
+#include "kedge/rollout/value_collector.h"
 #include "kedge/rollout/work_queue.h"
 
 namespace kedge {
 
-RolloutMaker::RolloutMaker(Engine& engine, Judges judges, Group group, WorkQueue* queue)
-    : engine_(engine), judges_(judges), group_(std::move(group)), queue_(queue) {}
+RolloutMaker::RolloutMaker(Engine& engine, RolloutScorers scorers, Group group, WorkQueue* queue)
+    : engine_(engine), scorers_(scorers), group_(std::move(group)), queue_(queue) {}
 
-AnswerRows RolloutMaker::generate(const RolloutWish& wish) {
-  AnswerRows rows = exchange_rollouts(group_, generate_own(wish));
+RolloutRows RolloutMaker::generate(const RolloutRequest& wish) {
+  RolloutRows rows = exchange_rollouts(group_, generate_own(wish));
   check_all_answered(rows, static_cast<int64_t>(wish.batch.size()), wish.num_samples);
   return rows;
 }
 
-AnswerRows RolloutMaker::generate_own(const RolloutWish& wish) {
+RolloutRows RolloutMaker::generate_own(const RolloutRequest& wish) {
   ensure(asked_.empty(), "rollouts whose rewards nobody took");
   const auto size = static_cast<int64_t>(wish.batch.size());
   if (queue_ != nullptr) {
@@ -31,7 +31,7 @@ AnswerRows RolloutMaker::generate_own(const RolloutWish& wish) {
     const Share share = share_of(size, group_.rank(), group_.size());
     for (int64_t slot = share.begin; slot < share.end; ++slot) submit(wish, slot);
   }
-  AnswerRows rows;
+  RolloutRows rows;
   size_t num_asked = 0;
   const EngineEvents events = {.token = {}, .end = [&](Completion completion) { rows.push_back(finish(wish, std::move(completion))); }};
   bool is_queue_empty = queue_ == nullptr;
@@ -50,7 +50,7 @@ AnswerRows RolloutMaker::generate_own(const RolloutWish& wish) {
   return rows;
 }
 
-void RolloutMaker::submit(const RolloutWish& wish, int64_t slot) {
+void RolloutMaker::submit(const RolloutRequest& wish, int64_t slot) {
   Open open{.slot = slot, .num_left = wish.num_samples, .prompt = wish.prompts.get(wish.batch[static_cast<size_t>(slot)]), .row = nullptr};
   open.row = std::make_shared<const Json>(std::move(open.prompt.row));
   GenerateRequest request;
@@ -69,7 +69,7 @@ void RolloutMaker::submit(const RolloutWish& wish, int64_t slot) {
   open_.emplace(number, std::move(open));
 }
 
-AnswerRow RolloutMaker::finish(const RolloutWish& wish, Completion completion) {
+RolloutRow RolloutMaker::finish(const RolloutRequest& wish, Completion completion) {
   const auto found = open_.find(completion.request);
   Open& open = found->second;
   if (completion.finish == Finish::failed)
@@ -92,22 +92,22 @@ AnswerRow RolloutMaker::finish(const RolloutWish& wish, Completion completion) {
   const auto ids = std::span<const TokenId>(rollout->ids);
   const auto prompt = ids.first(open.prompt.ids.size()), response = ids.subspan(open.prompt.ids.size());
   rollout->response = utf8_replace_invalid(wish.responses.judged_text(prompt, response, end.is_end));
-  AnswerRow row{.rollout = rollout, .slot = open.slot};
+  RolloutRow row{.rollout = rollout, .slot = open.slot};
   if (--open.num_left == 0) open_.erase(found);
   return row;
 }
 
-void RolloutMaker::ask_about(std::span<const AnswerRow> rows, const RolloutWish& wish) {
+void RolloutMaker::ask_about(std::span<const RolloutRow> rows, const RolloutRequest& wish) {
   if (rows.empty()) return;
   Asked asked;
-  for (const AnswerRow& row : rows) asked.rollouts.push_back(row.rollout);
-  if (wish.wants_values && judges_.values != nullptr) judges_.values->ask(asked.rollouts);  // first: rewards may come with them
+  for (const RolloutRow& row : rows) asked.rollouts.push_back(row.rollout);
+  if (wish.wants_values && scorers_.values != nullptr) scorers_.values->ask(asked.rollouts);  // first: rewards may come with them
   if (!wish.wants_rewards) return;
-  asked.rewards = judges_.rewards.submit(asked.rollouts);
+  asked.rewards = scorers_.rewards.submit(asked.rollouts);
   asked_.push_back(std::move(asked));
 }
 
-void RolloutMaker::take_rewards(AnswerRows& rows) {
+void RolloutMaker::take_rewards(RolloutRows& rows) {
   std::map<const Rollout*, int64_t> places;
   for (size_t i = 0; i < rows.size(); ++i) places[rows[i].rollout.get()] = static_cast<int64_t>(i);
   std::vector<int64_t> own;

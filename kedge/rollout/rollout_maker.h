@@ -11,19 +11,19 @@
 #include "kedge/data/sets/prompt_dataset.h"
 #include "kedge/dist/group.h"
 #include "kedge/engine/engine.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 #include "kedge/text/tokenizer/response_text.h"
 
 namespace kedge {
 
 class WorkQueue;
-class ValueDesk;
+class ValueCollector;
 
 // What answers are drawn for: those for different purposes are drawn apart, also with one seed.
 enum RolloutPurpose : uint64_t { kTraining = 0, kValidation = 1, kWarmup = 2 };
 
 // What is asked for.
-struct RolloutWish {
+struct RolloutRequest {
   const PromptDataset& prompts;
   std::span<const int64_t> batch;  // which prompts, over all ranks; their places here are the slots
   int64_t num_samples = 1;
@@ -38,23 +38,23 @@ struct RolloutWish {
 };
 
 // Who is asked about an answer as soon as it has ended.
-struct Judges {
+struct RolloutScorers {
   RewardSource& rewards;
-  ValueDesk* values = nullptr;  // there may be none
+  ValueCollector* values = nullptr;  // there may be none
 
-  Judges(RewardSource& source, ValueDesk* desk = nullptr) : rewards(source), values(desk) {}
+  RolloutScorers(RewardSource& source, ValueCollector* collector = nullptr) : rewards(source), values(collector) {}
 };
 
 // Not thread-safe. The parts must outlive it.
 class RolloutMaker {
  public:
   // `queue`: where ranks get their prompts from; null: each takes its share.
-  RolloutMaker(Engine& engine, Judges judges, Group group, WorkQueue* queue = nullptr);
+  RolloutMaker(Engine& engine, RolloutScorers scorers, Group group, WorkQueue* queue = nullptr);
 
-  // All ranks' answers, by slot and sample. Rewards, and values at the desk, may still be under way: take_rewards() follows, once.
-  [[nodiscard]] AnswerRows generate(const RolloutWish& wish);
+  // All ranks' answers, by slot and sample. Rewards, and values at the collector, may still be under way: take_rewards() follows, once.
+  [[nodiscard]] RolloutRows generate(const RolloutRequest& wish);
   // Waits for the rewards of what generate() returned. An Error where a source ended the run.
-  void take_rewards(AnswerRows& rows);
+  void take_rewards(RolloutRows& rows);
 
  private:
   // Answers whose rewards were asked for together.
@@ -62,10 +62,10 @@ class RolloutMaker {
     Rollouts rollouts;
     std::future<std::vector<RowReward>> rewards;
   };
-  [[nodiscard]] AnswerRows generate_own(const RolloutWish& wish);
-  void submit(const RolloutWish& wish, int64_t slot);
-  [[nodiscard]] AnswerRow finish(const RolloutWish& wish, Completion completion);
-  void ask_about(std::span<const AnswerRow> rows, const RolloutWish& wish);
+  [[nodiscard]] RolloutRows generate_own(const RolloutRequest& wish);
+  void submit(const RolloutRequest& wish, int64_t slot);
+  [[nodiscard]] RolloutRow finish(const RolloutRequest& wish, Completion completion);
+  void ask_about(std::span<const RolloutRow> rows, const RolloutRequest& wish);
 
   // A prompt that is being answered, by the engine's number of it.
   struct Open {
@@ -75,7 +75,7 @@ class RolloutMaker {
   };
 
   Engine& engine_;
-  Judges judges_;
+  RolloutScorers scorers_;
   Group group_;
   WorkQueue* queue_;
   std::map<int64_t, Open> open_;

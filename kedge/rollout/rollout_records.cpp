@@ -13,7 +13,7 @@
 namespace kedge {
 namespace {
 
-std::optional<AnswerRows> read_rows(const Path& path, int64_t step, const std::string& fingerprint) {
+std::optional<RolloutRows> read_rows(const Path& path, int64_t step, const std::string& fingerprint) {
   const std::string name = path.string();
   const std::string text = read_text(path);
   const RecordHeader header = parse_record_header(text, name);
@@ -22,10 +22,10 @@ std::optional<AnswerRows> read_rows(const Path& path, int64_t step, const std::s
 }
 
 // Do they answer the prompts that the file has now? It may have been changed since.
-bool answers(const AnswerRows& rows, const StepQuestion& question) {
+bool answers(const RolloutRows& rows, const StepKey& key) {
   std::vector<TokenIds> prompts;
-  for (const int64_t row : question.batch) prompts.push_back(question.prompts.get(row).ids);
-  return std::all_of(rows.begin(), rows.end(), [&](const AnswerRow& row) {
+  for (const int64_t row : key.batch) prompts.push_back(key.prompts.get(row).ids);
+  return std::all_of(rows.begin(), rows.end(), [&](const RolloutRow& row) {
     if (row.slot < 0 || row.slot >= std::ssize(prompts)) return false;
     const auto own = std::span(row.rollout->ids).first(static_cast<size_t>(row.rollout->prompt_length));
     const TokenIds& prompt = prompts[static_cast<size_t>(row.slot)];
@@ -64,7 +64,7 @@ RolloutRecords::RolloutRecords(Path folder, const RolloutsConfig& config) : fold
 
 Path RolloutRecords::path_of(int64_t step) const { return record_path(folder_, step); }
 
-void RolloutRecords::keep(RecordHeader header, AnswerRows rows) {
+void RolloutRecords::save(RecordHeader header, RolloutRows rows) {
   if (every_ == 0 || header.step % every_ != 0) return;
   worker_.post([this, header = std::move(header), rows = std::move(rows)] {
     try {
@@ -75,21 +75,21 @@ void RolloutRecords::keep(RecordHeader header, AnswerRows rows) {
   });
 }
 
-void RolloutRecords::write_file(const RecordHeader& header, const AnswerRows& rows) {
+void RolloutRecords::write_file(const RecordHeader& header, const RolloutRows& rows) {
   make_folder(folder_);
   write_atomic(path_of(header.step), format_record(header, rows));
 }
 
-std::optional<AnswerRows> RolloutRecords::recall(const StepQuestion& question) {
-  std::optional<AnswerRows> found = read(question.header.step, question.header.fingerprint);
-  if (found && !answers(*found, question)) found.reset();
+std::optional<RolloutRows> RolloutRecords::load(const StepKey& key) {
+  std::optional<RolloutRows> found = read(key.header.step, key.header.fingerprint);
+  if (found && !answers(*found, key)) found.reset();
   // Who failed to judge an answer may be well again.
-  if (found && std::any_of(found->begin(), found->end(), [](const AnswerRow& row) { return row.reward.failed(); })) found.reset();
-  if (found) log_info("step ", question.header.step, ": the answers are those that were recorded before");
+  if (found && std::any_of(found->begin(), found->end(), [](const RolloutRow& row) { return row.reward.failed(); })) found.reset();
+  if (found) log_info("step ", key.header.step, ": the answers are those that were recorded before");
   return found;
 }
 
-std::optional<AnswerRows> RolloutRecords::read(int64_t step, const std::string& fingerprint) {
+std::optional<RolloutRows> RolloutRecords::read(int64_t step, const std::string& fingerprint) {
   flush();
   if (!is_file(path_of(step))) return std::nullopt;
   try {

@@ -36,13 +36,13 @@ class RowCheck {
  public:
   RowCheck(StepComparison& comparison, double tolerance) : comparison_(comparison), tolerance_(tolerance) {}
 
-  void add_pair(int64_t place, const AnswerRow& recorded, const AnswerRow& computed) { pairs_.push_back({place, &recorded, &computed}); }
+  void add_pair(int64_t place, const RolloutRow& recorded, const RolloutRow& computed) { pairs_.push_back({place, &recorded, &computed}); }
   void numbers(std::string_view name, auto&& number) const {
     each(name, [&](QuantityCheck& check, const Pair& pair) {
       check.numbers(number(*pair.recorded), number(*pair.computed), {.answer = pair.place});
     });
   }
-  void lists(std::string_view name, std::vector<float> AnswerRow::*list) const {
+  void lists(std::string_view name, std::vector<float> RolloutRow::*list) const {
     each(name,
          [&](QuantityCheck& check, const Pair& pair) { check.lists(pair.recorded->*list, pair.computed->*list, {.answer = pair.place}); });
   }
@@ -57,7 +57,7 @@ class RowCheck {
  private:
   struct Pair {
     int64_t place;
-    const AnswerRow *recorded, *computed;
+    const RolloutRow *recorded, *computed;
   };
   void each(std::string_view name, auto&& compare) const {
     QuantityCheck check(std::string(name), tolerance_);
@@ -77,7 +77,7 @@ void compare_hashes(StepComparison& comparison, std::string_view name, const std
   check.give(comparison);
 }
 
-void compare_look(StepComparison& comparison, const AnswerRows& recorded, const CloseLook& look, double tolerance) {
+void compare_look(StepComparison& comparison, const RolloutRows& recorded, const CloseLook& look, double tolerance) {
   if (!look.drawn.empty()) {
     QuantityCheck ids{std::string(kAnswers), 0};
     for (size_t i = 0; i < recorded.size(); ++i) {
@@ -102,7 +102,7 @@ void compare_look(StepComparison& comparison, const AnswerRows& recorded, const 
   logprobs.give(comparison);
 }
 
-void compare_rewards(StepComparison& comparison, const AnswerRows& recorded, const CloseLook& look, double tolerance) {
+void compare_rewards(StepComparison& comparison, const RolloutRows& recorded, const CloseLook& look, double tolerance) {
   QuantityCheck rewards{std::string(kRewards), tolerance}, parts{std::string(kParts), tolerance};
   for (size_t i = 0; i < look.rewards.size(); ++i) {
     const RecordPlace place{.answer = static_cast<int64_t>(i)};
@@ -214,22 +214,22 @@ StepComparison compare_step(const RecordedStep& recorded, const RecordedStep& co
   for (size_t i = 0; i < recorded.rows.size(); ++i) places[recorded.rows[i].rollout.get()] = i;
   ensure(places.size() == computed.rows.size(), "a replayed step with other answers than its record");
   RowCheck rows(comparison, tolerance);
-  for (const AnswerRow& row : computed.rows) {
+  for (const RolloutRow& row : computed.rows) {
     const size_t place = places.at(row.rollout.get());
     rows.add_pair(static_cast<int64_t>(place), recorded.rows[place], row);
   }
-  if (look.logprobs.empty()) rows.lists(kLogprobs, &AnswerRow::logprobs);
-  rows.lists(kReference, &AnswerRow::reference);
+  if (look.logprobs.empty()) rows.lists(kLogprobs, &RolloutRow::logprobs);
+  rows.lists(kReference, &RolloutRow::reference);
   rows.entropies();
-  rows.numbers("KL", [](const AnswerRow& row) { return row.kl_mean; });
-  rows.numbers("KL sums", [](const AnswerRow& row) { return row.kl_sum; });
+  rows.numbers("KL", [](const RolloutRow& row) { return row.kl_mean; });
+  rows.numbers("KL sums", [](const RolloutRow& row) { return row.kl_sum; });
   compare_rewards(comparison, recorded.rows, look, tolerance);
-  rows.numbers("rewards with KL", [](const AnswerRow& row) { return row.reward_with_kl; });
-  rows.numbers("baselines", [](const AnswerRow& row) { return row.baseline; });
-  rows.numbers("advantages", [](const AnswerRow& row) { return row.advantage; });
-  rows.lists("token advantages", &AnswerRow::advantages);
-  rows.lists("returns", &AnswerRow::returns);
-  rows.numbers("trained on", [](const AnswerRow& row) { return row.trains ? 1.0 : 0.0; });
+  rows.numbers("rewards with KL", [](const RolloutRow& row) { return row.reward_with_kl; });
+  rows.numbers("baselines", [](const RolloutRow& row) { return row.baseline; });
+  rows.numbers("advantages", [](const RolloutRow& row) { return row.advantage; });
+  rows.lists("token advantages", &RolloutRow::advantages);
+  rows.lists("returns", &RolloutRow::returns);
+  rows.numbers("trained on", [](const RolloutRow& row) { return row.trains ? 1.0 : 0.0; });
   compare_updates(comparison, recorded.header.updates, computed.header.updates, tolerance);
   if (compares_hashes) compare_hashes(comparison, kWeightsAfter, recorded.header.weights_after, computed.header.weights_after);
   if (recorded.header.weights_before.empty())

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "kedge/rollout/answer_row.h"
 #include "kedge/rollout/record_file.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge {
 
@@ -75,7 +75,7 @@ struct CloseLook {
 
 struct RecordedStep {
   RecordHeader header;
-  AnswerRows rows;
+  RolloutRows rows;
 };
 
 // Rows of both are paired by their rollout, which they share. With a tolerance hashes are not compared: they know only equal and other.

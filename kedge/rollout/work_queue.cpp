@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "kedge/core/error.h"
-#include "kedge/net/token.h"
+#include "kedge/net/auth_token.h"
 
 namespace kedge {
 namespace {

@@ -48,7 +48,7 @@ CriticMemory plan_critic_memory(const CriticServerConfig& config, const CriticRo
   MemoryInput look = demand.update;
   look.rows = config.model.forward_micro_batch_size;
   look.tokens = look.rows * look.longest;
-  demand.look = plan_look(look).pass;
+  demand.look = plan_forward(look).pass;
   const bool has_adapters = demand.update.lora.has_value();
   const ReferenceKind kind = wanted_kind(ppo.reward_model, has_adapters);
   if (ppo.combine_rm_and_critic_server)

@@ -20,7 +20,7 @@ struct CriticRoom {
 struct CriticMemory {
   ReferenceKind reward_model = ReferenceKind::resident;
   ReferenceBytes reward_bytes = {};  // 0 without one
-  MemoryVerdict verdict;             // with it
+  MemoryFit verdict;                 // with it
 
   [[nodiscard]] std::string reward_model_text() const;  // "resident, 1.2 GiB"
 };

@@ -6,7 +6,7 @@
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/peft_files.h"
 #include "kedge/model/files/weight_check.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 
 namespace kedge {
 namespace {

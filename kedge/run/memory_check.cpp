@@ -65,8 +65,8 @@ int64_t cache_for(const MemoryDemand& demand, const MemoryPlan& plan, const Way&
   return std::clamp(left * 19 / 20, generation.bytes.one, std::max(generation.bytes.cache, generation.bytes.one));
 }
 
-MemoryVerdict try_way(const MemoryDemand& demand, const MemoryRoom& room, const Way& way) {
-  MemoryVerdict verdict;
+MemoryFit try_way(const MemoryDemand& demand, const MemoryRoom& room, const Way& way) {
+  MemoryFit verdict;
   verdict.plan = plan_memory(demand.update);
   verdict.cache = cache_for(demand, verdict.plan, way, room);
   verdict.phases = phases_of(demand, verdict.plan, way, verdict.cache);
@@ -83,7 +83,7 @@ MemoryVerdict try_way(const MemoryDemand& demand, const MemoryRoom& room, const 
 }
 
 // The first way that fits, from the fastest on; where none does, the last one.
-MemoryVerdict best_way(const MemoryDemand& demand, const MemoryRoom& room) {
+MemoryFit best_way(const MemoryDemand& demand, const MemoryRoom& room) {
   std::vector<Way> ways;
   const auto add = [&](std::optional<ReferenceKind> reference) {
     ways.push_back({reference, true});
@@ -91,7 +91,7 @@ MemoryVerdict best_way(const MemoryDemand& demand, const MemoryRoom& room) {
   };
   add(demand.reference ? std::optional(demand.reference->kind) : std::nullopt);
   if (demand.reference && demand.reference->may_swap) add(ReferenceKind::swapped);
-  MemoryVerdict verdict;
+  MemoryFit verdict;
   for (const Way& way : ways) {
     verdict = try_way(demand, room, way);
     if (verdict.fits) break;
@@ -142,15 +142,15 @@ std::vector<Remedy> remedies_for(const MemoryDemand& demand, const MemoryKeys& k
 
 }  // namespace
 
-PhaseBytes MemoryVerdict::worst() const {
+PhaseBytes MemoryFit::worst() const {
   const auto found =
       std::max_element(phases.begin(), phases.end(), [](const PhaseBytes& a, const PhaseBytes& b) { return a.device < b.device; });
   return found == phases.end() ? PhaseBytes{} : *found;
 }
 
-MemoryVerdict check_memory(const MemoryQuestion& question) {
+MemoryFit check_memory(const MemoryRequest& question) {
   const auto& [demand, room, keys] = question;
-  MemoryVerdict verdict = best_way(demand, room);
+  MemoryFit verdict = best_way(demand, room);
   if (verdict.fits) return verdict;
   const std::vector<Remedy> all = remedies_for(demand, keys);
   // One change, if one will do; else as many as it takes, from the cheapest on.
@@ -173,7 +173,7 @@ MemoryVerdict check_memory(const MemoryQuestion& question) {
   return verdict;
 }
 
-void require_fit(const MemoryVerdict& verdict, const std::string& what) {
+void require_fit(const MemoryFit& verdict, const std::string& what) {
   if (verdict.fits) return;
   std::string remedies;
   for (const std::string& remedy : verdict.remedies) remedies += "\n  " + remedy;

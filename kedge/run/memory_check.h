@@ -53,7 +53,7 @@ struct MemoryKeys {
   std::string reference = {};             // where the reference is kept
 };
 
-struct MemoryQuestion {
+struct MemoryRequest {
   MemoryDemand demand = {};
   MemoryRoom room = {};
   MemoryKeys keys = {};
@@ -65,7 +65,7 @@ struct PhaseBytes {
   int64_t device = 0, host = 0;
 };
 
-struct MemoryVerdict {
+struct MemoryFit {
   MemoryPlan plan;  // of an update
   std::vector<PhaseBytes> phases;
   int64_t cache = 0;                       // for keys and values
@@ -79,10 +79,10 @@ struct MemoryVerdict {
 
   [[nodiscard]] PhaseBytes worst() const;  // the one that takes most of the device
 };
-[[nodiscard]] MemoryVerdict check_memory(const MemoryQuestion& question);
+[[nodiscard]] MemoryFit check_memory(const MemoryRequest& question);
 
 // UsageError where it does not fit: what it needs, what is free, and what would fit. `what` opens it: "the run".
-void require_fit(const MemoryVerdict& verdict, const std::string& what);
+void require_fit(const MemoryFit& verdict, const std::string& what);
 
 // What is free now where the ranks of this machine compute.
 [[nodiscard]] MemoryRoom free_room(const Mesh& mesh);

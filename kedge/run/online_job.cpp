@@ -5,8 +5,8 @@
 #include "kedge/core/machine.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/reward/reward_sources.h"
-#include "kedge/rollout/value_desk.h"
-#include "kedge/run/compute.h"
+#include "kedge/rollout/value_collector.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/run/ppo_job.h"
 #include "kedge/run/reinforce_job.h"
 #include "kedge/run/rs_job.h"
@@ -17,10 +17,10 @@ namespace kedge {
 namespace {
 
 // A source of kind critic is what comes with the values.
-RewardSourceMaker with_critic(ValueDesk* desk, RewardSourceMaker make_other) {
-  if (desk == nullptr) return make_other;
-  return [desk, make_other](const std::string& key, const RewardSourceConfig& config) {
-    return config.kind == RewardKind::critic ? desk->rewards() : make_other(key, config);
+RewardSourceMaker with_critic(ValueCollector* collector, RewardSourceMaker make_other) {
+  if (collector == nullptr) return make_other;
+  return [collector, make_other](const std::string& key, const RewardSourceConfig& config) {
+    return config.kind == RewardKind::critic ? collector->rewards() : make_other(key, config);
   };
 }
 
@@ -58,11 +58,11 @@ class SharedReward : public RewardSource {
 StepWork step_work(const OnlineSetup& setup) {
   const OnlineSettings& settings = setup.settings;
   const auto ranks = static_cast<int64_t>(setup.mesh.world.size());
-  StepWork work{.pass = setup.memory_question.demand.update, .device = setup.mesh.device};
+  StepWork work{.pass = setup.memory_request.demand.update, .device = setup.mesh.device};
   const int64_t trained = settings.rollouts.num_rollout_samples * settings.rows_per_prompt / ranks;
   const auto tokens = static_cast<double>(trained * setup.usual_length);
   work.update_tokens = tokens * static_cast<double>(settings.epochs);
-  work.look_tokens = tokens * ((setup.looks_itself() ? 1 : 0) + (settings.wants_reference ? 1 : 0));
+  work.look_tokens = tokens * ((setup.recomputes_logprobs() ? 1 : 0) + (settings.wants_reference ? 1 : 0));
   work.num_updates = setup.plan.updates_per_step;
   work.engine = settings.model.engine;
   work.answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt / ranks;
@@ -89,7 +89,7 @@ RewardSourceMaker OnlineJob::reward_maker(RewardSourceMaker other) const {
 int OnlineJob::run(const RunOptions& options) {
   OnlineSetup setup(*this);
   if (setup.mesh.world.rank() == 0) warn_of_settings(setup.settings);
-  setup.settings.identity += files_print(setup);
+  setup.settings.identity += files_fingerprint(setup);
   const bool has_lora = setup.settings.model.peft.peft_scheme == PeftScheme::lora;
   const RunJob run{.name = setup.settings.name,
                    .section = section(),
@@ -97,10 +97,10 @@ int OnlineJob::run(const RunOptions& options) {
                    .world = setup.mesh.world,
                    .device = setup.mesh.device,
                    .model_folder = setup.folder,
-                   .network_print = shape_print(setup.network, {}),
+                   .network_print = shape_fingerprint(setup.network, {}),
                    .tokenizer_print = setup.tokenizer->fingerprint(),
                    .memory = setup.memory,
-                   .memory_question = setup.memory_question,
+                   .memory_request = setup.memory_request,
                    .rehearses = compute().rehearse,
                    .disk = setup.disk(),
                    .data_files = data_files(setup.settings.model.data, "model.data"),
@@ -113,14 +113,14 @@ int OnlineJob::run(const RunOptions& options) {
   const StopQuestion stop = session.stop_question();
   const std::unique_ptr<CriticLink> critic =
       has_critic() ? open_critic({setup, session.folder(), session.id(), session.checkpoint(), stop}) : nullptr;
-  std::optional<ValueDesk> desk;
-  if (critic) desk.emplace(critic->critic());
+  std::optional<ValueCollector> collector;
+  if (critic) collector.emplace(critic->critic());
   const RewardSourceMaker models = model_sources({.tokenizer_fingerprint = setup.tokenizer->fingerprint(),
                                                   .chat_template_fingerprint = chat ? chat->fingerprint() : "",
                                                   .device = setup.mesh.device,
                                                   .dtype = setup.storage.dtype,
                                                   .stop = stop});
-  RewardSet rewards(setup.settings.reward, with_critic(desk ? &*desk : nullptr, reward_maker(models)));
+  RewardSet rewards(setup.settings.reward, with_critic(collector ? &*collector : nullptr, reward_maker(models)));
   const CancelAtEnd cancel(critic.get());
   const std::unique_ptr<Model> model = session.within("load", [&] {
     auto loaded = load_model(setup.folder, {.storage = setup.storage, .head = HeadKind::language});
@@ -133,7 +133,7 @@ int OnlineJob::run(const RunOptions& options) {
     return make_trainer({.model = *model,
                          .tokenizer = *setup.tokenizer,
                          .rewards = rewards,
-                         .values = desk ? &*desk : nullptr,
+                         .values = collector ? &*collector : nullptr,
                          .prompts = setup.prompts,
                          .validation = setup.validation,
                          .group = setup.mesh.world,
@@ -148,6 +148,10 @@ int OnlineJob::run(const RunOptions& options) {
                       .steps = setup.plan.steps,
                       .intervals = setup.plan.intervals,
                       .write_model = [&](const Path& path) { trainer->write_model(path); }});
+}
+
+std::unique_ptr<OnlineTrainer> OnlineJob::make_trainer(OnlineParts parts, const OnlineSettings& settings) const {
+  return std::make_unique<OnlineTrainer>(std::move(parts), settings, algorithm());
 }
 
 PlanReport OnlineJob::plan(const PlanOptions& options) {

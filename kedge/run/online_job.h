@@ -36,7 +36,9 @@ class OnlineJob : public Job {
   [[nodiscard]] virtual const OnlineConfig& config() const = 0;
   [[nodiscard]] virtual const ComputeConfig& compute() const = 0;
   [[nodiscard]] virtual OnlineSettings settings() const = 0;  // a UsageError where the configuration contradicts itself
-  [[nodiscard]] virtual std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Algorithm> algorithm() const = 0;
+  // With settings that were made of the configuration and then fitted to this machine.
+  [[nodiscard]] std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const;
 
   // Of an algorithm with a critic: opened before the policy's weights are read, so that what is wrong with a server is reported early.
   [[nodiscard]] virtual bool has_critic() const { return false; }
@@ -63,6 +65,7 @@ class ConfiguredOnlineJob : public OnlineJob {
   [[nodiscard]] const OnlineConfig& config() const override { return config_; }
   [[nodiscard]] const ComputeConfig& compute() const override { return config_.trainer; }
   [[nodiscard]] OnlineSettings settings() const override { return settings_of(config_); }
+  [[nodiscard]] std::unique_ptr<Algorithm> algorithm() const override { return make_algorithm(config_); }
 
  protected:
   Config config_;

@@ -4,6 +4,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "kedge/algo/online/generation.h"
 #include "kedge/core/error.h"
 #include "kedge/core/memory_budget.h"
 #include "kedge/data/files/rows.h"
@@ -11,7 +12,7 @@
 #include "kedge/model/files/model_folder.h"
 #include "kedge/reward/http_reward.h"
 #include "kedge/reward/reward_sources.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/run/online_job.h"
 #include "kedge/text/chat/model_chat.h"
 #include "kedge/train/checkpoint/run_record.h"
@@ -92,20 +93,20 @@ int64_t OnlineSetup::judges_bytes() const {
       input.tokens = std::max(lengths.context, std::min(kJudgedTokens, answers * usual_length));
       input.rows = input.tokens / lengths.context;
       input.threads = at::get_num_threads();
-      const LookMemory look = plan_look(input);
+      const ForwardMemory look = plan_forward(input);
       bytes += look.parameters + look.pass;
     }
   return bytes;
 }
 
 // On a CPU the engine's own log-probabilities are those of training.
-bool OnlineSetup::looks_itself() const {
+bool OnlineSetup::recomputes_logprobs() const {
   const LogprobSource source = settings.rollouts.logprobs;
   return settings.wants_logprobs && (source == LogprobSource::trainer || (source == LogprobSource::automatic && mesh.device.is_cuda()));
 }
 
 DiskPlan OnlineSetup::disk() const {
-  DiskPlan disk = plan_disk(job.config().exp_manager, plan.steps.max_steps, plan.intervals.save, memory_question.demand.update);
+  DiskPlan disk = plan_disk(job.config().exp_manager, plan.steps.max_steps, plan.intervals.save, memory_request.demand.update);
   const int64_t every = recorded_every(job.config().rollouts);
   if (every > 0)
     disk.records =
@@ -144,22 +145,22 @@ void OnlineSetup::plan_memory(const Options& options) {
   if (settings.wants_reference && !has_adapters)
     demand.reference = {place == ReferencePlace::swapped ? ReferenceKind::swapped : ReferenceKind::resident,
                         place == ReferencePlace::automatic && input.is_cuda};
-  demand.looks = looks_itself();
+  demand.looks = recomputes_logprobs();
   critic_bytes = options.has_critic ? job.critic_bytes(mesh) : 0;
   judge_bytes = judges_bytes();
   demand.companions = critic_bytes + judge_bytes;
   demand.beside = options.beside;
   const std::string section = "model." + settings.name;
-  memory_question = {
+  memory_request = {
       demand,
       room,
       {.size = section + ".tokens_per_pass", .size_now = input.tokens, .size_least = lengths.context, .reference = section + ".reference"}};
-  memory = check_memory(memory_question);
+  memory = check_memory(memory_request);
   if (memory.reference == ReferenceKind::swapped) settings.rollouts.reference = ReferencePlace::swapped;
   if (given == "auto" && memory.fits) settings.model.engine.memory = std::to_string(memory.cache);
 }
 
-std::string files_print(const OnlineSetup& setup) {
+std::string files_fingerprint(const OnlineSetup& setup) {
   std::string print;
   for (const Path& file : data_files(setup.settings.model.data, "model.data")) print += file_hash(file);
   for (const auto& sources : {setup.settings.reward.sources, setup.settings.reward.watch})

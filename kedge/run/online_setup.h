@@ -37,10 +37,10 @@ struct OnlineSetup {
   StorageOptions storage;
   int64_t critic_bytes = 0, judge_bytes = 0;  // for a critic and for reward models in this process
   int64_t usual_length = 0;                   // tokens of a prompt and its answer; prompts may be longer than those that were looked at
-  MemoryQuestion memory_question;
-  MemoryVerdict memory;
+  MemoryRequest memory_request;
+  MemoryFit memory;
   [[nodiscard]] DiskPlan disk() const;
-  [[nodiscard]] bool looks_itself() const;  // the policy's log-probabilities before an update come from a pass of their own
+  [[nodiscard]] bool recomputes_logprobs() const;  // the policy's log-probabilities before an update come from a pass of their own
 
  private:
   void open_prompts();
@@ -50,6 +50,6 @@ struct OnlineSetup {
 };
 
 // Answers that were recorded are used again only where the files they came from say the same.
-[[nodiscard]] std::string files_print(const OnlineSetup& setup);
+[[nodiscard]] std::string files_fingerprint(const OnlineSetup& setup);
 
 }  // namespace kedge

@@ -14,7 +14,7 @@ std::string plan_heading(std::string_view name, const Path& folder, at::ScalarTy
              mesh.world.size() == 1 ? " rank\n" : " ranks\n");
 }
 
-std::string memory_text(const MemoryVerdict& verdict, const NamedBytes& others) {
+std::string memory_text(const MemoryFit& verdict, const NamedBytes& others) {
   const bool has_host = verdict.host_needed > 0;
   std::string out = str("\nMemory by phase, at its worst moment", has_host ? "   on the GPU   in host memory" : "", "\n");
   const std::string worst = verdict.worst().name;
@@ -36,7 +36,7 @@ std::string memory_text(const MemoryVerdict& verdict, const NamedBytes& others) 
   return out;
 }
 
-void add_verdict(Json& json, const MemoryVerdict& verdict) {
+void add_verdict(Json& json, const MemoryFit& verdict) {
   json.set("memory", verdict.plan.json());
   Json phases{Json::Object{}}, host{Json::Object{}};
   for (const PhaseBytes& phase : verdict.phases) {

@@ -10,7 +10,7 @@
 #include "kedge/dist/mesh.h"
 #include "kedge/run/disk_check.h"
 #include "kedge/run/memory_check.h"
-#include "kedge/run/pace.h"
+#include "kedge/run/step_time_estimate.h"
 
 namespace kedge {
 
@@ -31,8 +31,8 @@ struct PlanReport {
 // What there is beside the training of a network, each with its name.
 using NamedBytes = std::vector<std::pair<std::string, int64_t>>;
 // Phase by phase, then what it is made of, then: does it fit, and what would.
-[[nodiscard]] std::string memory_text(const MemoryVerdict& verdict, const NamedBytes& others);
-void add_verdict(Json& json, const MemoryVerdict& verdict);
+[[nodiscard]] std::string memory_text(const MemoryFit& verdict, const NamedBytes& others);
+void add_verdict(Json& json, const MemoryFit& verdict);
 void add_disk(PlanReport& report, const DiskPlan& disk);
 // Tries how fast this machine is. `what` says under which condition the times hold.
 void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what);

@@ -5,7 +5,7 @@
 #include "kedge/critic/local_critic.h"
 #include "kedge/critic/remote_critic.h"
 #include "kedge/metrics/metrics_config.h"
-#include "kedge/net/token.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/run/critic_start.h"
 
 namespace kedge {
@@ -105,10 +105,6 @@ int64_t own_critic_bytes(const PpoConfig& config, const Mesh& mesh) {
 }
 
 }  // namespace
-
-std::unique_ptr<OnlineTrainer> PpoJob::make_trainer(OnlineParts parts, const OnlineSettings& settings) const {
-  return std::make_unique<PPOTrainer>(std::move(parts), ppo_settings(config_), settings);
-}
 
 std::unique_ptr<CriticLink> PpoJob::open_critic(const CriticPlace& place) const {
   if (config_.local_critic) return open_own_critic(config_, place);

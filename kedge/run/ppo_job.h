@@ -7,7 +7,6 @@ namespace kedge {
 
 class PpoJob final : public ConfiguredOnlineJob<PpoConfig> {
  public:
-  [[nodiscard]] std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const override;
   [[nodiscard]] bool has_critic() const override { return true; }
   [[nodiscard]] std::unique_ptr<CriticLink> open_critic(const CriticPlace& place) const override;
   [[nodiscard]] int64_t critic_bytes(const Mesh& mesh) const override;

@@ -5,9 +5,6 @@
 
 namespace kedge {
 
-class ReinforceJob final : public ConfiguredOnlineJob<ReinforceConfig> {
- public:
-  [[nodiscard]] std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const override;
-};
+using ReinforceJob = ConfiguredOnlineJob<ReinforceConfig>;
 
 }  // namespace kedge

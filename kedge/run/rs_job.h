@@ -5,9 +5,6 @@
 
 namespace kedge {
 
-class RsJob final : public ConfiguredOnlineJob<RsConfig> {
- public:
-  [[nodiscard]] std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const override;
-};
+using RsJob = ConfiguredOnlineJob<RsConfig>;
 
 }  // namespace kedge

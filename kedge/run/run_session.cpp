@@ -64,7 +64,7 @@ Json start_of(const RunJob& job) {
 }
 
 // Memory that will not do is told now, not hours later.
-void check_fit(const MemoryVerdict& memory) {
+void check_fit(const MemoryFit& memory) {
   require_fit(memory, "the run");
   if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
 }
@@ -82,7 +82,7 @@ int RunSession::run(const Start& start) {
   if (writes() && !goes_on()) set_metrics_aside(folder_);
   MetricsLog log = make_metrics_log(job_.run.metrics, folder_, writes());
   const int64_t step = restore_trainer(start.trainer, log);
-  if (writes()) leave_papers(start, step);
+  if (writes()) write_run_files(start, step);
   std::optional<BackgroundSaver> saver;
   if (store_) saver.emplace(*store_);
   if (job_.device.is_cuda()) reset_peak_cuda_bytes();
@@ -100,7 +100,7 @@ int RunSession::run(const Start& start) {
     result = run_loop(parts, options, step);
   } catch (const Interrupted& interrupted) {
     if (saver) saver->wait();
-    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", what_stands()));
+    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", last_checkpoint_text()));
   } catch (const std::exception& error) {
     if (saver) saver->wait();
     throw_if_out_of_memory(error, start.trainer.failed_phase());
@@ -113,14 +113,14 @@ int RunSession::run(const Start& start) {
 // Settings that take less than those which did not do, and at least a tenth less.
 void RunSession::throw_if_out_of_memory(const std::exception& error, std::string_view phase) const {
   if (!is_out_of_memory(error)) return;
-  MemoryQuestion less = job_.memory_question;
+  MemoryRequest less = job_.memory_request;
   less.room.device = std::min(less.room.device, job_.memory.needed) * 9 / 10;
   std::string remedies;
   for (const std::string& remedy : check_memory(less).remedies) remedies += "\n  " + remedy;
   const std::string text = error.what();
   throw Error(str("out of memory", phase.empty() ? "" : str(" in the phase ", phase), " (", text.substr(0, text.find('\n')),
                   "). Planned were ", format_bytes(job_.memory.needed), ", and ", format_bytes(job_.memory.free), " were free at the start",
-                  remedies.empty() ? "" : ". What would take less:" + remedies, "\n", what_stands()));
+                  remedies.empty() ? "" : ". What would take less:" + remedies, "\n", last_checkpoint_text()));
 }
 
 // Rank 0 looks, all follow.
@@ -191,14 +191,14 @@ int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
 }
 
 // After a step that is lost. Only rank 0 knows the checkpoints.
-std::string RunSession::what_stands() const {
+std::string RunSession::last_checkpoint_text() const {
   if (!store_) return "the last checkpoint stands";
   const std::optional<Checkpoint> newest = store_->newest();
   return newest ? str("the last checkpoint, of step ", newest->step(), ", stands") : "and there is no checkpoint yet";
 }
 
 // Its settings and what it is made of, in its folder; and says what begins.
-void RunSession::leave_papers(const Start& start, int64_t step) const {
+void RunSession::write_run_files(const Start& start, int64_t step) const {
   write_atomic(folder_ / "config.yaml", dump_config(job_.section));
   std::vector<std::string> words = {"kedge", job_.name};
   words.insert(words.end(), arguments_.begin(), arguments_.end());
@@ -284,7 +284,7 @@ std::vector<Path> model_files(const Path& folder) {
   return files;
 }
 
-std::string shape_print(const ModelConfig& config, const HeadOptions& head) {
+std::string shape_fingerprint(const ModelConfig& config, const HeadOptions& head) {
   Fingerprint print;
   for (const ParameterSpec& spec : make_parameters(config, head).specs) {
     print.add(spec.name);

@@ -24,15 +24,15 @@ struct RunJob {
   const RunConfig& run;
   Group world;
   at::Device device;
-  Path model_folder;                    // where it starts
-  std::string network_print;            // a checkpoint of another network is refused; shape_print()
-  std::string tokenizer_print;          // and one of another tokenizer
-  MemoryVerdict memory;                 // a run that does not fit is refused
-  MemoryQuestion memory_question = {};  // what was asked for that
-  bool rehearses = true;                // before its first step
-  DiskPlan disk = {};                   // the same for the room on disk
-  std::vector<Path> data_files;         // kept with the run, by their hashes
-  std::string kept_start = {};          // what its starting weights are to it later on, so that they cannot be others: kReference, kBase
+  Path model_folder;                  // where it starts
+  std::string network_print;          // a checkpoint of another network is refused; shape_print()
+  std::string tokenizer_print;        // and one of another tokenizer
+  MemoryFit memory;                   // a run that does not fit is refused
+  MemoryRequest memory_request = {};  // what was asked for that
+  bool rehearses = true;              // before its first step
+  DiskPlan disk = {};                 // the same for the room on disk
+  std::vector<Path> data_files;       // kept with the run, by their hashes
+  std::string kept_start = {};        // what its starting weights are to it later on, so that they cannot be others: kReference, kBase
 };
 
 inline constexpr const char *kReference = "the reference policy", *kBase = "the base of the adapters";
@@ -86,8 +86,8 @@ class RunSession {
   // Is the checkpoint, if any, this run's own? Else the run begins its own numbers there.
   [[nodiscard]] bool goes_on() const { return checkpoint_ && !is_elsewhere_; }
   int64_t restore_trainer(Trainer& trainer, MetricsLog& log) const;
-  [[nodiscard]] std::string what_stands() const;
-  void leave_papers(const Start& start, int64_t step) const;
+  [[nodiscard]] std::string last_checkpoint_text() const;
+  void write_run_files(const Start& start, int64_t step) const;
   void finish(const Start& start, const LoopResult& result) const;
   [[nodiscard]] bool has_told(int64_t step) const;
   void write_model(const Start& start) const;
@@ -109,6 +109,6 @@ class RunSession {
 [[nodiscard]] std::vector<Path> model_files(const Path& folder);
 
 // Equal for networks whose weights have the same names and shapes.
-[[nodiscard]] std::string shape_print(const ModelConfig& config, const HeadOptions& head);
+[[nodiscard]] std::string shape_fingerprint(const ModelConfig& config, const HeadOptions& head);
 
 }  // namespace kedge

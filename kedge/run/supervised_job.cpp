@@ -5,14 +5,14 @@
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/metrics/progress.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/run/run_session.h"
 
 namespace kedge {
 namespace {
 
 DiskPlan disk_of(const SupervisedSetup& setup) {
-  return plan_disk(setup.sections.run, setup.plan.steps.max_steps, setup.plan.intervals.save, setup.memory_question().demand.update);
+  return plan_disk(setup.sections.run, setup.plan.steps.max_steps, setup.plan.intervals.save, setup.memory_request().demand.update);
 }
 
 RunJob run_job(const SupervisedSetup& setup) {
@@ -23,10 +23,10 @@ RunJob run_job(const SupervisedSetup& setup) {
           .world = setup.mesh.world,
           .device = setup.mesh.device,
           .model_folder = setup.folder,
-          .network_print = shape_print(setup.network, setup.job.head()),
+          .network_print = shape_fingerprint(setup.network, setup.job.head()),
           .tokenizer_print = setup.tokenizer->fingerprint(),
-          .memory = check_memory(setup.memory_question()),
-          .memory_question = setup.memory_question(),
+          .memory = check_memory(setup.memory_request()),
+          .memory_request = setup.memory_request(),
           .rehearses = sections.compute.rehearse,
           .disk = disk_of(setup),
           .data_files = setup.job.files(),
@@ -42,7 +42,7 @@ SupervisedTrainer make_trainer(const SupervisedSetup& setup) {
                             setup.data.largest_rows});
 }
 
-std::string plan_text(const SupervisedSetup& setup, const MemoryVerdict& verdict) {
+std::string plan_text(const SupervisedSetup& setup, const MemoryFit& verdict) {
   const SupervisedBatches batches = setup.job.batches();
   const RowSize& micro = setup.data.largest_micro;
   const auto tokens = setup.data.tokens_per_epoch;
@@ -58,7 +58,7 @@ std::string plan_text(const SupervisedSetup& setup, const MemoryVerdict& verdict
   return out;
 }
 
-Json plan_json(const SupervisedSetup& setup, const MemoryVerdict& verdict) {
+Json plan_json(const SupervisedSetup& setup, const MemoryFit& verdict) {
   Json json;
   json.set("algorithm", setup.sections.name);
   json.set("max_steps", setup.plan.steps.max_steps);
@@ -98,9 +98,9 @@ int SupervisedJob::run(const RunOptions& options) {
 PlanReport SupervisedJob::plan(const PlanOptions& options) {
   check_config();
   const SupervisedSetup setup(*this);
-  MemoryQuestion question = setup.memory_question();
+  MemoryRequest question = setup.memory_request();
   question.demand.beside = options.beside;
-  const MemoryVerdict verdict = check_memory(question);
+  const MemoryFit verdict = check_memory(question);
   const DiskPlan disk = disk_of(setup);
   PlanReport report{.text = plan_text(setup, verdict), .json = plan_json(setup, verdict), .fits = verdict.fits, .needed = verdict.needed};
   add_disk(report, disk);

@@ -65,7 +65,7 @@ struct SupervisedSetup {
   [[nodiscard]] StorageOptions storage() const;
   [[nodiscard]] int64_t cache_bytes() const;  // for keys and values while samples are drawn
   // Will the run fit into what is free now?
-  [[nodiscard]] MemoryQuestion memory_question() const;
+  [[nodiscard]] MemoryRequest memory_request() const;
 };
 
 }  // namespace kedge

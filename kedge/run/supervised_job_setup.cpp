@@ -1,7 +1,7 @@
 #include <ATen/Parallel.h>
 
 #include "kedge/model/files/model_folder.h"
-#include "kedge/run/compute.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/run/supervised_job.h"
 
 namespace kedge {
@@ -25,7 +25,7 @@ int64_t SupervisedSetup::cache_bytes() const {
   return job.cache_bytes(network, storage().dtype == at::kFloat ? 4 : 2, data.largest_micro.longest);
 }
 
-MemoryQuestion SupervisedSetup::memory_question() const {
+MemoryRequest SupervisedSetup::memory_request() const {
   MemoryDemand demand;
   MemoryInput& input = demand.update;
   input.model = network;

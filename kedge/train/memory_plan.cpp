@@ -311,7 +311,7 @@ MemoryPlan plan_memory(const MemoryInput& input) {
   return plan;
 }
 
-LookMemory plan_look(const MemoryInput& input) {
+ForwardMemory plan_forward(const MemoryInput& input) {
   return {flat_size(make_parameters(input.model, input.head).specs) * (input.dtype == at::kFloat ? 4 : 2),
           MicroBatchMemory(input, {}).look() + (input.is_cuda ? kCublasWorkspace : 0)};
 }

@@ -10,7 +10,7 @@
 #include "kedge/core/tensor.h"
 #include "kedge/model/spec/lora_config.h"
 #include "kedge/model/spec/model_config.h"
-#include "kedge/model/spec/weight_table.h"
+#include "kedge/model/spec/parameter_layout.h"
 #include "kedge/train/optim/optimizer.h"
 
 namespace kedge {
@@ -55,10 +55,10 @@ struct MemoryPlan {
 [[nodiscard]] MemoryPlan plan_memory(const MemoryInput& input);
 
 // What a network takes that does not train: its weights, and a pass that keeps nothing. Without what the program itself takes.
-struct LookMemory {
+struct ForwardMemory {
   int64_t parameters = 0, pass = 0;
 };
-[[nodiscard]] LookMemory plan_look(const MemoryInput& input);
+[[nodiscard]] ForwardMemory plan_forward(const MemoryInput& input);
 
 // What the allocator of host memory that a GPU can reach takes for a tensor: a power of two.
 [[nodiscard]] int64_t pinned_bytes(int64_t bytes);

@@ -4,7 +4,7 @@
 #   faulty            one start with the fault of $fault_call, $fault_n and $fault_errno (see with_fault); sets $code, and writes its words to out.txt
 #   again             another without: 0 where it ended well; its words go to again.txt
 #   same WHAT         compares with the job that was left alone
-shim=$(realpath "$2") stride=$3
+shim=$(realpath "$2") stride=$3 offset=${KEDGE_FAULT_OFFSET:-$(($3 / 2))}
 here_is=$PWD
 steps=4
 declare -A numbers=([EPERM]=1 [EIO]=5 [EMFILE]=24 [ENOSPC]=28 [ENOLCK]=37 [ECONNREFUSED]=111 [ETIMEDOUT]=110)
@@ -58,7 +58,7 @@ sweep() {
     count=$(grep -c "^$fault_call " all_calls.txt)
     places[$fault]=$((${places[$fault]:-0} + count))
     for ((fault_n = 1; fault_n <= count; ++fault_n)); do
-      ((turn++ % stride == stride / 2)) || continue
+      ((turn++ % stride == offset)) || continue
       tried "$begin"
       tries[$fault]=$((${tries[$fault]:-0} + 1)) num_tried=$((num_tried + 1))
     done

@@ -1,7 +1,7 @@
 # Sourced by power_cut_*_test.sh KEDGE SHIM STRIDE, after the others: the power fails at a point of a job, and what was not synced is lost, in each of the
 # ways that tests/support/power_cut.py knows. Then the job is started again: it ends as the one that was left alone, from the newest checkpoint that it
 # had published. Folders are below `disk`. A test gives `again` and `same WHAT` as fault_support.sh says.
-shim=$(realpath "$2") stride=$3
+shim=$(realpath "$2") stride=$3 offset=${KEDGE_FAULT_OFFSET:-$(($3 / 2))}
 cutter=$here/../support/power_cut.py
 steps=4
 turn=0 num_tried=0
@@ -21,7 +21,7 @@ cut_everywhere() {
   python3 "$cutter" points disk.log disk disk.before >points.txt || fail "$1: the log cannot be read"
   while read -r point variant kept kind call path <&3; do
     places[$kind]=$((${places[$kind]:-0} + 1))
-    ((turn++ % stride == stride / 2)) || continue
+    ((turn++ % stride == offset)) || continue
     tries[$kind]=$((${tries[$kind]:-0} + 1)) num_tried=$((num_tried + 1))
     what="$1: power cut, $variant, after call $point ($call $path)"
     rm -rf disk

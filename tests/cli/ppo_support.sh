@@ -8,10 +8,10 @@ ppo=("$kedge" ppo "${online[@]}" "${for_ppo[@]}")
 inside=("${ppo[@]}" local_critic.restore_from_path=judge local_critic.model.encoder_seq_length=64 local_critic.model.global_batch_size=4 \
   local_critic.model.micro_batch_size=4 local_critic.model.optim.lr=1e-3 local_critic.model.optim.sched.name=constant local_critic.model.optim.sched.warmup_steps=0)
 # Calls that wait together are computed together by default; what is added up in which order would then depend on when they came.
-serve_critic=("$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.accelerator=cpu trainer.precision=32 trainer.threads=1 trainer.ppo.merge=false \
+serve_critic=("$kedge" serve critic pretrained_checkpoint.restore_from_path=judge "${compute[@]}" trainer.ppo.merge=false \
   exp_manager.create_tensorboard_logger=false model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=4 model.optim.lr=1e-3 \
   model.optim.sched.name=constant model.optim.sched.warmup_steps=0)
-serve_judge=("$kedge" serve reward rm_model_file=judge trainer.accelerator=cpu trainer.precision=32 trainer.threads=1 inference.merge=false)
+serve_judge=("$kedge" serve reward rm_model_file=judge "${compute[@]}" inference.merge=false)
 # critic_last FOLDER: a critic keeps its three newest checkpoints.
 critic_last() { ls -d "$1"/checkpoints/*-last | sort -V | tail -n 1; }
 # same_critics FOLDER OTHER: the newest checkpoints of two critics, and the numbers of their updates without times. (Not the names of calls: those are random.)

@@ -7,7 +7,7 @@
 
 #include "kedge/core/device.h"
 #include "kedge/engine/kv_memory.h"
-#include "kedge/model/kernels/rotary.h"
+#include "kedge/model/kernels/rope_cache.h"
 
 #include "tests/support/tiny_models.h"
 

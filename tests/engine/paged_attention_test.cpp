@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kedge/engine/kv_memory.h"
-#include "kedge/model/kernels/rotary.h"
+#include "kedge/model/kernels/rope_cache.h"
 
 #include "tests/support/generation.h"
 

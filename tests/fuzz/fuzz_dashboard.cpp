@@ -6,7 +6,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
-#include "kedge/inspect/flat_line.h"
+#include "kedge/inspect/metrics_line.h"
 #include "kedge/inspect/server_numbers.h"
 #include "kedge/net/http.h"
 #include "kedge/net/request_error.h"

@@ -10,11 +10,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const kedge::AnswerRows rows = kedge::parse_record_rows(text, "f", kedge::RecordParts::all);
+    const kedge::RolloutRows rows = kedge::parse_record_rows(text, "f", kedge::RecordParts::all);
     const std::string written = kedge::format_record(kedge::parse_record_header(text, "f"), rows);
-    const kedge::AnswerRows again = kedge::parse_record_rows(written, "f", kedge::RecordParts::all);
+    const kedge::RolloutRows again = kedge::parse_record_rows(written, "f", kedge::RecordParts::all);
     if (kedge::format_record(kedge::parse_record_header(written, "f"), again) != written) std::abort();
-    const kedge::AnswerRows answers = kedge::parse_record_rows(text, "f", kedge::RecordParts::answers);
+    const kedge::RolloutRows answers = kedge::parse_record_rows(text, "f", kedge::RecordParts::answers);
     if (answers.size() != rows.size()) std::abort();
     for (size_t i = 0; i < rows.size(); ++i)
       if (answers[i].rollout->ids != rows[i].rollout->ids || answers[i].slot != rows[i].slot) std::abort();

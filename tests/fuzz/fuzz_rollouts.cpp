@@ -8,7 +8,7 @@
 #include "kedge/inspect/before_after.h"
 #include "kedge/inspect/run_records.h"
 #include "kedge/rollout/recorded_sources.h"
-#include "kedge/rollout/replay_tape.h"
+#include "kedge/rollout/replay_store.h"
 #include "kedge/rollout/rollout_records.h"
 
 #include "cli/report/report_answers.h"
@@ -34,7 +34,7 @@ void print(const Json& json) {
 }
 
 void show_step(const RunRecords& records, int64_t step) {
-  const AnswerRows rows = records.rows(step);
+  const RolloutRows rows = records.rows(step);
   const StepNumbers numbers = numbers_of(rows);
   print(cli::json_of(step, numbers));
   static_cast<void>(cli::steps_line(step, numbers));
@@ -42,7 +42,7 @@ void show_step(const RunRecords& records, int64_t step) {
   for (const auto& key : enum_names(AnswerKey{}))
     for (const bool worst : {false, true})
       if (choose_answers(rows, {.key = key.value, .worst = worst}).size() != rows.size()) std::abort();
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     for (const auto parts : {cli::AnswerParts::main, cli::AnswerParts::all}) print(cli::json_of(step, row, parts));
     for (const cli::PageLook& look : {kLook, kFullLook}) static_cast<void>(cli::answer_text("  1", row, cli::WithPrompt::yes, look));
   }
@@ -51,7 +51,7 @@ void show_step(const RunRecords& records, int64_t step) {
 
 void show_pairs(const RunRecords& records) {
   const BeforeAfter both = find_before_after(records);
-  const AnswerRows &before = both.before.rows, &after = both.after.rows;
+  const RolloutRows &before = both.before.rows, &after = both.after.rows;
   for (const auto& key : enum_names(AnswerKey{})) static_cast<void>(choose_pairs(both.pairs, before, after, {.key = key.value}));
   static_cast<void>(cli::pairs_pieces(both.pairs, before, after));
   for (const AnswerPair& pair : both.pairs) {
@@ -73,24 +73,24 @@ PromptDataset two_prompts(const Path& folder) {
 
 void replay(const Path& folder, int64_t step, const PromptDataset& prompts) {
   const std::vector<int64_t> batch = {0, 1};
-  ReplayTape tape(folder, kVocabSize, 0);
+  ReplayStore store(folder, kVocabSize, 0);
   RecordHeader header{.step = step};
-  const auto rows = tape.recall({.header = header, .prompts = prompts, .batch = batch, .draw = {}});
+  const auto rows = store.load({.header = header, .prompts = prompts, .batch = batch, .draw = {}});
   if (!rows) return;
   Rollouts rollouts;
-  for (const AnswerRow& row : *rows) rollouts.push_back(row.rollout);
-  const auto find = [&](const Rollout& rollout) { return tape.find(rollout); };
+  for (const RolloutRow& row : *rows) rollouts.push_back(row.rollout);
+  const auto find = [&](const Rollout& rollout) { return store.find(rollout); };
   read_or_refused([&] { static_cast<void>(RecordedCritic(find).values(rollouts).get()); });
   read_or_refused([&] { static_cast<void>(RecordedReward(find, "reward.sources.tone", "tone").submit(rollouts).get()); });
   // The same step computed again differs in nothing.
   RecordedStep again = read_recorded_step(folder, step);
   for (size_t i = 0; i < again.rows.size(); ++i) again.rows[i].rollout = (*rows)[i].rollout;
-  tape.keep(again.header, again.rows);
-  if (!tape.comparison().matches()) std::abort();
-  print(cli::comparison_json(tape.comparison()));
-  tape.keep({.step = step}, *rows);  // and without its numbers it may
-  static_cast<void>(cli::comparison_table(tape.comparison(), true));
-  static_cast<void>(cli::paragraph(blame_of(tape.comparison())));
+  store.save(again.header, again.rows);
+  if (!store.comparison().matches()) std::abort();
+  print(cli::comparison_json(store.comparison()));
+  store.save({.step = step}, *rows);  // and without its numbers it may
+  static_cast<void>(cli::comparison_table(store.comparison(), true));
+  static_cast<void>(cli::paragraph(blame_of(store.comparison())));
 }
 
 // What a resumed run takes it can train on: the prompts are its own, and every answer has its reward.
@@ -98,9 +98,9 @@ void resume(const Path& folder, int64_t step, const PromptDataset& prompts) {
   const std::vector<int64_t> batch = {0, 1};
   RolloutRecords records(folder, {});
   const RecordHeader header{.step = step, .fingerprint = "f"};
-  const auto rows = records.recall({.header = header, .prompts = prompts, .batch = batch, .draw = {}});
+  const auto rows = records.load({.header = header, .prompts = prompts, .batch = batch, .draw = {}});
   if (!rows) return;
-  for (const AnswerRow& row : *rows) {
+  for (const RolloutRow& row : *rows) {
     const TokenIds prompt = prompts.get(batch.at(static_cast<size_t>(row.slot))).ids;
     const TokenIds own(row.rollout->ids.begin(), row.rollout->ids.begin() + row.rollout->prompt_length);
     if (row.reward.failed() || own != prompt) std::abort();

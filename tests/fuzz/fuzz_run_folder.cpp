@@ -15,7 +15,7 @@
 #include "cli/dashboard/dashboard_runs.h"
 #include "cli/report/report_answers.h"
 #include "cli/report/report_page.h"
-#include "cli/text/run_story_text.h"
+#include "cli/text/run_overview_text.h"
 #include "tests/fuzz/input_folder.h"
 
 namespace {
@@ -46,12 +46,12 @@ void show_dashboard(const Path& folder) {
 }
 
 void inspect(const Path& folder) {
-  const RunStory story = read_run_story(folder);
-  read_or_refused([&] { static_cast<void>(cli::story_text(story, "run", {.width = 60}, true)); });
-  read_or_refused([&] { print(cli::story_json(story)); });
-  read_or_refused([&] { static_cast<void>(command_of(story)); });
+  const RunOverview overview = read_run_story(folder);
+  read_or_refused([&] { static_cast<void>(cli::story_text(overview, "run", {.width = 60}, true)); });
+  read_or_refused([&] { print(cli::story_json(overview)); });
+  read_or_refused([&] { static_cast<void>(command_of(overview)); });
   read_or_refused([&] {
-    cli::ReportRun run{.name = "run", .story = story, .settings_text = read_text(story.run.config)};
+    cli::ReportRun run{.name = "run", .overview = overview, .settings_text = read_text(overview.run.config)};
     run.answers_html = cli::samples_html({});
     static_cast<void>(cli::report_html({.title = "run", .made = "now", .runs = {run}, .settings = {}}));
   });

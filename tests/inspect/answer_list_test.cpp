@@ -23,7 +23,7 @@ struct Made {
   double kl = 0;
 };
 
-AnswerRow row_of(const Made& made) {
+RolloutRow row_of(const Made& made) {
   Rollout rollout{
       .ids = TokenIds(static_cast<size_t>(made.length), 1), .finished = made.length < 3, .prompt = made.prompt, .response = made.response};
   return {.rollout = testing::shared(std::move(rollout)),
@@ -34,16 +34,16 @@ AnswerRow row_of(const Made& made) {
           .advantage = -made.reward};
 }
 
-AnswerRow failed() {
-  AnswerRow row = row_of({.reward = 100});
+RolloutRow failed() {
+  RolloutRow row = row_of({.reward = 100});
   row.reward.error = "no reply";
   row.reference.clear();
   return row;
 }
 
 TEST(AnswerList, SortsByEachKeyFromEitherEnd) {
-  const AnswerRows rows = {row_of({.reward = 1, .length = 3, .kl = 0.2}), failed(), row_of({.reward = 3, .length = 2, .kl = -0.1}),
-                           row_of({.reward = 1, .length = 5, .kl = 0.3})};
+  const RolloutRows rows = {row_of({.reward = 1, .length = 3, .kl = 0.2}), failed(), row_of({.reward = 3, .length = 2, .kl = -0.1}),
+                            row_of({.reward = 1, .length = 5, .kl = 0.3})};
   const auto chosen = [&](AnswerKey key, bool worst) { return choose_answers(rows, {.key = key, .worst = worst}); };
   EXPECT_THAT(chosen(AnswerKey::reward, false), ElementsAre(2, 0, 3, 1));
   EXPECT_THAT(chosen(AnswerKey::reward, true), ElementsAre(0, 3, 2, 1));
@@ -57,7 +57,7 @@ TEST(AnswerList, SortsByEachKeyFromEitherEnd) {
 }
 
 TEST(AnswerList, TheLimitIsTakenBeforeTheOrderIsTurned) {
-  const AnswerRows rows = {row_of({.reward = 1}), row_of({.reward = 3}), row_of({.reward = 2})};
+  const RolloutRows rows = {row_of({.reward = 1}), row_of({.reward = 3}), row_of({.reward = 2})};
   EXPECT_THAT(choose_answers(rows, {.limit = 2}), ElementsAre(1, 2));
   EXPECT_THAT(choose_answers(rows, {.reverse = true, .limit = 2}), ElementsAre(2, 1));
   EXPECT_THAT(choose_answers(rows, {.worst = true, .reverse = true, .limit = 2}), ElementsAre(2, 0));
@@ -66,7 +66,7 @@ TEST(AnswerList, TheLimitIsTakenBeforeTheOrderIsTurned) {
 }
 
 TEST(AnswerList, ANumberThatIsNoneComesLast) {
-  const AnswerRows rows = {row_of({.reward = std::numeric_limits<double>::quiet_NaN()}), row_of({.reward = 1}), row_of({.reward = 2})};
+  const RolloutRows rows = {row_of({.reward = std::numeric_limits<double>::quiet_NaN()}), row_of({.reward = 1}), row_of({.reward = 2})};
   EXPECT_THAT(choose_answers(rows, {}), ElementsAre(2, 1, 0));
   EXPECT_THAT(choose_answers(rows, {.worst = true}), ElementsAre(1, 2, 0));
 }
@@ -78,9 +78,9 @@ std::vector<std::pair<size_t, size_t>> places_of(const std::vector<AnswerPair>& 
 }
 
 TEST(AnswerList, PairsAnswersToEqualPromptsInTheirOrder) {
-  const AnswerRows first = {row_of({.prompt = "one"}), row_of({.prompt = "two"}), row_of({.prompt = "one"}), row_of({.prompt = "three"})};
-  const AnswerRows second = {row_of({.prompt = "two"}), row_of({.prompt = "one", .response = "B"}), row_of({.prompt = "one"}),
-                             row_of({.prompt = "one"})};
+  const RolloutRows first = {row_of({.prompt = "one"}), row_of({.prompt = "two"}), row_of({.prompt = "one"}), row_of({.prompt = "three"})};
+  const RolloutRows second = {row_of({.prompt = "two"}), row_of({.prompt = "one", .response = "B"}), row_of({.prompt = "one"}),
+                              row_of({.prompt = "one"})};
   const auto pairs = pair_answers(first, second);
   EXPECT_THAT(places_of(pairs), ElementsAre(std::pair(0, 1), std::pair(1, 0), std::pair(2, 2)));
   EXPECT_TRUE(pairs[0].differs);
@@ -90,21 +90,21 @@ TEST(AnswerList, PairsAnswersToEqualPromptsInTheirOrder) {
 
 TEST(AnswerList, AmongEqualTextsThoseOfEqualNumbersArePaired) {
   const auto numbered = [](int64_t id) {
-    AnswerRow row = row_of({});
+    RolloutRow row = row_of({});
     Rollout rollout = *row.rollout;
     rollout.prompt_id = id;
     row.rollout = testing::shared(std::move(rollout));
     return row;
   };
-  const AnswerRows first = {numbered(1), numbered(2), numbered(3)}, second = {numbered(3), numbered(2), numbered(9)};
+  const RolloutRows first = {numbered(1), numbered(2), numbered(3)}, second = {numbered(3), numbered(2), numbered(9)};
   EXPECT_THAT(places_of(pair_answers(first, second)), ElementsAre(std::pair(0, 2), std::pair(1, 1), std::pair(2, 0)));
 }
 
 TEST(AnswerList, PairsThatDifferComeFirstAndThenTheGreatestRise) {
-  const AnswerRows first = {row_of({.reward = 1, .prompt = "a"}), row_of({.reward = 1, .prompt = "b"}),
-                            row_of({.reward = 1, .prompt = "c"}), row_of({.reward = 1, .prompt = "d"}), failed()};
-  const AnswerRows second = {row_of({.reward = 1, .prompt = "a"}), row_of({.reward = 0, .prompt = "b"}),
-                             row_of({.reward = 5, .prompt = "c"}), row_of({.reward = 2, .prompt = "d"}), row_of({.reward = 7})};
+  const RolloutRows first = {row_of({.reward = 1, .prompt = "a"}), row_of({.reward = 1, .prompt = "b"}),
+                             row_of({.reward = 1, .prompt = "c"}), row_of({.reward = 1, .prompt = "d"}), failed()};
+  const RolloutRows second = {row_of({.reward = 1, .prompt = "a"}), row_of({.reward = 0, .prompt = "b"}),
+                              row_of({.reward = 5, .prompt = "c"}), row_of({.reward = 2, .prompt = "d"}), row_of({.reward = 7})};
   const auto pairs = pair_answers(first, second);
   const auto chosen = [&](const AnswerChoice& choice) {
     std::vector<size_t> places;
@@ -118,8 +118,8 @@ TEST(AnswerList, PairsThatDifferComeFirstAndThenTheGreatestRise) {
 }
 
 TEST(AnswerList, CountsAStep) {
-  const AnswerRows rows = {row_of({.reward = 1, .slot = 0, .length = 2, .kl = 0.5}),
-                           row_of({.reward = 3, .slot = 0, .length = 6, .kl = 0.25}), failed()};
+  const RolloutRows rows = {row_of({.reward = 1, .slot = 0, .length = 2, .kl = 0.5}),
+                            row_of({.reward = 3, .slot = 0, .length = 6, .kl = 0.25}), failed()};
   const StepNumbers numbers = numbers_of(rows);
   EXPECT_EQ(numbers.num_answers, 3);
   EXPECT_EQ(numbers.num_prompts, 1);

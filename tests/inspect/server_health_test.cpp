@@ -114,10 +114,10 @@ TEST_F(HealthTest, OneThatIsNotThereIsAway) {
 }
 
 TEST_F(HealthTest, TheDeskNeverWaitsAndAsksSeldom) {
-  HealthDesk desk(std::chrono::hours(1));
-  EXPECT_EQ(desk.look(asked_).state, HealthState::unknown);
-  while (desk.look(asked_).state == HealthState::unknown) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  EXPECT_EQ(desk.look(asked_).state, HealthState::ready);
+  HealthPoller poller(std::chrono::hours(1));
+  EXPECT_EQ(poller.look(asked_).state, HealthState::unknown);
+  while (poller.look(asked_).state == HealthState::unknown) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(poller.look(asked_).state, HealthState::ready);
   EXPECT_EQ(num_calls_, 2);  // health and numbers, once
 }
 

@@ -43,7 +43,7 @@ TEST_P(ModelFamilies, GiveTheLogitsLogprobsAndGradientsOfTransformers) {
   for (int64_t i = 0; i < found.logprobs.size(0); ++i) weights.push_back(static_cast<float>(1 + i % 3));
   backward((found.logprobs * at::tensor(weights)).sum() + 0.1 * found.entropy.sum());
   const Json::Object& norms = expected.at("gradient_norms", "expected.json").as_object("gradient_norms");
-  const auto table = weight_table(model->config(), model->places());
+  const auto table = parameter_layout(model->config(), model->places());
   EXPECT_EQ(norms.size(), table.size());
   for (const WeightSlice& slice : table) {
     const double norm = model->parameters().gradient(slice.parameter).narrow(0, slice.row, slice.rows).norm().item<double>();

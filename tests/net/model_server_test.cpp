@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "kedge/core/files.h"
+#include "kedge/net/auth_token.h"
 #include "kedge/net/http_client.h"
-#include "kedge/net/token.h"
 
 #include "tests/support/expect_error.h"
 #include "tests/support/raw_peer.h"

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-AnswerRow judged_row() {
+RolloutRow judged_row() {
   Rollout rollout{.prompt_id = 41,
                   .sample = 3,
                   .ids = {5, 0, 7},
@@ -42,7 +42,7 @@ AnswerRow judged_row() {
           .trains = true};
 }
 
-AnswerRow failed_row() {
+RolloutRow failed_row() {
   return {.rollout = testing::shared({.prompt_id = 42, .ids = {5}, .prompt_length = 1}), .slot = 7, .reward = {.error = "no reply"}};
 }
 
@@ -52,9 +52,9 @@ TEST(RecordFile, GivesBackEveryNumberToLookAt) {
   EXPECT_EQ(header.step, 12);
   EXPECT_EQ(header.fingerprint, "abc");
   EXPECT_EQ(header.num_rows, 2);
-  const AnswerRows rows = parse_record_rows(text, "f", RecordParts::all);
+  const RolloutRows rows = parse_record_rows(text, "f", RecordParts::all);
   ASSERT_EQ(rows.size(), 2U);
-  const AnswerRow& first = rows[0];
+  const RolloutRow& first = rows[0];
   EXPECT_EQ(first.rollout->response, "d\u00e9j\u00e0");
   EXPECT_THAT(first.logprobs, ElementsAre(-0.25F, -2));
   EXPECT_THAT(first.reference, ElementsAre(-0.75F, -0.125F));
@@ -103,7 +103,7 @@ TEST(RecordFile, OlderOnesWithoutWeightsAndUpdatesAreRead) {
 }
 
 TEST(RecordFile, AnswersHaveNothingThatIsComputedAgain) {
-  const AnswerRows rows = parse_record_rows(format_record({.step = 0, .fingerprint = "f"}, {judged_row()}), "f", RecordParts::answers);
+  const RolloutRows rows = parse_record_rows(format_record({.step = 0, .fingerprint = "f"}, {judged_row()}), "f", RecordParts::answers);
   EXPECT_THAT(rows.at(0).rollout->logprobs, ElementsAre(-0.5F, -1));
   EXPECT_EQ(rows.at(0).reward.value, 0.75);
   EXPECT_THAT(rows.at(0).logprobs, IsEmpty());
@@ -113,12 +113,12 @@ TEST(RecordFile, AnswersHaveNothingThatIsComputedAgain) {
 }
 
 TEST(RecordFile, NumbersThatJsonLacksAreNanToLookAtAndAnErrorElsewhere) {
-  AnswerRow row = judged_row();
+  RolloutRow row = judged_row();
   row.reward.value = std::numeric_limits<double>::infinity();
   row.logprobs[0] = -std::numeric_limits<float>::infinity();
   row.advantage = std::numeric_limits<double>::quiet_NaN();
   const std::string text = format_record({.step = 0, .fingerprint = "f"}, {row});
-  const AnswerRows rows = parse_record_rows(text, "f", RecordParts::all);
+  const RolloutRows rows = parse_record_rows(text, "f", RecordParts::all);
   EXPECT_TRUE(std::isnan(rows.at(0).reward.value));
   EXPECT_TRUE(std::isnan(rows.at(0).logprobs[0]));
   EXPECT_TRUE(std::isnan(rows.at(0).advantage));

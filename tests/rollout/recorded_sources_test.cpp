@@ -16,9 +16,9 @@ using ::testing::StartsWith;
 struct Records {
   std::shared_ptr<const Rollout> known = testing::shared({.prompt_id = 1, .ids = {5, 6, 0, 7}, .prompt_length = 2});
   std::shared_ptr<const Rollout> unknown = testing::shared({.prompt_id = 2, .ids = {5, 0}, .prompt_length = 1});
-  AnswerRow row{.rollout = known,
-                .reward = {.value = 2, .parts = {{"tone", 1.5}, {"tone/a", 0.5}, {"tones", 9}, {"watch/size", 3}}},
-                .values = {0.25F, 0.5F}};
+  RolloutRow row{.rollout = known,
+                 .reward = {.value = 2, .parts = {{"tone", 1.5}, {"tone/a", 0.5}, {"tones", 9}, {"watch/size", 3}}},
+                 .values = {0.25F, 0.5F}};
   FindRecorded find = [this](const Rollout& rollout) { return &rollout == known.get() ? &row : nullptr; };
 };
 

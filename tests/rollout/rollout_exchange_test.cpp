@@ -11,8 +11,8 @@ namespace {
 using ::testing::ElementsAre;
 
 // What rank `rank` of two knows of four answers, two to each of two prompts: those of its own slot.
-AnswerRows own_rows(int rank) {
-  AnswerRows rows;
+RolloutRows own_rows(int rank) {
+  RolloutRows rows;
   for (int64_t sample : {1, 0}) {
     Rollout rollout{.prompt_id = 40 + rank,
                     .sample = sample,
@@ -28,15 +28,15 @@ AnswerRows own_rows(int rank) {
 }
 
 TEST(RolloutExchange, AloneItOnlySorts) {
-  const AnswerRows rows = exchange_rollouts(Group::single(), own_rows(1));
+  const RolloutRows rows = exchange_rollouts(Group::single(), own_rows(1));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].rollout->sample, 0);
   EXPECT_EQ(rows[1].rollout->sample, 1);
 }
 
 TEST(RolloutExchange, AStepWithoutAllItsAnswersIsAnError) {
-  AnswerRows rows = own_rows(0);
-  for (AnswerRow& row : own_rows(1)) rows.push_back(std::move(row));
+  RolloutRows rows = own_rows(0);
+  for (RolloutRow& row : own_rows(1)) rows.push_back(std::move(row));
   check_all_answered(rows, 2, 2);
   EXPECT_EQ(testing::error_of<Error>([&] {
               check_all_answered({rows[0], rows[1]}, 2, 2);

@@ -26,39 +26,39 @@ struct Making {
   RewardSource* rewards = &toy.rewards;
   std::function<void()> before_rewards = [] {};
 
-  AnswerRows rows(WorkQueue* queue = nullptr, int64_t max_running = 256) {
+  RolloutRows rows(WorkQueue* queue = nullptr, int64_t max_running = 256) {
     EngineConfig config;
     config.memory = "1MiB";
     config.scheduler.max_running = max_running;
     Engine engine(*toy.model, config);
     const ResponseText responses(*toy.tokenizer, end_strings);
     RolloutMaker maker(engine, *rewards, Group::single(), queue);
-    AnswerRows rows = maker.generate({.prompts = *toy.prompts,
-                                      .batch = batch,
-                                      .num_samples = 3,
-                                      .max_new = 8,
-                                      .min_new = 1,
-                                      .sampling = {},
-                                      .responses = responses,
-                                      .vocab_size = 259,
-                                      .seed = 5,
-                                      .purpose = purpose,
-                                      .round = round});
+    RolloutRows rows = maker.generate({.prompts = *toy.prompts,
+                                       .batch = batch,
+                                       .num_samples = 3,
+                                       .max_new = 8,
+                                       .min_new = 1,
+                                       .sampling = {},
+                                       .responses = responses,
+                                       .vocab_size = 259,
+                                       .seed = 5,
+                                       .purpose = purpose,
+                                       .round = round});
     before_rewards();
     maker.take_rewards(rows);
     return rows;
   }
 };
 
-std::vector<TokenIds> ids_of(const AnswerRows& rows) {
+std::vector<TokenIds> ids_of(const RolloutRows& rows) {
   std::vector<TokenIds> ids;
-  for (const AnswerRow& row : rows) ids.push_back(row.rollout->ids);
+  for (const RolloutRow& row : rows) ids.push_back(row.rollout->ids);
   return ids;
 }
 
 TEST(RolloutMaker, AnswersEveryPromptInTheOrderOfSlotsAndSamples) {
   Making making;
-  const AnswerRows rows = making.rows();
+  const RolloutRows rows = making.rows();
   ASSERT_EQ(rows.size(), 9U);
   for (size_t i = 0; i < rows.size(); ++i) {
     const Rollout& rollout = *rows[i].rollout;
@@ -94,7 +94,7 @@ TEST(RolloutMaker, AnAnswerThatEndsIsFinishedAndItsTextHasNoEnd) {
   Making making;
   for (int byte = 0; byte < 128; ++byte) making.end_strings.emplace_back(1, static_cast<char>(byte));  // ends half of all answers at once
   int finished = 0;
-  for (const AnswerRow& row : making.rows()) {
+  for (const RolloutRow& row : making.rows()) {
     const Rollout& rollout = *row.rollout;
     const bool ends = rollout.ids.back() < 128 || rollout.ids.back() == 258;
     EXPECT_EQ(rollout.finished, ends);
@@ -110,7 +110,7 @@ TEST(RolloutMaker, EqualPromptsStayApart) {
   Making making;
   making.toy.prompts = making.toy.open_prompts("same.jsonl", "{\"text\": \"same\"}\n{\"text\": \"same\"}\n");
   making.batch = {1, 0};
-  const AnswerRows rows = making.rows();
+  const RolloutRows rows = making.rows();
   ASSERT_EQ(rows.size(), 6U);
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].slot, static_cast<int64_t>(i / 3));
@@ -127,7 +127,7 @@ TEST(RolloutMaker, APromptMayEndWithTheEndOfText) {
   data.append_eod = true;
   making.toy.prompts = making.toy.open_prompts("ended.jsonl", "{\"text\": \"ab\"}\n", data);
   making.batch = {0};
-  for (const AnswerRow& row : making.rows()) {
+  for (const RolloutRow& row : making.rows()) {
     const Rollout& rollout = *row.rollout;
     EXPECT_EQ(rollout.prompt_length, 3);
     EXPECT_EQ(rollout.ids[2], 258);
@@ -163,10 +163,10 @@ TEST(RolloutMaker, RewardsComeToTheirAnswersHoweverLate) {
   making.rewards = &late;
   std::thread answering;
   making.before_rewards = [&] { answering = std::thread([&] { late.answer(); }); };
-  const AnswerRows rows = making.rows();
+  const RolloutRows rows = making.rows();
   answering.join();
   EXPECT_GT(late.num_calls(), 1U) << "as answers end";
-  for (const AnswerRow& row : rows) EXPECT_EQ(row.reward.value, static_cast<double>(10 * row.rollout->prompt_id + row.rollout->sample));
+  for (const RolloutRow& row : rows) EXPECT_EQ(row.reward.value, static_cast<double>(10 * row.rollout->prompt_id + row.rollout->sample));
 }
 
 TEST(RolloutMaker, SpoiledWeightsEndTheRunByAWord) {

@@ -30,7 +30,7 @@ std::vector<uint32_t> bits_of(const std::vector<float>& values) {
   return bits;
 }
 
-AnswerRows two_rows() {
+RolloutRows two_rows() {
   Rollout first{.prompt_id = 41,
                 .sample = 3,
                 .ids = {5, 0, 7, 2},
@@ -57,12 +57,12 @@ AnswerRows two_rows() {
 
 TEST(RolloutRecords, GiveBackWhatAResumedRunNeeds) {
   const testing::TempFolder folder;
-  RolloutRecords(folder / "rollouts", {}).keep({.step = 12, .fingerprint = "abc"}, two_rows());
+  RolloutRecords(folder / "rollouts", {}).save({.step = 12, .fingerprint = "abc"}, two_rows());
   RolloutRecords records(folder / "rollouts", {});
   const auto rows = records.read(12, "abc");
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 2U);
-  const AnswerRow& first = rows->at(0);
+  const RolloutRow& first = rows->at(0);
   EXPECT_EQ(first.slot, 6);
   EXPECT_EQ(first.rollout->prompt_id, 41);
   EXPECT_EQ(first.rollout->sample, 3);
@@ -76,7 +76,7 @@ TEST(RolloutRecords, GiveBackWhatAResumedRunNeeds) {
   EXPECT_EQ(first.reward.value, 0.1 + 0.2);
   EXPECT_EQ(first.reward.error, "");
   EXPECT_EQ(first.reward.parts, (std::vector<std::pair<std::string, double>>{{"tone", -1.0 / 3}, {"watch/long", 2}}));
-  const AnswerRow& second = rows->at(1);
+  const RolloutRow& second = rows->at(1);
   EXPECT_EQ(second.slot, 7);
   EXPECT_FALSE(second.rollout->finished);
   EXPECT_TRUE(second.rollout->logprobs.empty());
@@ -91,11 +91,11 @@ TEST(RolloutRecords, AreRecalledWhereTheSameWouldComeAgain) {
   const PromptDataset prompts(Rows::of_file(folder.file("prompts.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"cd\"}\n")),
                               encoder_of(*tokenizer), {}, 16);
   RolloutRecords records(folder / "rollouts", {});
-  AnswerRow row{.rollout = testing::shared({.ids = {'a', 'b', 'x'}, .prompt_length = 2, .logprobs = {-1}}), .slot = 1};
-  const auto keep = [&] { records.keep({.step = 3, .fingerprint = "f"}, {row}); };
+  RolloutRow row{.rollout = testing::shared({.ids = {'a', 'b', 'x'}, .prompt_length = 2, .logprobs = {-1}}), .slot = 1};
+  const auto keep = [&] { records.save({.step = 3, .fingerprint = "f"}, {row}); };
   const auto is_recalled = [&](const std::string& fingerprint, std::vector<int64_t> batch) {
     const RecordHeader header{.step = 3, .fingerprint = fingerprint};
-    return records.recall({.header = header, .prompts = prompts, .batch = batch, .draw = {}}).has_value();
+    return records.load({.header = header, .prompts = prompts, .batch = batch, .draw = {}}).has_value();
   };
   keep();
   EXPECT_TRUE(is_recalled("f", {1, 0}));
@@ -110,7 +110,7 @@ TEST(RolloutRecords, AreRecalledWhereTheSameWouldComeAgain) {
 TEST(RolloutRecords, AreLinesOfJson) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
+  records.save({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   EXPECT_EQ(
       read_text(folder / "step-0.jsonl"),
@@ -127,12 +127,12 @@ TEST(RolloutRecords, AreLinesOfJson) {
 
 TEST(RolloutRecords, HaveWhatACriticSaidWhereThereIsOne) {
   const testing::TempFolder folder;
-  AnswerRows rows = two_rows();
+  RolloutRows rows = two_rows();
   rows[0].values = {0.5F, 1};
   rows[0].returns = {2, -0.25F};
   rows[0].advantages = {1.5F, -1.25F};
   RolloutRecords records(folder.path(), {});
-  records.keep({.step = 0, .fingerprint = "f"}, rows);
+  records.save({.step = 0, .fingerprint = "f"}, rows);
   records.flush();
   EXPECT_THAT(read_text(folder / "step-0.jsonl"),
               HasSubstr("\"trains\":true,\"values\":[0.5,1.0],\"returns\":[2.0,-0.25],\"advantages\":[1.5,-1.25]}"));
@@ -154,7 +154,7 @@ TEST(RolloutRecords, KeepEveryBitOfAFloat) {
   }
   Rollout rollout{.ids = TokenIds(values.size(), 1), .logprobs = values};
   RolloutRecords records(folder.path(), {});
-  records.keep({.step = 0, .fingerprint = "f"}, {{.rollout = testing::shared(std::move(rollout))}});
+  records.save({.step = 0, .fingerprint = "f"}, {{.rollout = testing::shared(std::move(rollout))}});
   const auto rows = records.read(0, "f");
   ASSERT_TRUE(rows);
   EXPECT_EQ(bits_of(rows->at(0).rollout->logprobs), bits_of(values));
@@ -163,7 +163,7 @@ TEST(RolloutRecords, KeepEveryBitOfAFloat) {
 TEST(RolloutRecords, AreOnlyGivenForTheirOwnStepAndFingerprint) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.keep({.step = 3, .fingerprint = "abc"}, two_rows());
+  records.save({.step = 3, .fingerprint = "abc"}, two_rows());
   EXPECT_TRUE(records.read(3, "abc"));
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(records.read(3, "abd"));
@@ -171,7 +171,7 @@ TEST(RolloutRecords, AreOnlyGivenForTheirOwnStepAndFingerprint) {
   std::filesystem::rename(records.path_of(3), records.path_of(4));
   EXPECT_FALSE(records.read(4, "abc"));
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
-  records.keep({.step = 4, .fingerprint = "new"}, {});  // takes the place of the old one
+  records.save({.step = 4, .fingerprint = "new"}, {});  // takes the place of the old one
   ASSERT_TRUE(records.read(4, "new"));
   EXPECT_TRUE(records.read(4, "new")->empty());
 }
@@ -179,7 +179,7 @@ TEST(RolloutRecords, AreOnlyGivenForTheirOwnStepAndFingerprint) {
 TEST(RolloutRecords, ADamagedFileIsNamedAndNotUsed) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
+  records.save({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   const std::string whole = read_text(folder / "step-0.jsonl");
   const auto said_of = [&](std::string_view content) {
@@ -205,7 +205,7 @@ TEST(RolloutRecords, ADamagedFileIsNamedAndNotUsed) {
 TEST(RolloutRecords, AFileThatWasCutAnywhereIsNotUsed) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
+  records.save({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   const std::string whole = read_text(folder / "step-0.jsonl");
   ::testing::internal::CaptureStderr();
@@ -222,7 +222,7 @@ TEST(RolloutRecords, NumbersThatJsonLacksMakeAFileThatIsOnlyToLookAt) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
   Rollout rollout{.ids = {1}, .logprobs = {-std::numeric_limits<float>::infinity()}};
-  records.keep({.step = 0, .fingerprint = "f"}, {{.rollout = testing::shared(std::move(rollout))}});
+  records.save({.step = 0, .fingerprint = "f"}, {{.rollout = testing::shared(std::move(rollout))}});
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(records.read(0, "f"));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("wants a number, found null"));
@@ -231,14 +231,14 @@ TEST(RolloutRecords, NumbersThatJsonLacksMakeAFileThatIsOnlyToLookAt) {
 TEST(RolloutRecords, AFullDiskIsToldOnceAndTheRunGoesOn) {
   const testing::TempFolder folder;
   RolloutRecords records(folder.path(), {});
-  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
+  records.save({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   const std::string before = read_text(folder / "step-0.jsonl");
   ::testing::internal::CaptureStderr();
   {
     const testing::FileSizeLimit limit(before.size() - 1);
-    records.keep({.step = 0, .fingerprint = "g"}, two_rows());
-    records.keep({.step = 1, .fingerprint = "g"}, two_rows());
+    records.save({.step = 0, .fingerprint = "g"}, two_rows());
+    records.save({.step = 1, .fingerprint = "g"}, two_rows());
     records.flush();
   }
   const std::string said = ::testing::internal::GetCapturedStderr();
@@ -246,7 +246,7 @@ TEST(RolloutRecords, AFullDiskIsToldOnceAndTheRunGoesOn) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_EQ(read_text(folder / "step-0.jsonl"), before);
   EXPECT_FALSE(is_file(folder / "step-1.jsonl"));
-  records.keep({.step = 2, .fingerprint = "g"}, two_rows());
+  records.save({.step = 2, .fingerprint = "g"}, two_rows());
   EXPECT_TRUE(records.read(2, "g"));
   const std::filesystem::directory_iterator files(folder.path());
   EXPECT_EQ(std::distance(begin(files), end(files)), 2);  // no remains of the failed ones
@@ -257,7 +257,7 @@ TEST(RolloutRecords, AFolderThatCannotBeMadeDoesNotEndTheRun) {
   folder.file("rollouts", "a file");
   RolloutRecords records(folder / "rollouts", {});
   ::testing::internal::CaptureStderr();
-  records.keep({.step = 0, .fingerprint = "f"}, two_rows());
+  records.save({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the answers of step 0 are not kept: "));
 }
@@ -266,7 +266,7 @@ TEST(RolloutRecords, KeepAllSomeOrNone) {
   const auto kept = [](const std::string& keep) {
     const testing::TempFolder folder;
     RolloutRecords records(folder / "rollouts", {.keep = keep});
-    for (int64_t step = 0; step < 7; ++step) records.keep({.step = step, .fingerprint = "f"}, {});
+    for (int64_t step = 0; step < 7; ++step) records.save({.step = step, .fingerprint = "f"}, {});
     records.flush();
     std::vector<int64_t> steps;
     for (int64_t step = 0; step < 7; ++step)

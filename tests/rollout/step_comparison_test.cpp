@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-AnswerRow answer(int64_t slot) {
+RolloutRow answer(int64_t slot) {
   return {.rollout = testing::shared({.prompt_id = slot, .ids = {5, 0, 7}, .prompt_length = 1, .logprobs = {-0.5F, -1}}),
           .slot = slot,
           .reward = {.value = 0.75, .parts = {{"tone", -1.5}}},
@@ -45,7 +45,7 @@ RecordedStep a_step() {
 
 CloseLook a_look(const RecordedStep& step) {
   CloseLook look;
-  for (const AnswerRow& row : step.rows) {
+  for (const RolloutRow& row : step.rows) {
     look.logprobs.push_back(row.logprobs);
     look.rewards.push_back(row.reward);
     look.drawn.push_back(row.rollout->ids);

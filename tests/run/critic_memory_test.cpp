@@ -74,7 +74,7 @@ TEST(CriticMemory, WithoutRoomItGoesToHostMemory) {
   EXPECT_EQ(memory.reward_model, ReferenceKind::swapped);
   EXPECT_EQ(memory.verdict.needed, alone(config, true));
   EXPECT_THAT(memory.reward_model_text(), HasSubstr("swapped in for every call, "));
-  const MemoryVerdict poor = plan_critic_memory(config, room_of(true, tight, copy_bytes())).verdict;
+  const MemoryFit poor = plan_critic_memory(config, room_of(true, tight, copy_bytes())).verdict;
   EXPECT_THAT(error_of([&] { require_fit(poor, "the critic"); }), HasSubstr("of host memory"));
   // Where the host computes it would only cost more.
   const CriticMemory host = plan_critic_memory(config, room_of(false, alone(config, false) + copy_bytes() - 1));

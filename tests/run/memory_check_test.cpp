@@ -24,11 +24,11 @@ MemoryInput input_of(const char* shape, int64_t rows, bool is_cuda = false) {
   return input;
 }
 
-MemoryVerdict check(const MemoryDemand& demand, const MemoryRoom& room, int64_t micro_size = 4) {
+MemoryFit check(const MemoryDemand& demand, const MemoryRoom& room, int64_t micro_size = 4) {
   return check_memory({demand, room, {.size_now = micro_size, .reference = "model.x.reference"}});
 }
 
-int64_t phase(const MemoryVerdict& verdict, const std::string& name) {
+int64_t phase(const MemoryFit& verdict, const std::string& name) {
   for (const PhaseBytes& one : verdict.phases)
     if (one.name == name) return one.device;
   return 0;
@@ -36,7 +36,7 @@ int64_t phase(const MemoryVerdict& verdict, const std::string& name) {
 
 TEST(MemoryCheck, WhatFitsFits) {
   const MemoryDemand demand{.update = input_of("135m", 4)};
-  const MemoryVerdict verdict = check(demand, {.device = kAmple});
+  const MemoryFit verdict = check(demand, {.device = kAmple});
   EXPECT_TRUE(verdict.fits);
   EXPECT_FALSE(verdict.blocks);
   EXPECT_EQ(verdict.needed, verdict.plan.peak() + verdict.plan.snapshot);
@@ -49,7 +49,7 @@ TEST(MemoryCheck, WhatFitsFits) {
 TEST(MemoryCheck, WithoutRoomForACopySavesBlock) {
   const MemoryDemand demand{.update = input_of("135m", 4)};
   const MemoryPlan plan = plan_memory(demand.update);
-  const MemoryVerdict verdict = check(demand, {.device = plan.peak() + plan.snapshot - 1});
+  const MemoryFit verdict = check(demand, {.device = plan.peak() + plan.snapshot - 1});
   EXPECT_TRUE(verdict.fits);
   EXPECT_TRUE(verdict.blocks);
   EXPECT_EQ(verdict.needed, plan.peak());
@@ -58,15 +58,15 @@ TEST(MemoryCheck, WithoutRoomForACopySavesBlock) {
 // The copy of a GPU's state lies in the host's memory.
 TEST(MemoryCheck, BesideAGpuTheHostIsLookedAtToo) {
   MemoryDemand demand{.update = input_of("135m", 4, true)};
-  const MemoryVerdict verdict = check(demand, {.device = kAmple, .host = kAmple});
+  const MemoryFit verdict = check(demand, {.device = kAmple, .host = kAmple});
   EXPECT_EQ(verdict.needed, verdict.plan.peak());
   EXPECT_GT(verdict.host_needed, verdict.plan.snapshot);
-  const MemoryVerdict blocking = check(demand, {.device = kAmple, .host = verdict.host_needed - 1});
+  const MemoryFit blocking = check(demand, {.device = kAmple, .host = verdict.host_needed - 1});
   EXPECT_TRUE(blocking.fits);
   EXPECT_TRUE(blocking.blocks);
   EXPECT_EQ(blocking.host_needed, verdict.host_needed - verdict.plan.snapshot);
   demand.update.optimizer.offload_adam_states = true;
-  const MemoryVerdict offloaded = check(demand, {.device = kAmple, .host = blocking.host_needed});
+  const MemoryFit offloaded = check(demand, {.device = kAmple, .host = blocking.host_needed});
   EXPECT_FALSE(offloaded.fits) << "the moments have no room";
   EXPECT_THAT(testing::error_of([&] { require_fit(offloaded, "the run"); }), ::testing::HasSubstr("of host memory, and"));
 }
@@ -101,22 +101,22 @@ TEST(MemoryCheck, AReferenceIsSwappedWhereItDoesNotFitAndMay) {
   MemoryDemand demand{.update = input_of("135m", 4, true), .saves = false};
   demand.generation = {.bytes = {.cache = 1000, .one = 1000}};
   demand.reference = {ReferenceKind::resident, true};
-  const MemoryVerdict wide = check(demand, {.device = kAmple, .host = kAmple});
+  const MemoryFit wide = check(demand, {.device = kAmple, .host = kAmple});
   EXPECT_EQ(wide.reference, ReferenceKind::resident);
   EXPECT_GT(wide.reference_bytes, 0);
-  const MemoryVerdict tight = check(demand, {.device = wide.needed - 1, .host = kAmple});
+  const MemoryFit tight = check(demand, {.device = wide.needed - 1, .host = kAmple});
   EXPECT_TRUE(tight.fits);
   EXPECT_EQ(tight.reference, ReferenceKind::swapped);
   EXPECT_EQ(tight.needed, wide.needed - wide.reference_bytes);
   demand.reference->may_swap = false;
-  const MemoryVerdict refused = check(demand, {.device = wide.needed - 1, .host = kAmple});
+  const MemoryFit refused = check(demand, {.device = wide.needed - 1, .host = kAmple});
   EXPECT_FALSE(refused.fits);
   EXPECT_THAT(refused.remedies, ::testing::Contains("model.x.reference=swapped"));
 }
 
 TEST(MemoryCheck, OneChangeThatWillDoIsNamed) {
   const MemoryDemand demand{.update = input_of("135m", 8)};
-  const MemoryVerdict verdict = check(demand, {.device = plan_memory(input_of("135m", 2)).peak()}, 8);
+  const MemoryFit verdict = check(demand, {.device = plan_memory(input_of("135m", 2)).peak()}, 8);
   EXPECT_FALSE(verdict.fits);
   EXPECT_THAT(verdict.remedies, ::testing::Contains("micro_batch_size=2"));
   EXPECT_THAT(verdict.remedies, ::testing::Not(::testing::Contains("micro_batch_size=4")));
@@ -129,19 +129,19 @@ TEST(MemoryCheck, OtherwiseSeveralTogether) {
   demand.update.lora.emplace();
   small.lora.emplace();
   small.checkpoint = true;
-  const MemoryVerdict verdict = check(demand, {.device = plan_memory(small).peak()}, 8);
+  const MemoryFit verdict = check(demand, {.device = plan_memory(small).peak()}, 8);
   EXPECT_FALSE(verdict.fits);
   EXPECT_THAT(verdict.remedies, ElementsAre("micro_batch_size=1 model.activations_checkpoint_granularity=full"));
 }
 
 TEST(MemoryCheck, WhatNothingHelpsHasNoRemedies) {
-  const MemoryVerdict verdict = check({.update = input_of("8b", 1)}, {.device = int64_t{1} << 30U}, 1);
+  const MemoryFit verdict = check({.update = input_of("8b", 1)}, {.device = int64_t{1} << 30U}, 1);
   EXPECT_FALSE(verdict.fits);
   EXPECT_THAT(verdict.remedies, ElementsAre());
 }
 
 TEST(MemoryCheck, ARefusalSaysWhatIsNeededWhatIsFreeAndWhatHelps) {
-  MemoryVerdict verdict;
+  MemoryFit verdict;
   verdict.needed = int64_t{3} << 30U;
   verdict.free = int64_t{1} << 30U;
   verdict.fits = false;

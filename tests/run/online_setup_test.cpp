@@ -38,10 +38,10 @@ TEST(OnlineSetup, TheFilesAnswersDependOnAreInTheFingerprint) {
   const testing::JobToy toy;
   RsJob job;
   testing::load_job(job, {toy.online("rs"), kRule});
-  const std::string before = files_print(OnlineSetup(job));
-  EXPECT_EQ(files_print(OnlineSetup(job)), before);
+  const std::string before = files_fingerprint(OnlineSetup(job));
+  EXPECT_EQ(files_fingerprint(OnlineSetup(job)), before);
   toy.file("prompts.jsonl", "{\"text\": \"another\"}\n{\"text\": \"and one\"}\n");
-  EXPECT_NE(files_print(OnlineSetup(job)), before);
+  EXPECT_NE(files_fingerprint(OnlineSetup(job)), before);
 }
 
 TEST(OnlineSetup, ACriticInTheProcessTakesMemory) {

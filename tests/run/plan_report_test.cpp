@@ -11,8 +11,8 @@ using ::testing::Not;
 
 constexpr int64_t kGiB = int64_t{1} << 30U;
 
-MemoryVerdict verdict_of(bool fits) {
-  MemoryVerdict verdict;
+MemoryFit verdict_of(bool fits) {
+  MemoryFit verdict;
   verdict.phases = {{.name = "generate", .device = 2 * kGiB}, {.name = "update", .device = 3 * kGiB}};
   verdict.needed = 3 * kGiB;
   verdict.free = fits ? 4 * kGiB : kGiB;

@@ -324,9 +324,9 @@ TEST(RunSession, WhatDoesNotFitIsToldBeforeThereIsAFolder) {
 
 TEST(RunSession, PrintsTellNetworksApart) {
   const ModelConfig llama = testing::tiny_config(testing::kTinyLlama);
-  EXPECT_EQ(shape_print(llama, {}), shape_print(llama, {}));
-  EXPECT_NE(shape_print(llama, {}), shape_print(testing::tiny_config(testing::kTinyQwen3), {}));
-  EXPECT_NE(shape_print(llama, {}), shape_print(llama, {HeadKind::score, 1, false}));
+  EXPECT_EQ(shape_fingerprint(llama, {}), shape_fingerprint(llama, {}));
+  EXPECT_NE(shape_fingerprint(llama, {}), shape_fingerprint(testing::tiny_config(testing::kTinyQwen3), {}));
+  EXPECT_NE(shape_fingerprint(llama, {}), shape_fingerprint(llama, {HeadKind::score, 1, false}));
 }
 
 }  // namespace

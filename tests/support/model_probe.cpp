@@ -98,7 +98,7 @@ void add_gradients(Model& model, Results& results) {
       results.add("grad." + parameters.specs()[i].name, parameters.gradient(static_cast<int>(i)));
     return;
   }
-  for (const WeightSlice& slice : weight_table(model.config(), model.places())) {
+  for (const WeightSlice& slice : parameter_layout(model.config(), model.places())) {
     const Tensor rows = model.parameters().gradient(slice.parameter).narrow(0, slice.row, slice.rows);
     results.add("grad." + slice.name, slice.transposed ? rows.t() : rows);
   }

@@ -13,7 +13,7 @@ struct PpoToy : OnlineToy {
   MetricsLog critic_log{true};
   std::unique_ptr<Critic> critic;
   std::unique_ptr<LocalCritic> source;
-  std::unique_ptr<ValueDesk> desk;
+  std::unique_ptr<ValueCollector> collector;
 
   // `critic_folder` empty: one of the toy's own.
   explicit PpoToy(std::unique_ptr<Model> network = byte_model(), const Path& critic_folder = {}) : OnlineToy(std::move(network)) {
@@ -27,12 +27,12 @@ struct PpoToy : OnlineToy {
     };
     critic = std::make_unique<Critic>(CriticParts{folder, start, critic_log});
     source = std::make_unique<LocalCritic>(*critic);
-    desk = std::make_unique<ValueDesk>(*source);
+    collector = std::make_unique<ValueCollector>(*source);
   }
 
   [[nodiscard]] std::unique_ptr<PPOTrainer> ppo_trainer(const Path& folder = {}) {
     OnlineParts with_critic = parts(folder);
-    with_critic.values = desk.get();
+    with_critic.values = collector.get();
     return std::make_unique<PPOTrainer>(std::move(with_critic), ppo);
   }
   [[nodiscard]] Tensor weights() const { return model->trained().flat_master().detach(); }

@@ -35,7 +35,7 @@ class RunToy {
   }
 
   void add_record(int64_t step, const std::vector<ToyAnswer>& answers) const {
-    AnswerRows rows;
+    RolloutRows rows;
     for (const ToyAnswer& answer : answers) {
       Rollout rollout{.prompt_id = static_cast<int64_t>(rows.size()),
                       .ids = {1, 2, 3},
@@ -44,7 +44,7 @@ class RunToy {
                       .prompt = answer.prompt,
                       .response = answer.response};
       rollout.logprobs = {-1, -1};
-      AnswerRow row{.rollout = std::make_shared<const Rollout>(std::move(rollout)), .slot = static_cast<int64_t>(rows.size())};
+      RolloutRow row{.rollout = std::make_shared<const Rollout>(std::move(rollout)), .slot = static_cast<int64_t>(rows.size())};
       row.reward.value = answer.reward;
       row.advantage = -answer.reward;
       rows.push_back(std::move(row));

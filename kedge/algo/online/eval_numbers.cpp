@@ -10,7 +10,7 @@
 namespace kedge {
 namespace {
 
-using Rows = std::span<const AnswerRow>;
+using Rows = std::span<const RolloutRow>;
 
 // What every prompt's rows have, in the order of the prompts.
 using ByPrompt = std::map<int64_t, std::vector<double>>;
@@ -27,7 +27,7 @@ std::vector<double> means_of(const ByPrompt& prompts) {
 
 ByPrompt rewards_of(Rows rows) {
   ByPrompt prompts;
-  for (const AnswerRow& row : rows)
+  for (const RolloutRow& row : rows)
     if (!row.reward.failed()) prompts[row.slot].push_back(row.reward.value);
   return prompts;
 }
@@ -62,10 +62,10 @@ double win_of(double reward, double other) { return reward > other ? 1 : reward 
 
 std::vector<std::optional<double>> partner_rewards(Rows rows, Rows baseline) {
   std::map<std::pair<int64_t, int64_t>, double> rewards;
-  for (const AnswerRow& row : baseline)
+  for (const RolloutRow& row : baseline)
     if (!row.reward.failed()) rewards[{row.slot, row.rollout->sample}] = row.reward.value;
   std::vector<std::optional<double>> partners;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     const auto found = rewards.find({row.slot, row.rollout->sample});
     const bool both = found != rewards.end() && !row.reward.failed();
     partners.push_back(both ? std::optional(found->second) : std::nullopt);

@@ -23,9 +23,11 @@ struct OnlineSettings {
   bool wants_reference = false;
   bool wants_logprobs = false;  // the policy's, before a step's updates
   KlEstimator kl_estimator = KlEstimator::abs;
-  bool names_reward = true;       // false: a reward server at its default address is assumed
-  bool drops_unfinished = false;  // responses that a limit cut are not trained on
-  RewardConfig reward = {};       // all sources, those that other keys stand for included
+  int64_t critic_warmup_steps = 0;  // rounds that train the critic alone, before the first step
+  int64_t critic_epochs = 1;        // the critic's over the answers of a step
+  bool names_reward = true;         // false: a reward server at its default address is assumed
+  bool drops_unfinished = false;    // responses that a limit cut are not trained on
+  RewardConfig reward = {};         // all sources, those that other keys stand for included
   SentWidths widths = {};
   std::string identity = {};  // of whatever else answers and rewards depend on: equal for equal settings
 };

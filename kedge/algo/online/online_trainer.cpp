@@ -5,14 +5,13 @@
 #include <numeric>
 #include <utility>
 
-#include "kedge/algo/online/advantage.h"
+#include "kedge/algo/online/generation.h"
 #include "kedge/algo/online/rollout_metrics.h"
 #include "kedge/algo/online/watched_update.h"
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/fingerprint.h"
 #include "kedge/core/log.h"
-#include "kedge/core/machine.h"
 #include "kedge/core/random.h"
 #include "kedge/dist/partition.h"
 #include "kedge/rollout/rollout_exchange.h"
@@ -63,49 +62,11 @@ std::vector<int64_t> first_rows(int64_t count) {
 
 }  // namespace
 
-EngineInput generation_input(const OnlineSettings& settings, const OnlineLengths& lengths, const ModelConfig& network,
-                             const StorageOptions& storage, int num_ranks) {
-  const int64_t prompts = settings.loop.batch_iterator.use_flask ? settings.rollouts.num_rollout_samples
-                                                                 : (settings.rollouts.num_rollout_samples + num_ranks - 1) / num_ranks;
-  return {.model = network,
-          .dtype = storage.dtype,
-          .is_cuda = storage.device.is_cuda(),
-          .use_graphs = settings.model.engine.use_graphs,
-          .scheduler = settings.model.engine.scheduler,
-          .answers = prompts * settings.samples_per_prompt,
-          .usual = lengths.context,
-          .longest = lengths.context};
-}
-
-EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
-  EngineConfig config = settings.model.engine;
-  if (config.memory == "auto")
-    config.memory = std::to_string(
-        std::min(engine_bytes(generation_input(settings, lengths, model.config(), model.parameters().options(), num_ranks)).cache,
-                 (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
-  return config;
-}
-
-TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
-  return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
-}
-
-bool trusts_engine(LogprobSource source, at::Device device) {
-  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
-}
-
-void add_kl(AnswerRows& rows, KlEstimator estimator) {
-  for (AnswerRow& row : rows) {
-    if (row.reference.empty()) continue;
-    row.kl_mean = answer_kl(estimator, KlReduce::mean, row.logprobs, row.reference);
-    row.kl_sum = answer_kl(estimator, KlReduce::sum, row.logprobs, row.reference);
-  }
-}
-
-OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
+OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::unique_ptr<Algorithm> algorithm)
     : timers_(timers_options(parts.model)),
       parts_(std::move(parts)),
       settings_(std::move(settings)),
+      algorithm_(std::move(algorithm)),
       lengths_(online_lengths(settings_, parts_.model.config().max_positions)),
       plan_(plan_online(settings_, parts_.prompts->size(), parts_.validation != nullptr, parts_.group.size())),
       responses_(parts_.tokenizer, settings_.rollouts.sampling_params.end_strings),
@@ -121,6 +82,8 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
       health_(settings_.loop),
       invariants_(settings_.loop.health.invariants, str("trainer.", settings_.name, ".health.invariants"), settings_.loop.health.window),
       trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
+  ensure(!algorithm_->has_critic() || parts_.values != nullptr, "an algorithm with a critic, and none is there");
+  if (algorithm_->has_critic()) critic_.emplace(parts_.values->critic(), settings_.critic_epochs);
   // With dropout an update sees other log-probabilities than the policy has, and so cannot look at them on its way.
   if (policy_.drops_out() && settings_.rollouts.logprobs != LogprobSource::engine) {
     settings_.wants_logprobs = true;
@@ -131,11 +94,13 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings)
          {fewer_steps_hint(plan_.steps, settings_.loop.max_epochs, settings_.loop.max_steps, "trainer." + settings_.name),
           low_rate_hint(settings_, plan_)})
       if (hint) log_warn(*hint);
+  if (parts_.group.rank() == 0)
+    for (const std::string& hint : algorithm_->hints()) log_warn(hint);
   check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
   if (parts_.group.rank() != 0) return;
-  if (parts_.tape == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
-  tape_ = records_ ? &*records_ : parts_.tape;
+  if (parts_.store == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
+  store_ = records_ ? &*records_ : parts_.store;
 }
 
 OnlineTrainer::~OnlineTrainer() = default;
@@ -161,29 +126,14 @@ std::string OnlineTrainer::failed_phase() const {
 }
 
 void OnlineTrainer::rehearse() {
-  rehearse_generation();
+  {
+    const auto scope = timers_.measure("generate");
+    rehearse_generation(
+        engine_, generation_input(settings_, lengths_, parts_.model.config(), parts_.model.parameters().options(), parts_.group.size()),
+        lengths_, settings_.samples_per_prompt);
+  }
   rehearse_training();
   static_cast<void>(timers_.take());
-}
-
-// As many sequences as will ever run together, over as many tokens of prompts as are computed together; and a few tokens drawn, so that
-// steps are recorded where they will be.
-void OnlineTrainer::rehearse_generation() {
-  const auto scope = timers_.measure("generate");
-  const EngineInput input =
-      generation_input(settings_, lengths_, parts_.model.config(), parts_.model.parameters().options(), parts_.group.size());
-  constexpr int64_t kDrawn = 3;
-  const int64_t samples = settings_.samples_per_prompt;
-  const int64_t prompts = std::max<int64_t>(1, std::min(input.answers, input.scheduler.max_running) / samples);
-  const int64_t length = std::clamp<int64_t>(input.scheduler.max_batch_tokens / prompts, 1, lengths_.max_prompt);
-  std::vector<GenerateRequest> requests(static_cast<size_t>(prompts));
-  for (GenerateRequest& request : requests) {
-    request.prompt.assign(static_cast<size_t>(length), 0);
-    request.num_samples = samples;
-    request.max_new = std::min(kDrawn, lengths_.max_new);
-    request.where = "the rehearsal";
-  }
-  static_cast<void>(engine_.generate(std::move(requests)));
 }
 
 // One pass of the largest size there may be, of answers as long as they may get.
@@ -192,7 +142,7 @@ void OnlineTrainer::rehearse_training() {
   const int64_t count = std::clamp<int64_t>(settings_.rollouts.tokens_per_pass / lengths_.context, 1, own);
   Rollout longest{.ids = TokenIds(static_cast<size_t>(lengths_.context), 0), .prompt_length = lengths_.context - lengths_.max_new};
   const auto rollout = std::make_shared<const Rollout>(std::move(longest));
-  AnswerRows rows(static_cast<size_t>(count), AnswerRow{.rollout = rollout});
+  RolloutRows rows(static_cast<size_t>(count), RolloutRow{.rollout = rollout});
   const Pass pass{first_rows(count)};
   if (settings_.wants_logprobs && !trusts_engine_) {
     const auto scope = timers_.measure("logprobs");
@@ -207,7 +157,7 @@ void OnlineTrainer::rehearse_training() {
   policy_.rehearse_update(pass, rows);
 }
 
-RolloutWish OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const {
+RolloutRequest OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const {
   const RolloutConfig& config = settings_.rollouts;
   const bool validates = purpose == kValidation;
   const LengthConfig& length = validates ? config.val_length_params.value_or(config.length_params) : config.length_params;
@@ -227,9 +177,9 @@ RolloutWish OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t>
 }
 
 // Equal where the same answers and rewards would come out again.
-std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const {
+std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch, const std::string& weights_before) const {
   Fingerprint print;
-  print.add(header_.weights_before);
+  print.add(weights_before);
   for (const int64_t number : {settings_.model.seed, round_, settings_.samples_per_prompt, lengths_.max_new, lengths_.max_prompt})
     print.add(number);
   for (const int64_t row : batch) print.add(row);
@@ -237,58 +187,109 @@ std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch) const 
   return print.hex();
 }
 
-std::optional<AnswerRows> OnlineTrainer::recall(std::span<const int64_t> batch) {
-  std::optional<AnswerRows> found;
-  if (tape_ != nullptr) {
+std::optional<RolloutRows> OnlineTrainer::recorded(const RecordHeader& header, std::span<const int64_t> batch) {
+  std::optional<RolloutRows> found;
+  if (store_ != nullptr) {
     const auto draw = [&] {
-      RolloutWish wanted = wish(kTraining, batch, round_);
+      RolloutRequest wanted = wish(kTraining, batch, round_);
       wanted.wants_rewards = wanted.wants_values = false;
       return maker_.generate(wanted);
     };
-    found = tape_->recall({.header = header_, .prompts = *parts_.prompts, .batch = batch, .draw = draw});
+    found = store_->load({.header = header, .prompts = *parts_.prompts, .batch = batch, .draw = draw});
   }
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
   parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;
   // Rank 0 has them all and tells the others.
-  AnswerRows own = found ? std::move(*found) : AnswerRows();
-  AnswerRows rows = exchange_rollouts(parts_.group, own);
+  RolloutRows own = found ? std::move(*found) : RolloutRows();
+  RolloutRows rows = exchange_rollouts(parts_.group, own);
   exchange_rewards(parts_.group, first_rows(static_cast<int64_t>(own.size())), rows);
   return rows;
 }
 
-AnswerRows OnlineTrainer::generate() {
+OnlineStep OnlineTrainer::generate() {
   const std::vector<int64_t> batch = sampler_.next();
-  if (tape_ != nullptr) {
-    header_ = {.step = round_, .weights_before = weights_hash_.empty() ? policy_.weights_hash() : weights_hash_};
-    header_.fingerprint = fingerprint_of(batch);
+  OnlineStep step;
+  if (store_ != nullptr) {
+    const std::string weights = weights_hash_.empty() ? policy_.weights_hash() : weights_hash_;
+    step.header = {.step = round_, .fingerprint = fingerprint_of(batch, weights), .weights_before = weights};
   }
-  if (std::optional<AnswerRows> rows = recall(batch)) {
-    has_rewards_ = true;
-    return std::move(*rows);
+  if (std::optional<RolloutRows> rows = recorded(step.header, batch)) {
+    step.rows = std::move(*rows);
+    step.has_rewards = true;
+    return step;
   }
   const auto scope = timers_.measure("generate");
-  AnswerRows rows = maker_.generate(wish(kTraining, batch, round_));
-  if (round_ == 0) look_at_ends(rows);
-  return rows;
+  step.rows = maker_.generate(wish(kTraining, batch, round_));
+  if (round_ == 0) look_at_ends(step.rows);
+  return step;
 }
 
-AnswerRows OnlineTrainer::generate_warmup(int64_t warmup) {
-  const std::vector<int64_t> batch = sampler_.next();
-  const auto scope = timers_.measure("generate");
-  return maker_.generate(wish(kWarmup, batch, warmup));
-}
-
-void OnlineTrainer::hand_back_warmup_prompts() { sampler_.seek(settings_.rollouts.num_rollout_samples); }
-
-void OnlineTrainer::take_rewards(AnswerRows& rows) {
-  if (std::exchange(has_rewards_, false)) return;
+void OnlineTrainer::complete(OnlineStep& step) {
+  if (!algorithm_->chooses_rows()) {
+    step.minibatches = minibatches_of(step.rows, first_rows(std::ssize(step.rows)));
+    add_logprobs(step);
+  }
+  take_rewards(step);
+  if (!critic_) return;
   const auto scope = timers_.measure("critic_wait");
-  maker_.take_rewards(rows);
+  parts_.values->take(parts_.group, step.rows);
+}
+
+OnlineStep OnlineTrainer::generate_rollouts() {
+  const auto scope = timers_.measure("rollout_time");
+  OnlineStep step = generate();
+  complete(step);
+  return step;
+}
+
+void OnlineTrainer::take_rewards(OnlineStep& step) {
+  if (step.has_rewards) return;
+  const auto scope = timers_.measure("critic_wait");
+  maker_.take_rewards(step.rows);
+}
+
+void OnlineTrainer::score(OnlineStep& step) const {
+  algorithm_->score(step);
+  if (algorithm_->chooses_rows()) step.minibatches = minibatches_of(step.rows, step.chosen);
+}
+
+Metrics OnlineTrainer::warm_up_critic(int64_t warmup) {
+  const std::vector<int64_t> batch = sampler_.next();
+  OnlineStep step;
+  {
+    const auto scope = timers_.measure("generate");
+    step.rows = maker_.generate(wish(kWarmup, batch, warmup));
+  }
+  complete(step);
+  score(step);
+  train_critic(step);
+  static_cast<void>(timers_.take());  // of the step's phases those of its last round are reported
+  return step_metrics(step).with_prefix("train_rollouts/");
+}
+
+StepReport OnlineTrainer::train_step() {
+  if (critic_) critic_->restore_once(round_);
+  std::vector<Metrics> updates;
+  const int64_t num_warmups = critic_ && round_ == 0 ? settings_.critic_warmup_steps : 0;
+  for (int64_t warmup = 0; warmup < num_warmups; ++warmup) {
+    if (critic_->learns()) {
+      updates.push_back(warm_up_critic(warmup));
+    } else {
+      static_cast<void>(sampler_.next());  // its prompts are taken all the same
+    }
+  }
+  OnlineStep step = generate_rollouts();
+  if (num_warmups > 0)
+    sampler_.seek(settings_.rollouts.num_rollout_samples);  // the warm-up's prompts come again: the first step took one batch
+  score(step);
+  if (critic_) train_critic(step);
+  for (Metrics& update : run_training(step)) updates.push_back(std::move(update));
+  return finish_step(std::move(step), std::move(updates));
 }
 
 // Answers that do not end by themselves teach nothing, or to go on forever: the one thing to know about a first step.
-void OnlineTrainer::look_at_ends(const AnswerRows& rows) const {
+void OnlineTrainer::look_at_ends(const RolloutRows& rows) const {
   if (parts_.group.rank() != 0) return;
   std::vector<std::pair<TokenId, std::string>> ends;
   for (const TokenId id : responses_.end_ids()) ends.emplace_back(id, parts_.tokenizer.token_of(id));
@@ -303,24 +304,21 @@ void OnlineTrainer::look_at_ends(const AnswerRows& rows) const {
   if (const auto hint = ending_hint(rows, ends, remedy)) log_warn(*hint);
 }
 
-std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows, std::vector<int64_t> places) const {
+std::vector<Minibatch> OnlineTrainer::minibatches_of(const RolloutRows& rows, std::vector<int64_t> places) const {
   const std::vector<int64_t> order = permutation(static_cast<int64_t>(places.size()), static_cast<uint64_t>(round_));
   std::vector<int64_t> shuffled, lengths;
   for (const int64_t i : order) shuffled.push_back(places[static_cast<size_t>(i)]);
-  for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+  for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
   const BatchSizes sizes{settings_.model.global_batch_size, settings_.model.micro_batch_size, settings_.rollouts.tokens_per_pass};
   return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size());
 }
 
-std::vector<Minibatch> OnlineTrainer::minibatches_of(const AnswerRows& rows) const {
-  return minibatches_of(rows, first_rows(static_cast<int64_t>(rows.size())));
-}
-
-void OnlineTrainer::add_logprobs(std::span<const Minibatch> minibatches, AnswerRows& rows) {
+void OnlineTrainer::add_logprobs(OnlineStep& step) {
+  RolloutRows& rows = step.rows;
   std::vector<Pass> passes;
-  for (const Minibatch& minibatch : minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
+  for (const Minibatch& minibatch : step.minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
   if (settings_.wants_logprobs && trusts_engine_) {
-    for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+    for (RolloutRow& row : rows) row.logprobs = row.rollout->logprobs;
   } else if (settings_.wants_logprobs) {
     const auto scope = timers_.measure("logprobs");
     policy_.logprobs(passes, rows);
@@ -332,11 +330,13 @@ void OnlineTrainer::add_logprobs(std::span<const Minibatch> minibatches, AnswerR
   exchange_logprobs(parts_.group, rows_of(passes), rows);
 }
 
-std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches, AnswerRows& rows, const Learning& learning) {
+std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
   const EngineRest rest(engine_);
   const auto scope = timers_.measure("train_time");
+  const TokenObjective objective = algorithm_->objective();
+  RolloutRows& rows = step.rows;
   std::vector<int64_t> counts, all_counts;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     all_counts.push_back(row.rollout->response_length());
     counts.push_back(row.trains ? all_counts.back() : 0);
   }
@@ -345,30 +345,31 @@ std::vector<Metrics> OnlineTrainer::train(std::span<const Minibatch> minibatches
   const int64_t micro_size = settings_.model.micro_batch_size;
   std::vector<Metrics> updates;
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
-    for (const Minibatch& minibatch : minibatches) {
-      UpdateStep step{.minibatch = minibatch,
-                      .weights = token_weights(minibatch, counts, micro_size, learning.norm),
-                      .loss = learning.loss,
-                      .wants_entropy = learning.wants_entropy};
-      if (learning.tells_numbers) step.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
+    for (const Minibatch& minibatch : step.minibatches) {
+      UpdateStep update{.minibatch = minibatch,
+                        .weights = token_weights(minibatch, counts, micro_size, objective.norm),
+                        .loss = objective.loss,
+                        .wants_entropy = objective.wants_entropy};
+      if (objective.has_metrics) update.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
       const bool is_first = updates.empty();
       const bool is_observed = is_first && observes;
-      const Metrics numbers = is_first && invariants_.wants_update()
-                                  ? watched_update(policy_, parts_.group, std::move(step), rows, is_observed, seen_)
-                              : is_observed ? policy_.observed_update(step, rows)
-                                            : policy_.update(step, rows);
-      if (tape_ != nullptr) header_.updates.push_back(numbers);
-      updates.push_back(numbers.with_prefix("train_optim/"));
+      const Metrics metrics = is_first && invariants_.wants_update()
+                                  ? watched_update(policy_, parts_.group, std::move(update), rows, is_observed, step.evidence)
+                              : is_observed ? policy_.update_and_record(update, rows)
+                                            : policy_.update(update, rows);
+      if (store_ != nullptr) step.header.updates.push_back(metrics);
+      updates.push_back(metrics.with_prefix("train_optim/"));
+      updates.back().merge(objective.constants.with_prefix("train_optim/"));
       if (is_observed) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
     }
   return updates;
 }
 
-void OnlineTrainer::look_at_invariants(const AnswerRows& rows, const Metrics& metrics) {
-  StepEvidence seen = std::exchange(seen_, {});
+void OnlineTrainer::look_at_invariants(const OnlineStep& step, const Metrics& metrics) {
   if (invariants_.is_off()) return;
-  seen.num_rows = std::ssize(rows);
-  for (const AnswerRow& row : rows)
+  StepEvidence seen = step.evidence;
+  seen.num_rows = std::ssize(step.rows);
+  for (const RolloutRow& row : step.rows)
     if (row.reward.failed() && seen.num_failed_rewards++ == 0) seen.first_failure = row.reward.error;
   seen.engine_gap = metrics.find("logprob_gap_mean");
   seen.is_exact = parts_.model.device().is_cpu() && !trusts_engine_;
@@ -386,52 +387,48 @@ void OnlineTrainer::look_at_gap(const Metrics& metrics) {
   trusts_engine_ = false;
 }
 
-Metrics OnlineTrainer::round_metrics(const AnswerRows& rows) {
-  consumed_rollouts_ += static_cast<int64_t>(rows.size());
-  Metrics all = numbers_of(rows, false);
-  all.merge(answer_metrics(rows));
+Metrics OnlineTrainer::step_metrics(const OnlineStep& step) {
+  consumed_rollouts_ += std::ssize(step.rows);
+  Metrics all = algorithm_->metrics(step);
+  all.merge(answer_metrics(step.rows));
   all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
   all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));
   all.set("epoch", static_cast<double>(plan_.steps.epoch_of(round_) + 1));
   return all;
 }
 
-StepReport OnlineTrainer::finish_step(AnswerRows rows, std::vector<Metrics> updates) {
+StepReport OnlineTrainer::finish_step(OnlineStep step, std::vector<Metrics> updates) {
   StepReport report;
   report.updates = std::move(updates);
-  const Metrics all = round_metrics(rows);
-  look_at_invariants(rows, all);
+  const Metrics all = step_metrics(step);
+  look_at_invariants(step, all);
   if (const auto wrong = health_.look(all))
     report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
   look_at_gap(all);
   report.metrics = all.with_prefix("train_rollouts/");
   report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
-  report.samples = {first_sample_table("train_rollouts", rows)};
-  if (tape_ != nullptr) {
-    header_.weights_after = weights_hash_ = policy_.weights_hash();
-    tape_->keep(std::move(header_), std::move(rows));
+  report.samples = {first_sample_table("train_rollouts", step.rows)};
+  if (store_ != nullptr) {
+    step.header.weights_after = weights_hash_ = policy_.weights_hash();
+    store_->save(std::move(step.header), std::move(step.rows));
   }
   ++round_;
   return report;
 }
 
-Metrics OnlineTrainer::validation_numbers(const AnswerRows& rows) const {
-  return settings_.wants_reference ? Metrics{{"init_policy_kl", *kl_metrics(rows).find("init_policy_kl")}} : Metrics();
-}
-
 StepReport OnlineTrainer::run_validation() {
   ensure(parts_.validation != nullptr, "a validation without prompts");
   const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
-  AnswerRows rows = maker_.generate(wish(kValidation, batch, 0));  // all draw alike, so that their numbers differ by the policy alone
+  RolloutRows rows = maker_.generate(wish(kValidation, batch, 0));  // all draw alike, so that their numbers differ by the policy alone
   const EngineRest rest(engine_);
   if (policy_.has_reference()) {
     const Share share = share_of(static_cast<int64_t>(rows.size()), parts_.group.rank(), parts_.group.size());
     std::vector<int64_t> lengths, own;
-    for (const AnswerRow& row : rows) lengths.push_back(row.rollout->length());
+    for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
     for (int64_t i = share.begin; i < share.end; ++i) own.push_back(i);
     const std::vector<Pass> passes = plan_passes(own, lengths, settings_.rollouts.tokens_per_pass);
     if (trusts_engine_) {
-      for (AnswerRow& row : rows) row.logprobs = row.rollout->logprobs;
+      for (RolloutRow& row : rows) row.logprobs = row.rollout->logprobs;
     } else {
       policy_.logprobs(passes, rows);
     }
@@ -440,7 +437,8 @@ StepReport OnlineTrainer::run_validation() {
   }
   maker_.take_rewards(rows);
   add_kl(rows, settings_.kl_estimator);
-  Metrics metrics = numbers_of(rows, true);
+  Metrics metrics = algorithm_->validation_metrics(rows);
+  if (settings_.wants_reference) metrics.set("init_policy_kl", *kl_metrics(rows).find("init_policy_kl"));
   metrics.merge(answer_metrics(rows));
   StepReport report;
   report.metrics = metrics.with_prefix("val_rollouts/");
@@ -455,7 +453,20 @@ Counters OnlineTrainer::state_dict() const {
           {settings_.name + "_optimization_step", policy_.num_updates()}};
 }
 
+void OnlineTrainer::finish() {
+  if (critic_) critic_->finish();
+}
+
+void OnlineTrainer::note_saved(int64_t step) {
+  if (critic_) critic_->note_saved(step);
+}
+
 FolderWriter OnlineTrainer::save(StateSnapshot& state) const {
+  if (!critic_) return save_policy(state);
+  return critic_->save(state, round_, [&] { return save_policy(state); });
+}
+
+FolderWriter OnlineTrainer::save_policy(StateSnapshot& state) const {
   policy_.save(state);
   state.set("sampler", sampler_.state());
   Json health = health_.state();
@@ -479,6 +490,7 @@ void OnlineTrainer::load(const StateFiles& state) {
   consumed_rollouts_ = state.at("trainer.rollouts").as_integer("trainer.rollouts");
   // A gap that was seen once is remembered; the settings may still ask for training's own.
   trusts_engine_ = trusts_engine_ && state.at("trainer.trusts_engine").as_bool("trainer.trusts_engine");
+  if (critic_) critic_->load(state, round_);
 }
 
 void OnlineTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, parts_.save); }

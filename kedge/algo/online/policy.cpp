@@ -19,7 +19,7 @@ struct PassInput {
   std::vector<int64_t> counts;  // tokens of the answers, by row
 };
 
-PassInput input_of(const Pass& pass, const AnswerRows& rows, at::Device device) {
+PassInput input_of(const Pass& pass, const RolloutRows& rows, at::Device device) {
   std::vector<TokenIds> inputs;
   std::vector<int64_t> places, targets;
   PassInput input;
@@ -57,7 +57,7 @@ void by_row(const Pass& pass, const PassInput& input, std::span<const float> num
   }
 }
 
-void put_logprobs(const Pass& pass, const PassInput& input, const TokenLogprobs& found, AnswerRows& rows) {
+void put_logprobs(const Pass& pass, const PassInput& input, const TokenLogprobs& found, RolloutRows& rows) {
   by_row(pass, input, numbers_of(found.logprobs.detach()),
          [&](size_t row, std::span<const float> numbers) { rows[row].logprobs.assign(numbers.begin(), numbers.end()); });
   by_row(pass, input, numbers_of(found.entropy.detach()), [&](size_t row, std::span<const float> numbers) {
@@ -74,7 +74,7 @@ std::vector<double> by_place(const Minibatch& minibatch, std::span<const double>
   return placed;
 }
 
-std::vector<float> token_weights_of(const Pass& pass, const AnswerRows& rows, std::span<const double> weights) {
+std::vector<float> token_weights_of(const Pass& pass, const RolloutRows& rows, std::span<const double> weights) {
   std::vector<float> all;
   for (const int64_t index : pass.rows)
     all.insert(all.end(), static_cast<size_t>(rows[static_cast<size_t>(index)].rollout->response_length()),
@@ -82,10 +82,10 @@ std::vector<float> token_weights_of(const Pass& pass, const AnswerRows& rows, st
   return all;
 }
 
-PassTokens tokens_of(const Pass& pass, const AnswerRows& rows, std::span<const double> weights, const TokenLogprobs& found) {
+PassTokens tokens_of(const Pass& pass, const RolloutRows& rows, std::span<const double> weights, const TokenLogprobs& found) {
   std::vector<float> advantages, previous;
   for (const int64_t index : pass.rows) {
-    const AnswerRow& row = rows[static_cast<size_t>(index)];
+    const RolloutRow& row = rows[static_cast<size_t>(index)];
     const auto count = static_cast<size_t>(row.rollout->response_length());
     // Those of a row that does not count may be no numbers, and 0 times them would spoil the gradient.
     if (weights[static_cast<size_t>(index)] == 0) {
@@ -139,7 +139,7 @@ class UpdateSums {
 
 }  // namespace
 
-void add_policy_logprobs(const Model& model, std::span<const Pass> passes, AnswerRows& rows) {
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows) {
   const NoGrad no_grad;
   for (const Pass& pass : passes) {
     const PassInput input = input_of(pass, rows, model.device());
@@ -147,7 +147,7 @@ void add_policy_logprobs(const Model& model, std::span<const Pass> passes, Answe
   }
 }
 
-void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, AnswerRows& rows) {
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, RolloutRows& rows) {
   const NoGrad no_grad;
   for (const Pass& pass : passes) {
     const PassInput input = input_of(pass, rows, reference.device());
@@ -160,15 +160,13 @@ Policy::Policy(Model& model, Group group, const PolicyOptions& options)
     : model_(model),
       group_(std::move(group)),
       options_(options),
-      optimizer_(options.optim, model.trained(), group_),
-      updater_(options_.update, optimizer_, model.trained(), group_),
-      schedule_(options.optim.sched, options.optim.lr, options.num_updates, "model.optim.sched") {
+      learner_({options.optim, options.update, options.num_updates, "policy.updates"}, model.trained(), group_) {
   if (options.reference) reference_.emplace(model, *options.reference);
 }
 
-void Policy::logprobs(std::span<const Pass> passes, AnswerRows& rows) const { add_policy_logprobs(model_, passes, rows); }
+void Policy::logprobs(std::span<const Pass> passes, RolloutRows& rows) const { add_policy_logprobs(model_, passes, rows); }
 
-void Policy::reference_logprobs(std::span<const Pass> passes, AnswerRows& rows) {
+void Policy::reference_logprobs(std::span<const Pass> passes, RolloutRows& rows) {
   ensure(reference_.has_value(), "log-probabilities of a reference that is not there");
   reference_->with([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
 }
@@ -178,7 +176,7 @@ bool Policy::drops_out() const { return model_.adapters() != nullptr && model_.a
 // A function of the place in the run alone, so that it is the same on any number of ranks and after a resume.
 DropoutSeed Policy::dropout_seed(int64_t row) const {
   if (!drops_out()) return std::nullopt;
-  return Random::stream_of({options_.seed, static_cast<uint64_t>(num_updates_), static_cast<uint64_t>(row)});
+  return Random::stream_of({options_.seed, static_cast<uint64_t>(num_updates()), static_cast<uint64_t>(row)});
 }
 
 // With dropout every row is a pass of its own: what is drawn for a row must not depend on the rows beside it, which ranks and
@@ -191,10 +189,10 @@ std::vector<Pass> Policy::update_passes(std::span<const Pass> passes) const {
   return alone;
 }
 
-Metrics Policy::update_seen(const UpdateStep& step, const AnswerRows& rows, AnswerRows* seen) {
+Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, RolloutRows* seen) {
   const std::vector<double> weights = by_place(step.minibatch, step.weights, rows.size()),
                             told = by_place(step.minibatch, step.told, rows.size());
-  optimizer_.zero_gradients();
+  learner_.zero_gradients();
   UpdateSums sums(model_.device());
   for (const Pass& pass : update_passes(step.minibatch.passes)) {
     const Tensor own = tensor_of(token_weights_of(pass, rows, weights), model_.device());
@@ -223,45 +221,29 @@ Metrics Policy::update_seen(const UpdateStep& step, const AnswerRows& rows, Answ
     }
     if (seen != nullptr) put_logprobs(pass, input, found, *seen);
   }
-  const double lr = schedule_.rate(num_updates_);
   // Without a row to learn from, momentum and decay alone would move the weights.
   const bool learns = std::any_of(step.weights.begin(), step.weights.end(), [](double weight) { return weight != 0; });
-  const UpdateResult result = learns ? updater_.apply(lr) : UpdateResult();
+  const LearnerUpdate update = learner_.update(learns);
   Metrics metrics = sums.take(group_);
-  metrics.set("lr", lr);
-  metrics.set("optim_step", static_cast<double>(num_updates_));
-  metrics.set("grad_norm", result.grad_norm);
-  if (updater_.num_skipped() > 0) metrics.set("skipped_updates", static_cast<double>(updater_.num_skipped()));
-  ++num_updates_;
+  metrics.set("lr", update.lr);
+  metrics.set("optim_step", static_cast<double>(update.index));
+  metrics.set("grad_norm", update.grad_norm);
+  if (update.num_skipped > 0) metrics.set("skipped_updates", static_cast<double>(update.num_skipped));
   return metrics;
 }
 
-void Policy::rehearse_update(const Pass& largest, const AnswerRows& rows) {
+void Policy::rehearse_update(const Pass& largest, const RolloutRows& rows) {
   const Pass pass = update_passes(std::span(&largest, 1))[0];
   const PassInput input = input_of(pass, rows, model_.device());
   PassOptions options;
   options.checkpoint = options_.checkpoint_activations;
   options.dropout_seed = dropout_seed(pass.rows[0]);
   backward(model_logprobs(model_, input.batch, input.predicted, {.entropy = true}, options).logprobs.sum());
-  optimizer_.zero_gradients();
+  learner_.zero_gradients();
 }
-
-double Policy::next_rate() const { return schedule_.rate(num_updates_); }
 
 bool Policy::has_finite_weights() const { return std::isfinite(model_.trained().flat_master().detach().sum(at::kDouble).item<double>()); }
 
 std::string Policy::weights_hash() const { return kedge::weights_hash(model_.trained().flat_master()); }
-
-void Policy::save(StateSnapshot& state) const {
-  optimizer_.save(state);
-  updater_.save(state);
-  state.set("policy.updates", num_updates_);
-}
-
-void Policy::load(const StateFiles& state) {
-  optimizer_.load(state);
-  updater_.load(state);
-  num_updates_ = state.at("policy.updates").as_integer("policy.updates");
-}
 
 }  // namespace kedge

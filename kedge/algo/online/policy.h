@@ -15,11 +15,8 @@
 #include "kedge/dist/group.h"
 #include "kedge/metrics/metrics.h"
 #include "kedge/model/model.h"
-#include "kedge/rollout/answer_row.h"
-#include "kedge/train/optim/optim_config.h"
-#include "kedge/train/optim/optimizer.h"
-#include "kedge/train/optim/schedule.h"
-#include "kedge/train/optim/updater.h"
+#include "kedge/rollout/rollout_row.h"
+#include "kedge/train/optim/learner.h"
 #include "kedge/train/reference_policy.h"
 
 namespace kedge {
@@ -67,8 +64,8 @@ struct UpdateStep {
 };
 
 // By any network: fill `logprobs` and `entropy`, or `reference`, of the rows in these passes.
-void add_policy_logprobs(const Model& model, std::span<const Pass> passes, AnswerRows& rows);
-void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, AnswerRows& rows);
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows);
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, RolloutRows& rows);
 
 // Not thread-safe. All ranks make the same calls. The model must outlive it.
 class Policy {
@@ -77,32 +74,32 @@ class Policy {
 
   [[nodiscard]] bool has_reference() const { return reference_.has_value(); }
   // Fill `logprobs` and `entropy`, or `reference`, of the rows in these passes.
-  void logprobs(std::span<const Pass> passes, AnswerRows& rows) const;
-  void reference_logprobs(std::span<const Pass> passes, AnswerRows& rows);
+  void logprobs(std::span<const Pass> passes, RolloutRows& rows) const;
+  void reference_logprobs(std::span<const Pass> passes, RolloutRows& rows);
 
   // One update; without a row to learn from it leaves the weights and the optimizer as they are. Its numbers: loss, lr, optim_step,
   // grad_norm, and those the loss tells.
-  Metrics update(const UpdateStep& step, const AnswerRows& rows) { return update_seen(step, rows, nullptr); }
+  Metrics update(const UpdateStep& step, const RolloutRows& rows) { return update_seen(step, rows, nullptr); }
   // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there.
-  Metrics observed_update(const UpdateStep& step, AnswerRows& rows) { return update_seen(step, rows, &rows); }
+  Metrics update_and_record(const UpdateStep& step, RolloutRows& rows) { return update_seen(step, rows, &rows); }
 
   // What an update does with one pass, but for the update: takes as much memory and changes nothing.
-  void rehearse_update(const Pass& largest, const AnswerRows& rows);
+  void rehearse_update(const Pass& largest, const RolloutRows& rows);
 
-  [[nodiscard]] int64_t num_updates() const { return num_updates_; }
-  [[nodiscard]] double next_rate() const;  // the learning rate of the next update
-  [[nodiscard]] bool drops_out() const;    // adapters drop outputs in updates, so those see other log-probabilities
+  [[nodiscard]] int64_t num_updates() const { return learner_.num_updates(); }
+  [[nodiscard]] double next_rate() const { return learner_.next_rate(); }  // the learning rate of the next update
+  [[nodiscard]] bool drops_out() const;  // adapters drop outputs in updates, so those see other log-probabilities
   [[nodiscard]] bool has_finite_weights() const;
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] const Model& model() const { return model_; }
   // Of the weights that train; every bit of them decides it.
   [[nodiscard]] std::string weights_hash() const;
 
-  void save(StateSnapshot& state) const;
-  void load(const StateFiles& state);
+  void save(StateSnapshot& state) const { learner_.save(state); }
+  void load(const StateFiles& state) { learner_.load(state); }
 
  private:
-  Metrics update_seen(const UpdateStep& step, const AnswerRows& rows, AnswerRows* seen);
+  Metrics update_seen(const UpdateStep& step, const RolloutRows& rows, RolloutRows* seen);
   [[nodiscard]] DropoutSeed dropout_seed(int64_t row) const;
   [[nodiscard]] std::vector<Pass> update_passes(std::span<const Pass> passes) const;
 
@@ -110,10 +107,7 @@ class Policy {
   Group group_;
   PolicyOptions options_;
   std::optional<ReferencePolicy> reference_;
-  Optimizer optimizer_;
-  Updater updater_;
-  Schedule schedule_;
-  int64_t num_updates_ = 0;
+  Learner learner_;
 };
 
 }  // namespace kedge

@@ -2,8 +2,8 @@
 // PPO: a critic says before every token of an answer what reward it expects, and tokens after which more is to be expected than before are
 // made likelier, as long as the policy stays near the one that drew them. The critic learns from the same answers.
 //
-// One token's way: its KL penalty and the answer's reward (token_rewards), its value (ValueDesk), its advantage and return (gae, whiten in
-// generate_ppo_data), its loss (clipped_terms in run_training).
+// One token's way: its KL penalty and the answer's reward (token_rewards), its value (ValueCollector), its advantage and return (gae,
+// whiten in Ppo::score), its loss (clipped_terms in Ppo::loss).
 #include <optional>
 #include <string>
 #include <vector>
@@ -152,53 +152,15 @@ struct PpoConfig : OnlineConfig {
 [[nodiscard]] RewardConfig reward_of(const PpoConfig& config);
 [[nodiscard]] OnlineSettings settings_of(const PpoConfig& config);
 
-// What PPO alone needs of its configuration.
-struct PpoSettings {
-  PpoLoopConfig loop;
-  double ratio_eps = 0.2, entropy_bonus = 0;
-};
-[[nodiscard]] PpoSettings ppo_settings(const PpoConfig& config);
+[[nodiscard]] std::unique_ptr<Algorithm> make_algorithm(const PpoConfig& config);
 
-// Not thread-safe. `parts.values` is the critic's desk.
+// Not thread-safe. `parts.values` collects the critic's values.
 class PPOTrainer final : public OnlineTrainer {
  public:
-  PPOTrainer(OnlineParts parts, const PpoConfig& config) : PPOTrainer(std::move(parts), ppo_settings(config), settings_of(config)) {}
-  // With settings that were made of a configuration and then fitted to a machine.
-  PPOTrainer(OnlineParts parts, PpoSettings ppo, OnlineSettings settings);
+  PPOTrainer(OnlineParts parts, const PpoConfig& config) : OnlineTrainer(std::move(parts), settings_of(config), make_algorithm(config)) {}
 
-  // A step's answers with their rewards, values and log-probabilities.
-  [[nodiscard]] AnswerRows generate_rollouts();
-  // Their KL, advantages and returns: what is trained on.
-  void generate_ppo_data(AnswerRows& rows);
-  // The critic begins to learn from them.
-  void train_critic(const AnswerRows& rows);
-  // One update for each batch of answers, as often as there are epochs; their numbers.
-  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
-
-  // Of all tokens of the answers that generate_ppo_data() saw last, before whitening.
-  [[nodiscard]] const Metrics& token_numbers() const { return token_numbers_; }
-
-  [[nodiscard]] StepReport train_step() override;
-  void finish() override;
-  // The checkpoint is whole when the critic, too, has saved itself under this step.
-  [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
-  void note_saved(int64_t step) override { resumable_step_ = step; }
-  void load(const StateFiles& state) override;
-
- private:
-  void tie_critic();
-  [[nodiscard]] Metrics warm_up(int64_t warmup);
-  [[nodiscard]] AnswerRows judge(AnswerRows rows);
-  [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
-
-  PpoSettings ppo_;
-  bool is_tied_ = false;                    // the critic stands where the policy does
-  int64_t resumable_step_ = 0;              // of the newest checkpoint that is on disk; 0: the beginning
-  std::optional<int64_t> train_calls_ = 0;  // of the critic since the beginning; none: a checkpoint from before they were counted
-  Metrics token_numbers_;
+  // KL, advantages and returns: what is trained on.
+  void generate_ppo_data(OnlineStep& step) { score(step); }
 };
-
-// All rows that have a reward, `epochs` times one after the other.
-[[nodiscard]] CriticBatch critic_batch(const AnswerRows& rows, int64_t epochs);
 
 }  // namespace kedge

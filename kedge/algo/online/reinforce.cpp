@@ -2,7 +2,7 @@
 
 #include "kedge/algo/online/policy_losses.h"
 #include "kedge/algo/online/rollout_metrics.h"
-#include "kedge/core/log.h"
+#include "kedge/core/error.h"
 
 namespace kedge {
 
@@ -33,75 +33,69 @@ OnlineSettings settings_of(const ReinforceConfig& config) {
   return settings;
 }
 
-ReinforceTrainer::ReinforceTrainer(OnlineParts parts, const ReinforceConfig& config)
-    : ReinforceTrainer(std::move(parts), config.trainer.reinforce, settings_of(config)) {}
+namespace {
 
-ReinforceTrainer::ReinforceTrainer(OnlineParts parts, const ReinforceLoopConfig& config, OnlineSettings settings)
-    : OnlineTrainer(std::move(parts), std::move(settings)), config_(config) {
-  if (group().rank() == 0 && config_.num_rollouts_per_prompt == 1 && config_.baseline != Baseline::batch_mean &&
-      config_.baseline != Baseline::none)
-    log_warn(
-        "trainer.reinforce.num_rollouts_per_prompt: an answer alone is its own baseline, so nothing is learned; "
-        "trainer.reinforce.baseline=batch_mean would hold it against the answers to other prompts");
-  if (group().rank() == 0 && config_.baseline == Baseline::group_norm && config_.initial_policy_kl_penalty > 0)
-    log_warn(
-        "trainer.reinforce.baseline=group_norm divides by the group's deviation, and the KL penalty is part of what it normalises: where a "
-        "prompt's responses all get the same reward, their advantages come from the penalty alone and pull to the reference at full "
-        "strength, however small initial_policy_kl_penalty (",
-        config_.initial_policy_kl_penalty,
-        ") is; 0 leaves such groups out, and baseline=rloo or group_mean keeps the penalty in proportion");
-}
+class Reinforce final : public Algorithm {
+ public:
+  explicit Reinforce(const ReinforceConfig& config) : config_(config.trainer.reinforce) {}
 
-StepReport ReinforceTrainer::train_step() {
-  AnswerRows rows = generate_rollouts();
-  generate_reinforce_data(rows);
-  std::vector<Metrics> updates = run_training(rows);
-  return finish_step(std::move(rows), std::move(updates));
-}
-
-AnswerRows ReinforceTrainer::generate_rollouts() {
-  const auto scope = timers_.measure("rollout_time");
-  AnswerRows rows = generate();
-  add_logprobs(minibatches_of(rows), rows);  // while rewards are still on their way
-  take_rewards(rows);
-  return rows;
-}
-
-void ReinforceTrainer::generate_reinforce_data(AnswerRows& rows) const {
-  add_kl(rows, config_.estimator());
-  std::vector<ScoredAnswer> answers;
-  for (AnswerRow& row : rows) {
-    const double kl = config_.kl_reduce == KlReduce::mean ? row.kl_mean : row.kl_sum;
-    row.reward_with_kl = row.reward.value - config_.initial_policy_kl_penalty * kl;
-    row.trains = !row.reward.failed() && (row.rollout->finished || config_.unfinished == Unfinished::keep);
-    answers.push_back({.slot = row.slot, .reward = row.reward_with_kl, .counts = row.trains});
+  void score(OnlineStep& step) const override {
+    add_kl(step.rows, config_.estimator());
+    std::vector<ScoredAnswer> answers;
+    for (RolloutRow& row : step.rows) {
+      const double kl = config_.kl_reduce == KlReduce::mean ? row.kl_mean : row.kl_sum;
+      row.reward_with_kl = row.reward.value - config_.initial_policy_kl_penalty * kl;
+      row.trains = !row.reward.failed() && (row.rollout->finished || config_.unfinished == Unfinished::keep);
+      answers.push_back({.slot = row.slot, .reward = row.reward_with_kl, .counts = row.trains});
+    }
+    const std::vector<AnswerAdvantage> advantages = answer_advantages(answers, config_.baseline);
+    for (size_t i = 0; i < step.rows.size(); ++i) {
+      step.rows[i].baseline = advantages[i].baseline;
+      step.rows[i].advantage = advantages[i].advantage;
+    }
   }
-  const std::vector<AnswerAdvantage> advantages = answer_advantages(answers, config_.baseline);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].baseline = advantages[i].baseline;
-    rows[i].advantage = advantages[i].advantage;
-  }
-}
 
-std::vector<Metrics> ReinforceTrainer::run_training(AnswerRows& rows) {
-  const TokenLoss loss = [&](const PassTokens& tokens) -> PassLoss {
-    if (config_.ratio == RatioKind::none) return reinforce_terms(tokens.logprobs, tokens.advantages);
-    return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, config_.ratio_eps).losses;
-  };
-  return train(minibatches_of(rows), rows, {.norm = config_.loss_norm, .loss = loss});
-}
-
-Metrics ReinforceTrainer::numbers_of(const AnswerRows& rows, bool is_validation) const {
-  if (is_validation) return validation_numbers(rows);
-  Metrics metrics = kl_metrics(rows);
-  double baselines = 0, count = 0;
-  for (const AnswerRow& row : rows) {
-    if (row.reward.failed()) continue;
-    baselines += row.baseline;
-    ++count;
+  [[nodiscard]] TokenObjective objective() const override {
+    return {.norm = config_.loss_norm, .loss = [this](const PassTokens& tokens) -> PassLoss {
+              if (config_.ratio == RatioKind::none) return reinforce_terms(tokens.logprobs, tokens.advantages);
+              return clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, config_.ratio_eps).losses;
+            }};
   }
-  if (count > 0) metrics.set("baseline_mean", baselines / count);
-  return metrics;
-}
+
+  [[nodiscard]] Metrics metrics(const OnlineStep& step) const override {
+    Metrics metrics = kl_metrics(step.rows);
+    double baselines = 0, count = 0;
+    for (const RolloutRow& row : step.rows) {
+      if (row.reward.failed()) continue;
+      baselines += row.baseline;
+      ++count;
+    }
+    if (count > 0) metrics.set("baseline_mean", baselines / count);
+    return metrics;
+  }
+
+  [[nodiscard]] std::vector<std::string> hints() const override {
+    std::vector<std::string> hints;
+    if (config_.num_rollouts_per_prompt == 1 && config_.baseline != Baseline::batch_mean && config_.baseline != Baseline::none)
+      hints.emplace_back(
+          "trainer.reinforce.num_rollouts_per_prompt: an answer alone is its own baseline, so nothing is learned; "
+          "trainer.reinforce.baseline=batch_mean would hold it against the answers to other prompts");
+    if (config_.baseline == Baseline::group_norm && config_.initial_policy_kl_penalty > 0)
+      hints.push_back(
+          str("trainer.reinforce.baseline=group_norm divides by the group's deviation, and the KL penalty is part of what it normalises: "
+              "where a prompt's responses all get the same reward, their advantages come from the penalty alone and pull to the reference "
+              "at full strength, however small initial_policy_kl_penalty (",
+              config_.initial_policy_kl_penalty,
+              ") is; 0 leaves such groups out, and baseline=rloo or group_mean keeps the penalty in proportion"));
+    return hints;
+  }
+
+ private:
+  ReinforceLoopConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_algorithm(const ReinforceConfig& config) { return std::make_unique<Reinforce>(config); }
 
 }  // namespace kedge

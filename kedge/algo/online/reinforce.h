@@ -2,8 +2,7 @@
 // REINFORCE: every prompt is answered several times, and an answer is made likelier by how much better it is than the others to the same
 // prompt (RLOO). Other baselines and a clipped ratio are options; group_norm with clip is what others call GRPO.
 #include <array>
-#include <string>
-#include <vector>
+#include <memory>
 
 #include "kedge/algo/online/advantage.h"
 #include "kedge/algo/online/online_trainer.h"
@@ -74,26 +73,16 @@ struct ReinforceConfig : RewardedConfig {
 
 [[nodiscard]] OnlineSettings settings_of(const ReinforceConfig& config);
 
+[[nodiscard]] std::unique_ptr<Algorithm> make_algorithm(const ReinforceConfig& config);
+
 // Not thread-safe.
 class ReinforceTrainer final : public OnlineTrainer {
  public:
-  ReinforceTrainer(OnlineParts parts, const ReinforceConfig& config);
-  // With settings that were made of a configuration and then fitted to a machine.
-  ReinforceTrainer(OnlineParts parts, const ReinforceLoopConfig& config, OnlineSettings settings);
+  ReinforceTrainer(OnlineParts parts, const ReinforceConfig& config)
+      : OnlineTrainer(std::move(parts), settings_of(config), make_algorithm(config)) {}
 
-  // A step's answers with their rewards and log-probabilities.
-  [[nodiscard]] AnswerRows generate_rollouts();
-  // Their KL, baselines and advantages: what is trained on.
-  void generate_reinforce_data(AnswerRows& rows) const;
-  // One update for each batch of answers; their numbers.
-  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
-
-  [[nodiscard]] StepReport train_step() override;
-
- private:
-  [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
-
-  ReinforceLoopConfig config_;
+  // KL, baselines and advantages: what is trained on.
+  void generate_reinforce_data(OnlineStep& step) { score(step); }
 };
 
 }  // namespace kedge

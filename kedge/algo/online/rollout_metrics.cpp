@@ -10,7 +10,7 @@
 namespace kedge {
 namespace {
 
-using Rows = std::span<const AnswerRow>;
+using Rows = std::span<const RolloutRow>;
 
 class Mean {
  public:
@@ -30,20 +30,20 @@ class Mean {
 // Of `number_of(row)`, for the rows that `counts` takes.
 void set_mean(Metrics& metrics, std::string_view name, Rows rows, auto&& number_of, auto&& counts) {
   Mean mean;
-  for (const AnswerRow& row : rows)
+  for (const RolloutRow& row : rows)
     if (counts(row)) mean.add(static_cast<double>(number_of(row)));
   mean.set_in(metrics, name);
 }
 
 void set_mean(Metrics& metrics, std::string_view name, Rows rows, auto&& number_of) {
-  set_mean(metrics, name, rows, number_of, [](const AnswerRow&) { return true; });
+  set_mean(metrics, name, rows, number_of, [](const RolloutRow&) { return true; });
 }
 
-bool has_reward(const AnswerRow& row) { return !row.reward.failed(); }
-double reward_of(const AnswerRow& row) { return row.reward.value; }
-int64_t tokens_of(const AnswerRow& row) { return row.rollout->length(); }
-int64_t prompt_length_of(const AnswerRow& row) { return row.rollout->prompt_length; }
-int64_t response_length_of(const AnswerRow& row) { return row.rollout->response_length(); }
+bool has_reward(const RolloutRow& row) { return !row.reward.failed(); }
+double reward_of(const RolloutRow& row) { return row.reward.value; }
+int64_t tokens_of(const RolloutRow& row) { return row.rollout->length(); }
+int64_t prompt_length_of(const RolloutRow& row) { return row.rollout->prompt_length; }
+int64_t response_length_of(const RolloutRow& row) { return row.rollout->response_length(); }
 
 bool all_equal(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [&](double value) { return value == values[0]; });
@@ -62,7 +62,7 @@ double correlation(std::span<const double> a, std::span<const double> b) {
 void set_spread(Metrics& metrics, Rows rows) {
   std::vector<double> rewards, lengths;
   std::map<int64_t, std::vector<double>> slots;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     if (!has_reward(row)) continue;
     rewards.push_back(reward_of(row));
     lengths.push_back(static_cast<double>(response_length_of(row)));
@@ -84,7 +84,7 @@ void set_parts(Metrics& metrics, Rows rows) {
     const auto found = std::find_if(means.begin(), means.end(), [&](const auto& entry) { return entry.first == label; });
     return found == means.end() ? means.emplace_back(label, Mean()).second : found->second;
   };
-  for (const AnswerRow& row : rows)
+  for (const RolloutRow& row : rows)
     for (const auto& [label, value] : row.reward.parts) mean_of(label).add(value);
   for (const auto& [label, mean] : means) mean.set_in(metrics, label.starts_with("watch/") ? std::string(label) : str("rewards/", label));
 }
@@ -92,7 +92,7 @@ void set_parts(Metrics& metrics, Rows rows) {
 // Low where answers say the same again and again, each for itself or all alike.
 double distinct_pairs(Rows rows) {
   std::vector<uint64_t> pairs;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     const TokenIds& ids = row.rollout->ids;
     for (auto i = static_cast<size_t>(row.rollout->prompt_length); i + 1 < ids.size(); ++i)
       pairs.push_back(uint64_t{static_cast<uint32_t>(ids[i])} << 32U | static_cast<uint32_t>(ids[i + 1]));
@@ -103,13 +103,13 @@ double distinct_pairs(Rows rows) {
   return static_cast<double>(std::unique(pairs.begin(), pairs.end()) - pairs.begin()) / num_pairs;
 }
 
-bool has_entropy(const AnswerRow& row) { return row.entropy.has_value(); }
+bool has_entropy(const RolloutRow& row) { return row.entropy.has_value(); }
 
 // Between the log-probs the engine drew by and those of training.
 void set_logprob_gap(Metrics& metrics, Rows rows) {
   Mean mean;
   double max = 0;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     const std::vector<float>& drawn = row.rollout->logprobs;
     if (!has_entropy(row) || drawn.empty()) continue;
     ensure(row.logprobs.size() == drawn.size(), row.logprobs.size(), " log-probs beside ", drawn.size(), " of the engine");
@@ -134,34 +134,34 @@ std::string_view tail_of(std::string_view text) {
 
 }  // namespace
 
-Metrics answer_metrics(std::span<const AnswerRow> rows) {
+Metrics answer_metrics(std::span<const RolloutRow> rows) {
   Metrics metrics{{"rollout_size", static_cast<double>(rows.size())}};
   set_mean(metrics, "response_lengths", rows, tokens_of);
   set_mean(metrics, "prompt_lengths", rows, prompt_length_of);
   set_mean(metrics, "generation_length", rows, response_length_of);
   set_mean(metrics, "rewards", rows, reward_of, has_reward);
-  set_mean(metrics, "fraction_of_samples_properly_ended", rows, [](const AnswerRow& row) { return row.rollout->finished ? 1 : 0; });
+  set_mean(metrics, "fraction_of_samples_properly_ended", rows, [](const RolloutRow& row) { return row.rollout->finished ? 1 : 0; });
   const auto num_failed = rows.size() - static_cast<size_t>(std::count_if(rows.begin(), rows.end(), has_reward));
   if (num_failed > 0) metrics.set("failed_rewards", static_cast<double>(num_failed));
   set_spread(metrics, rows);
   set_parts(metrics, rows);
   metrics.set("distinct_2", distinct_pairs(rows));
   set_mean(
-      metrics, "entropy", rows, [](const AnswerRow& row) { return *row.entropy; }, has_entropy);
+      metrics, "entropy", rows, [](const RolloutRow& row) { return *row.entropy; }, has_entropy);
   set_logprob_gap(metrics, rows);
   return metrics;
 }
 
-Metrics kl_metrics(std::span<const AnswerRow> rows) {
+Metrics kl_metrics(std::span<const RolloutRow> rows) {
   Metrics metrics;
-  set_mean(metrics, "init_policy_kl", rows, [](const AnswerRow& row) { return row.kl_mean; });
-  set_mean(metrics, "init_policy_kl_sum", rows, [](const AnswerRow& row) { return row.kl_sum; });
+  set_mean(metrics, "init_policy_kl", rows, [](const RolloutRow& row) { return row.kl_mean; });
+  set_mean(metrics, "init_policy_kl_sum", rows, [](const RolloutRow& row) { return row.kl_sum; });
   set_mean(
-      metrics, "rewards_with_kl", rows, [](const AnswerRow& row) { return row.reward_with_kl; }, has_reward);
+      metrics, "rewards_with_kl", rows, [](const RolloutRow& row) { return row.reward_with_kl; }, has_reward);
   return metrics;
 }
 
-Metrics rs_metrics(std::span<const AnswerRow> rows) {
+Metrics rs_metrics(std::span<const RolloutRow> rows) {
   Metrics metrics;
   set_mean(metrics, "global_response_lengths_mean", rows, response_length_of);
   set_mean(metrics, "global_prompt_lengths", rows, prompt_length_of);
@@ -169,10 +169,10 @@ Metrics rs_metrics(std::span<const AnswerRow> rows) {
   return metrics;
 }
 
-SampleTable first_sample_table(std::string name, std::span<const AnswerRow> rows) {
+SampleTable first_sample_table(std::string name, std::span<const RolloutRow> rows) {
   SampleTable table{.name = std::move(name), .rows = {}};
   if (rows.empty()) return table;
-  const AnswerRow& first = rows.front();
+  const RolloutRow& first = rows.front();
   Sample sample{.prompt = first.rollout->prompt, .response = first.rollout->response, .reward = std::nullopt};
   if (has_reward(first)) sample.reward = reward_of(first);
   sample.extra.emplace_back("length", response_length_of(first));
@@ -181,8 +181,8 @@ SampleTable first_sample_table(std::string name, std::span<const AnswerRow> rows
   return table;
 }
 
-std::optional<std::string> ending_hint(std::span<const AnswerRow> rows, const EndTokens& ends, std::string_view remedy) {
-  const auto ended = [](const AnswerRow& row) { return row.rollout->finished; };
+std::optional<std::string> ending_hint(std::span<const RolloutRow> rows, const EndTokens& ends, std::string_view remedy) {
+  const auto ended = [](const RolloutRow& row) { return row.rollout->finished; };
   const auto num_ended = static_cast<size_t>(std::count_if(rows.begin(), rows.end(), ended));
   if (num_ended * 10 >= rows.size()) return std::nullopt;
   std::string text =
@@ -191,7 +191,7 @@ std::optional<std::string> ending_hint(std::span<const AnswerRow> rows, const En
   for (const auto& [id, spelling] : ends) text += str(std::exchange(before, ", "), Json(spelling).dump(), " (", id, ")");
   text += ends.empty() ? " nothing. They stop so:" : ". They stop so:";
   size_t num_shown = 0;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     if (ended(row)) continue;
     text += str("\n  ", Json(tail_of(row.rollout->response)).dump());
     if (++num_shown == 3) break;

@@ -8,27 +8,27 @@
 #include <vector>
 
 #include "kedge/metrics/metrics.h"
-#include "kedge/rollout/answer_row.h"
+#include "kedge/rollout/rollout_row.h"
 
 namespace kedge {
 
 // Lengths, ends and rewards; where training's own passes gave the log-probs, also the entropy and how far the engine's
 // log-probs are from them. A mean over no rows is left out: `rewards` where not one row has a reward.
-[[nodiscard]] Metrics answer_metrics(std::span<const AnswerRow> rows);
+[[nodiscard]] Metrics answer_metrics(std::span<const RolloutRow> rows);
 
 // How far the policy is from the reference, and the rewards less the penalty for it.
-[[nodiscard]] Metrics kl_metrics(std::span<const AnswerRow> rows);
+[[nodiscard]] Metrics kl_metrics(std::span<const RolloutRow> rows);
 
 // Rejection sampling has names of its own. Of all answers, not only of the chosen ones.
-[[nodiscard]] Metrics rs_metrics(std::span<const AnswerRow> rows);
+[[nodiscard]] Metrics rs_metrics(std::span<const RolloutRow> rows);
 
 // The first answer of the batch.
-[[nodiscard]] SampleTable first_sample_table(std::string name, std::span<const AnswerRow> rows);
+[[nodiscard]] SampleTable first_sample_table(std::string name, std::span<const RolloutRow> rows);
 
 // Tokens that end an answer, and how they are spelt.
 using EndTokens = std::vector<std::pair<TokenId, std::string>>;
 // Where less than a tenth of the answers ended by themselves: what would have ended them, and how some of them stop. `remedy` follows the
 // first sentence.
-[[nodiscard]] std::optional<std::string> ending_hint(std::span<const AnswerRow> rows, const EndTokens& ends, std::string_view remedy = "");
+[[nodiscard]] std::optional<std::string> ending_hint(std::span<const RolloutRow> rows, const EndTokens& ends, std::string_view remedy = "");
 
 }  // namespace kedge

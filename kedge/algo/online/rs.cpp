@@ -32,39 +32,39 @@ OnlineSettings settings_of(const RsConfig& config) {
   return settings;
 }
 
-StepReport RSTrainer::train_step() {
-  AnswerRows rows = generate_rollouts();
-  generate_rs_data(rows);
-  std::vector<Metrics> updates = run_training(rows);
-  return finish_step(std::move(rows), std::move(updates));
-}
+namespace {
 
-AnswerRows RSTrainer::generate_rollouts() {
-  const auto scope = timers_.measure("rollout_time");
-  AnswerRows rows = generate();
-  take_rewards(rows);
-  return rows;
-}
+class RejectionSampling final : public Algorithm {
+ public:
+  explicit RejectionSampling(const RsConfig& config) : top_n_(config.model.rs.top_n_rollouts) {}
 
-void RSTrainer::generate_rs_data(AnswerRows& rows) {
-  std::vector<ScoredAnswer> answers;
-  for (const AnswerRow& row : rows) {
-    const double reward = row.reward.failed() ? -std::numeric_limits<double>::infinity() : row.reward.value;
-    answers.push_back({.slot = row.slot, .reward = reward});
+  [[nodiscard]] bool chooses_rows() const override { return true; }
+
+  void score(OnlineStep& step) const override {
+    std::vector<ScoredAnswer> answers;
+    for (const RolloutRow& row : step.rows) {
+      const double reward = row.reward.failed() ? -std::numeric_limits<double>::infinity() : row.reward.value;
+      answers.push_back({.slot = row.slot, .reward = reward});
+    }
+    for (const size_t place : select_topk(answers, top_n_)) {
+      step.rows[place].trains = !step.rows[place].reward.failed();
+      step.chosen.push_back(static_cast<int64_t>(place));
+    }
   }
-  std::vector<int64_t> chosen;
-  for (const size_t place : select_topk(answers, settings().rows_per_prompt)) {
-    rows[place].trains = !rows[place].reward.failed();
-    chosen.push_back(static_cast<int64_t>(place));
+
+  [[nodiscard]] TokenObjective objective() const override {
+    return {.loss = [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); }};
   }
-  minibatches_ = minibatches_of(rows, std::move(chosen));
-}
 
-std::vector<Metrics> RSTrainer::run_training(AnswerRows& rows) {
-  return train(minibatches_, rows,
-               {.norm = LossNorm::reference, .loss = [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); }});
-}
+  [[nodiscard]] Metrics metrics(const OnlineStep& step) const override { return rs_metrics(step.rows); }
+  [[nodiscard]] Metrics validation_metrics(const RolloutRows& rows) const override { return rs_metrics(rows); }
 
-Metrics RSTrainer::numbers_of(const AnswerRows& rows, bool /*is_validation*/) const { return rs_metrics(rows); }
+ private:
+  int64_t top_n_;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_algorithm(const RsConfig& config) { return std::make_unique<RejectionSampling>(config); }
 
 }  // namespace kedge

@@ -1,7 +1,6 @@
 #pragma once
 // Rejection sampling: every prompt is answered several times, and the policy learns to give the best of the answers.
-#include <string>
-#include <vector>
+#include <memory>
 
 #include "kedge/algo/online/online_trainer.h"
 
@@ -52,26 +51,15 @@ struct RsConfig : RewardedConfig {
 // UsageError where more answers are chosen than there are.
 [[nodiscard]] OnlineSettings settings_of(const RsConfig& config);
 
+[[nodiscard]] std::unique_ptr<Algorithm> make_algorithm(const RsConfig& config);
+
 // Not thread-safe.
 class RSTrainer final : public OnlineTrainer {
  public:
-  RSTrainer(OnlineParts parts, const RsConfig& config) : RSTrainer(std::move(parts), settings_of(config)) {}
-  // With settings that were made of a configuration and then fitted to a machine.
-  RSTrainer(OnlineParts parts, OnlineSettings settings) : OnlineTrainer(std::move(parts), std::move(settings)) {}
+  RSTrainer(OnlineParts parts, const RsConfig& config) : OnlineTrainer(std::move(parts), settings_of(config), make_algorithm(config)) {}
 
-  // A step's answers with their rewards.
-  [[nodiscard]] AnswerRows generate_rollouts();
-  // Which of them are trained on. A row whose reward failed is worse than any other; where too few are left, their places stay empty.
-  void generate_rs_data(AnswerRows& rows);
-  // One update for each batch of the chosen answers; their numbers.
-  [[nodiscard]] std::vector<Metrics> run_training(AnswerRows& rows);
-
-  [[nodiscard]] StepReport train_step() override;
-
- private:
-  [[nodiscard]] Metrics numbers_of(const AnswerRows& rows, bool is_validation) const override;
-
-  std::vector<Minibatch> minibatches_;  // of the chosen answers
+  // Which responses are trained on. One whose reward failed is worse than any other; where too few are left, their places stay empty.
+  void generate_rs_data(OnlineStep& step) { score(step); }
 };
 
 }  // namespace kedge

@@ -6,9 +6,9 @@
 namespace kedge {
 namespace {
 
-void count_tokens(const UpdateStep& step, const AnswerRows& rows, StepEvidence& seen) {
+void count_tokens(const UpdateStep& step, const RolloutRows& rows, StepEvidence& seen) {
   for (size_t i = 0; i < step.weights.size(); ++i) {
-    const AnswerRow& row = rows[static_cast<size_t>(step.minibatch.rows[i])];
+    const RolloutRow& row = rows[static_cast<size_t>(step.minibatch.rows[i])];
     const auto num_drawn = std::ssize(row.rollout->logprobs);
     if (row.trains) seen.num_sampled += num_drawn == 0 ? row.rollout->response_length() : num_drawn;
     if (step.weights[i] != 0) seen.num_weighted += row.rollout->response_length();
@@ -17,7 +17,7 @@ void count_tokens(const UpdateStep& step, const AnswerRows& rows, StepEvidence& 
 
 }  // namespace
 
-Metrics watched_update(Policy& policy, const Group& group, UpdateStep step, AnswerRows& rows, bool observes, StepEvidence& seen) {
+Metrics watched_update(Policy& policy, const Group& group, UpdateStep step, RolloutRows& rows, bool observes, StepEvidence& seen) {
   count_tokens(step, rows, seen);
   std::array<double, 2> gap = {0, 0};  // sum over tokens, and their number
   step.loss = [&, loss = std::move(step.loss)](const PassTokens& tokens) {
@@ -29,7 +29,7 @@ Metrics watched_update(Policy& policy, const Group& group, UpdateStep step, Answ
   };
   const bool may_learn = policy.next_rate() > 0;
   const std::string before = may_learn ? policy.weights_hash() : "";
-  const Metrics numbers = observes ? policy.observed_update(step, rows) : policy.update(step, rows);
+  const Metrics numbers = observes ? policy.update_and_record(step, rows) : policy.update(step, rows);
   group.all_reduce(std::span<double>(gap), Reduce::sum);
   if (gap[1] > 0) seen.ratio_gap = gap[0] / gap[1];
   seen.learned = may_learn && numbers.find("grad_norm").value_or(0) > 0;

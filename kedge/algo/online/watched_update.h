@@ -5,8 +5,8 @@
 
 namespace kedge {
 
-// policy.observed_update(step, rows) where it `observes`, else policy.update(step, rows). Into `seen`: sampled and weighted tokens, the
+// policy.update_and_record(step, rows) where it `observes`, else policy.update(step, rows). Into `seen`: sampled and weighted tokens, the
 // mean distance of its log-probs from those that the rows have, and whether it learned and changed the weights. Every rank calls it.
-Metrics watched_update(Policy& policy, const Group& group, UpdateStep step, AnswerRows& rows, bool observes, StepEvidence& seen);
+Metrics watched_update(Policy& policy, const Group& group, UpdateStep step, RolloutRows& rows, bool observes, StepEvidence& seen);
 
 }  // namespace kedge

@@ -111,9 +111,7 @@ SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config
 
 SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
     : parts_(std::move(parts)),
-      optimizer_(parts_.optim, parts_.model.trained(), parts_.group),
-      updater_(parts_.config, optimizer_, parts_.model.trained(), parts_.group),
-      schedule_(parts_.optim.sched, parts_.optim.lr, parts_.plan.steps.max_steps),
+      learner_({parts_.optim, parts_.config, parts_.plan.steps.max_steps, "trainer.step"}, parts_.model.trained(), parts_.group),
       sampler_({.num_rows = parts_.task.train.size,
                 .batch_size = parts_.batches.global_size,
                 .shuffle = parts_.batches.shuffle,
@@ -123,7 +121,7 @@ SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
   const OptimConfig& optim = parts_.optim;
   const StepPlan& steps = parts_.plan.steps;
   for (const auto& hint : {fewer_steps_hint(steps, parts_.config.max_epochs, parts_.config.max_steps, parts_.plan.section),
-                           low_rate_hint(schedule_, optim.sched, optim.lr, steps.max_steps, "model.optim.sched")})
+                           low_rate_hint(learner_.schedule(), optim.sched, optim.lr, steps.max_steps, "model.optim.sched")})
     if (hint) log_warn(*hint);
 }
 
@@ -132,7 +130,7 @@ DropoutSeed SupervisedTrainer::dropout_seed(size_t micro) const {
   const Adapters* adapters = parts_.model.adapters();
   if (adapters == nullptr || adapters->config().adapter_dropout == 0) return std::nullopt;
   const int64_t first = share_of(parts_.batches.global_size, parts_.group.rank(), parts_.group.size()).begin / parts_.batches.micro_size;
-  return Random::stream_of({parts_.batches.seed, static_cast<uint64_t>(step_), static_cast<uint64_t>(first) + micro});
+  return Random::stream_of({parts_.batches.seed, static_cast<uint64_t>(learner_.num_updates()), static_cast<uint64_t>(first) + micro});
 }
 
 void SupervisedTrainer::rehearse() {
@@ -143,7 +141,7 @@ void SupervisedTrainer::rehearse() {
   pass.dropout_seed = dropout_seed(0);
   const RowsResult result = parts_.task.train.compute(parts_.largest_rows, pass);
   if (result.loss.defined()) backward(result.loss);
-  optimizer_.zero_gradients();
+  learner_.zero_gradients();
 }
 
 StepReport SupervisedTrainer::train_step() {
@@ -152,7 +150,7 @@ StepReport SupervisedTrainer::train_step() {
   const std::vector<int64_t> batch = sampler_.next();
   const auto micros = micro_batches(batch, parts_.batches.micro_size, parts_.group);
   const double share = 1.0 / static_cast<double>(parts_.batches.global_size / parts_.batches.micro_size);
-  optimizer_.zero_gradients();
+  learner_.zero_gradients();
   Sums sums;
   for (size_t i = 0; i < micros.size(); ++i) {
     PassOptions pass;
@@ -162,16 +160,14 @@ StepReport SupervisedTrainer::train_step() {
     if (result.loss.defined()) backward(result.loss * share);
     sums.add(result);
   }
-  const double lr = schedule_.rate(step_);
-  const UpdateResult update = updater_.apply(lr);
-  ++step_;
+  const LearnerUpdate update = learner_.update();
   const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
   num_tokens_ += static_cast<int64_t>(all.back());
   Metrics metrics = parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix("train/");
-  metrics.set("train/lr", lr);
+  metrics.set("train/lr", update.lr);
   metrics.set("train/grad_norm", update.grad_norm);
   metrics.set("train/consumed_samples", static_cast<double>(sampler_.consumed_samples()));
-  if (updater_.num_skipped() > 0) metrics.set("train/skipped_updates", static_cast<double>(updater_.num_skipped()));
+  if (update.num_skipped > 0) metrics.set("train/skipped_updates", static_cast<double>(update.num_skipped));
   metrics.set("timers/tokens_per_s", all.back() / std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return {.metrics = std::move(metrics)};
 }
@@ -203,10 +199,8 @@ Counters SupervisedTrainer::counters() const {
 }
 
 FolderWriter SupervisedTrainer::save(StateSnapshot& state) const {
-  optimizer_.save(state);
-  updater_.save(state);
+  learner_.save(state);
   state.set("sampler", sampler_.state());
-  state.set("trainer.step", step_);
   state.set("trainer.tokens", num_tokens_);
   if (parts_.group.rank() != 0) return {};
   return save_model_state(parts_.model, state, {parts_.save, parts_.base});
@@ -216,10 +210,8 @@ void SupervisedTrainer::write_model(const Path& folder) const { write_model_fold
 
 void SupervisedTrainer::load(const StateFiles& state) {
   load_model_state(parts_.model, state);
-  optimizer_.load(state);
-  updater_.load(state);
+  learner_.load(state);
   sampler_.restore(state.at("sampler"));
-  step_ = state.at("trainer.step").as_integer("trainer.step");
   num_tokens_ = state.at("trainer.tokens").as_integer("trainer.tokens");
 }
 

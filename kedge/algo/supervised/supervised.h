@@ -14,10 +14,7 @@
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/model.h"
 #include "kedge/train/loop.h"
-#include "kedge/train/optim/optim_config.h"
-#include "kedge/train/optim/optimizer.h"
-#include "kedge/train/optim/schedule.h"
-#include "kedge/train/optim/updater.h"
+#include "kedge/train/optim/learner.h"
 
 namespace kedge {
 
@@ -134,11 +131,9 @@ class SupervisedTrainer final : public Trainer {
   [[nodiscard]] DropoutSeed dropout_seed(size_t micro) const;
 
   SupervisedParts parts_;
-  Optimizer optimizer_;
-  Updater updater_;
-  Schedule schedule_;
+  Learner learner_;
   Sampler sampler_;
-  int64_t step_ = 0, num_tokens_ = 0;
+  int64_t num_tokens_ = 0;
   std::string phase_;  // that goes on, or went last
 };
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "kedge/core/utf8.h"
-#include "kedge/data/check/row_view.h"
+#include "kedge/data/check/example_preview.h"
 
 namespace kedge {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "kedge/core/rare_log.h"
 #include "kedge/data/files/rows.h"
+#include "kedge/data/sets/length_filter.h"
 #include "kedge/data/sets/messages.h"
-#include "kedge/data/sets/over_long.h"
 #include "kedge/data/sets/sft_config.h"
 #include "kedge/text/chat/chat_prompt.h"
 #include "kedge/text/tokenizer/text_encoder.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "kedge/core/rare_log.h"
-#include "kedge/data/sets/over_long.h"
+#include "kedge/data/sets/length_filter.h"
 #include "kedge/data/sets/prompt_reader.h"
 
 namespace kedge {

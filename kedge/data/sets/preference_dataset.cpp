@@ -89,7 +89,7 @@ PreferenceDataset::PreferenceDataset(Rows rows, TextEncoder encoder, const Prefe
       use_(use),
       reader_(config, std::move(chat)),
       kept_(rows_.size()),
-      stand_ins_(str("pairs of at most ", config.seq_length, " tokens a side")) {
+      replacements_(str("pairs of at most ", config.seq_length, " tokens a side")) {
   check(use == PreferenceUse::ranking || rows_.rows_per_example() == 1, rows_.name(),
         ": lines of {\"text\"} do not say where the prompt ends; wants rows of prompt, chosen and rejected");
   std::mutex mutex;
@@ -160,7 +160,7 @@ PreferenceExample PreferenceDataset::get(int64_t index) const {
     if (too_long(example)) return std::nullopt;
     return example;
   };
-  auto example = stand_ins_.find<PreferenceExample>(index, size(), fitting, [&](int64_t i) { return rows_.where(kept_[i]); });
+  auto example = replacements_.find<PreferenceExample>(index, size(), fitting, [&](int64_t i) { return rows_.where(kept_[i]); });
   example.id = index;
   return example;
 }

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "kedge/core/rare_log.h"
-#include "kedge/data/sets/over_long.h"
+#include "kedge/data/sets/length_filter.h"
 #include "kedge/data/sets/prompt_reader.h"
 
 namespace kedge {
@@ -75,7 +75,7 @@ class PreferenceDataset {
 
   [[nodiscard]] int64_t size() const { return kept_.size(); }
   [[nodiscard]] PreferenceExample get(int64_t index) const;
-  [[nodiscard]] int64_t num_replaced() const { return stand_ins_.count(); }
+  [[nodiscard]] int64_t num_replaced() const { return replacements_.count(); }
   [[nodiscard]] int64_t num_masked() const { return masked_.count(); }
   [[nodiscard]] int64_t num_dropped() const { return kept_.num_dropped(); }  // different prompts, and too long where that is asked for
 
@@ -90,7 +90,7 @@ class PreferenceDataset {
   PreferenceUse use_;
   PreferenceReader reader_;
   KeptRows kept_;
-  StandIns stand_ins_;
+  Replacements replacements_;
   RareLog masked_;
 };
 

@@ -17,7 +17,7 @@ PromptDataset::PromptDataset(Rows rows, TextEncoder encoder, const DataConfig& c
       max_tokens_(max_tokens),
       reader_(config, std::move(chat)),
       kept_(rows_.size()),
-      stand_ins_(str("prompts of at most ", max_tokens, " tokens")) {
+      replacements_(str("prompts of at most ", max_tokens, " tokens")) {
   if (!config_.drop_over_long) {
     for_each_example(size(), [&](int64_t row) { static_cast<void>(reader_.text(rows_.row(row))); });
     return;
@@ -39,7 +39,7 @@ std::optional<PromptExample> PromptDataset::read(int64_t row_number) const {
 
 PromptExample PromptDataset::get(int64_t index) const {
   ensure(index >= 0 && index < size(), rows_.name(), ": prompt ", index, " of ", size());
-  auto example = stand_ins_.find<PromptExample>(
+  auto example = replacements_.find<PromptExample>(
       index, size(), [&](int64_t i) { return read(kept_[i]); }, [&](int64_t i) { return rows_.where(kept_[i]); });
   example.id = index;
   return example;

@@ -3,7 +3,7 @@
 // is generated or rewarded.
 #include <string>
 
-#include "kedge/data/sets/over_long.h"
+#include "kedge/data/sets/length_filter.h"
 #include "kedge/data/sets/prompt_reader.h"
 
 namespace kedge {
@@ -27,7 +27,7 @@ class PromptDataset {
 
   [[nodiscard]] int64_t size() const { return kept_.size(); }
   [[nodiscard]] PromptExample get(int64_t index) const;
-  [[nodiscard]] int64_t num_replaced() const { return stand_ins_.count(); }
+  [[nodiscard]] int64_t num_replaced() const { return replacements_.count(); }
   [[nodiscard]] int64_t num_dropped() const { return kept_.num_dropped(); }
 
  private:
@@ -39,7 +39,7 @@ class PromptDataset {
   int64_t max_tokens_;
   PromptReader reader_;
   KeptRows kept_;
-  StandIns stand_ins_;
+  Replacements replacements_;
 };
 
 }  // namespace kedge

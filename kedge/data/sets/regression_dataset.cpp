@@ -29,7 +29,7 @@ RegressionDataset::RegressionDataset(Rows rows, TextEncoder encoder, const DataC
       num_attributes_(num_attributes),
       reader_(config, std::move(chat)),
       kept_(rows_.size()),
-      stand_ins_(str("texts of at most ", config.seq_length, " tokens")) {
+      replacements_(str("texts of at most ", config.seq_length, " tokens")) {
   if (!config_.drop_over_long) {
     for_each_example(size(), [&](int64_t number) {
       const Row row = rows_.row(number);
@@ -54,7 +54,7 @@ std::optional<RegressionExample> RegressionDataset::read(int64_t number) const {
 
 RegressionExample RegressionDataset::get(int64_t index) const {
   ensure(index >= 0 && index < size(), rows_.name(), ": row ", index, " of ", size());
-  auto example = stand_ins_.find<RegressionExample>(
+  auto example = replacements_.find<RegressionExample>(
       index, size(), [&](int64_t i) { return read(kept_[i]); }, [&](int64_t i) { return rows_.where(kept_[i]); });
   example.id = index;
   example.masked = example.source != kept_[index];

@@ -2,7 +2,7 @@
 // Texts with attribute values, {"text", "label": [4, 0, ...]}, for regression reward models.
 #include <vector>
 
-#include "kedge/data/sets/over_long.h"
+#include "kedge/data/sets/length_filter.h"
 #include "kedge/data/sets/prompt_reader.h"
 
 namespace kedge {
@@ -26,7 +26,7 @@ class RegressionDataset {
 
   [[nodiscard]] int64_t size() const { return kept_.size(); }
   [[nodiscard]] RegressionExample get(int64_t index) const;
-  [[nodiscard]] int64_t num_replaced() const { return stand_ins_.count(); }
+  [[nodiscard]] int64_t num_replaced() const { return replacements_.count(); }
   [[nodiscard]] int64_t num_dropped() const { return kept_.num_dropped(); }
 
  private:
@@ -38,7 +38,7 @@ class RegressionDataset {
   int64_t num_attributes_;
   PromptReader reader_;
   KeptRows kept_;
-  StandIns stand_ins_;
+  Replacements replacements_;
 };
 
 }  // namespace kedge

@@ -29,7 +29,7 @@ HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const 
 
 void load_slices(const Model& model, const WeightFiles& files, const Path& folder, bool fresh_head) {
   const WeightCheck checked =
-      check_weights(files, weight_table(model.config(), model.places()), {.head = model.head().kind, .fresh_head = fresh_head});
+      check_weights(files, parameter_layout(model.config(), model.places()), {.head = model.head().kind, .fresh_head = fresh_head});
   check(checked.fits(), checked.text(folder.string(), model.config()));
   std::vector<std::string> not_finite;
   for (const auto& [slice, name] : checked.found) {
@@ -86,7 +86,7 @@ void remove_shards_but(const Path& folder, const std::set<std::string>& kept) {
 }
 
 void write_weights(const Model& model, const Path& folder, WeightType type, int64_t max_shard_bytes) {
-  const std::vector<WeightSlice> table = weight_table(model.config(), model.places());
+  const std::vector<WeightSlice> table = parameter_layout(model.config(), model.places());
   const std::vector<Shard> shards = plan_shards(table, type, max_shard_bytes);
   const Path index_file = folder / "model.safetensors.index.json";
   if (shards.size() == 1) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kedge/model/files/weight_files.h"
-#include "kedge/model/spec/weight_table.h"
+#include "kedge/model/spec/parameter_layout.h"
 
 namespace kedge {
 

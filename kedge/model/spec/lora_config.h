@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kedge/config/config.h"
-#include "kedge/model/spec/weight_table.h"
+#include "kedge/model/spec/parameter_layout.h"
 
 namespace kedge {
 

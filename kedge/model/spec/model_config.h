@@ -8,7 +8,7 @@
 
 #include "kedge/core/files.h"
 #include "kedge/core/json.h"
-#include "kedge/model/spec/rope.h"
+#include "kedge/model/spec/rope_scaling.h"
 
 namespace kedge {
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kMark = "\xE2\x96\x81";
 
 // A character that is in no piece travels through the merges as a negative number.
-TokenId stranger(char32_t code) { return -2 - static_cast<TokenId>(code); }
+TokenId unknown_symbol(char32_t code) { return -2 - static_cast<TokenId>(code); }
 char32_t code_of_stranger(TokenId symbol) { return static_cast<char32_t>(-2 - symbol); }
 
 bool mergeable(SentencePieceModel::PieceType type) {
@@ -136,7 +136,7 @@ void SentencePieceTokenizer::encode_bpe_word(std::string_view word, WordCache::T
     const std::string_view character = rest.substr(0, utf8_length(rest));
     rest.remove_prefix(character.size());
     const auto symbol = symbols_.find(character);
-    symbols.push_back(symbol ? *symbol : stranger(utf8_decode(character)));
+    symbols.push_back(symbol ? *symbol : unknown_symbol(utf8_decode(character)));
   }
   merges_.apply(symbols);
   const size_t old_size = ids.size();

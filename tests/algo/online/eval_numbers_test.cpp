@@ -8,8 +8,8 @@ namespace kedge {
 namespace {
 
 // Answers to prompts 0, 1, ...: a list of rewards for each.
-AnswerRows rows_of(const std::vector<std::vector<double>>& prompts) {
-  AnswerRows rows;
+RolloutRows rows_of(const std::vector<std::vector<double>>& prompts) {
+  RolloutRows rows;
   for (size_t slot = 0; slot < prompts.size(); ++slot)
     for (size_t sample = 0; sample < prompts[slot].size(); ++sample) {
       const auto rollout = std::make_shared<Rollout>();
@@ -45,13 +45,13 @@ TEST(EvalNumbers, SamplesOfAPromptCountAsOne) {
 }
 
 TEST(EvalNumbers, RowsWithoutARewardAreLeftOut) {
-  AnswerRows rows = rows_of({{1, 100}, {3}, {100}});
+  RolloutRows rows = rows_of({{1, 100}, {3}, {100}});
   rows[1].reward.error = rows[3].reward.error = "nobody could judge it";
   const auto mean = reward_of_prompts(rows);
   ASSERT_TRUE(mean);
   EXPECT_NEAR(mean->mean, 2, kRounding);
   EXPECT_EQ(mean->num_prompts, 2);
-  for (AnswerRow& row : rows) row.reward.error = "nor these";
+  for (RolloutRow& row : rows) row.reward.error = "nor these";
   EXPECT_FALSE(reward_of_prompts(rows));
 }
 
@@ -92,7 +92,7 @@ TEST(EvalNumbers, SeveralSamplesMeetTheirOwnNumbers) {
 }
 
 TEST(EvalNumbers, ABaselineAgainstItselfIsHalfWon) {
-  const AnswerRows rows = rows_of({{1, -2}, {0.5, 7}, {3, 3}});
+  const RolloutRows rows = rows_of({{1, -2}, {0.5, 7}, {3, 3}});
   const auto compared = compare_answers(rows, rows);
   ASSERT_TRUE(compared);
   EXPECT_DOUBLE_EQ(compared->wins.mean, 0.5);
@@ -100,7 +100,7 @@ TEST(EvalNumbers, ABaselineAgainstItselfIsHalfWon) {
 }
 
 TEST(EvalNumbers, PairsOfWhichOneHasNoRewardAreLeftOut) {
-  AnswerRows rows = rows_of({{2}, {9}, {9}}), baseline = rows_of({{1}, {1}, {1}});
+  RolloutRows rows = rows_of({{2}, {9}, {9}}), baseline = rows_of({{1}, {1}, {1}});
   rows[1].reward.error = "no reward";
   baseline[2].reward.error = "no reward";
   const auto compared = compare_answers(rows, baseline);
@@ -129,7 +129,7 @@ TEST(EvalNumbers, PassAtKIsWithoutBias) {
 }
 
 TEST(EvalNumbers, PassRateIsTheMeanOverPrompts) {
-  const AnswerRows rows = rows_of({{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 0, 0, 0}});
+  const RolloutRows rows = rows_of({{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 0, 0, 0}});
   EXPECT_NEAR(pass_rate(rows, 1, 1).value(), (0.25 + 0.5 + 0) / 3, kRounding);
   // 1 - 3/6 and 1 - 1/6.
   EXPECT_NEAR(pass_rate(rows, 1, 2).value(), (0.5 + 5.0 / 6 + 0) / 3, kRounding);
@@ -138,7 +138,7 @@ TEST(EvalNumbers, PassRateIsTheMeanOverPrompts) {
 }
 
 TEST(EvalNumbers, PromptsWithTooFewJudgedAnswersAreLeftOutOfPassAtK) {
-  AnswerRows rows = rows_of({{1, 0}, {1, 1}});
+  RolloutRows rows = rows_of({{1, 0}, {1, 1}});
   rows[0].reward.error = "no reward";
   EXPECT_NEAR(pass_rate(rows, 1, 1).value(), 0.5, kRounding) << "of the first prompt only the failure counts";
   EXPECT_NEAR(pass_rate(rows, 1, 2).value(), 1, kRounding);

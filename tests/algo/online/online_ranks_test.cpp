@@ -13,8 +13,8 @@ using testing::OnlineToy;
 using testing::world;
 
 // What a rank knows of its own prompt: two answers.
-AnswerRows own_rows(int rank) {
-  AnswerRows rows;
+RolloutRows own_rows(int rank) {
+  RolloutRows rows;
   for (const int64_t sample : {1, 0}) {
     Rollout rollout{.prompt_id = 40 + rank,
                     .sample = sample,
@@ -32,10 +32,10 @@ AnswerRows own_rows(int rank) {
 TEST(OnlineRanks, EveryRankGetsToKnowAllAnswers) {
   const int size = world().size(), last = size - 1;
   // The last rank has nothing to tell.
-  AnswerRows rows = exchange_rollouts(world(), world().rank() == last ? AnswerRows() : own_rows(world().rank()));
+  RolloutRows rows = exchange_rollouts(world(), world().rank() == last ? RolloutRows() : own_rows(world().rank()));
   ASSERT_EQ(std::ssize(rows), 2 * last);
   for (int i = 0; i < 2 * last; ++i) {
-    const AnswerRow& row = rows[static_cast<size_t>(i)];
+    const RolloutRow& row = rows[static_cast<size_t>(i)];
     const int rank = i / 2;
     EXPECT_EQ(row.slot, rank);
     EXPECT_EQ(row.rollout->prompt_id, 40 + rank);
@@ -56,7 +56,7 @@ TEST(OnlineRanks, EveryRankGetsToKnowAllAnswers) {
   exchange_rewards(world(), own, rows);
   exchange_logprobs(world(), own, rows);
   for (int64_t i = 0; i < 2 * last; ++i) {
-    const AnswerRow& row = rows[static_cast<size_t>(i)];
+    const RolloutRow& row = rows[static_cast<size_t>(i)];
     EXPECT_EQ(row.reward.value, static_cast<double>(i) / 3);
     EXPECT_EQ(row.reward.failed(), i == 1);
     ASSERT_EQ(row.reward.parts.size(), 1U);
@@ -90,13 +90,13 @@ std::vector<Step> run(const Group& group, bool use_queue, const Sizes& sizes) {
   ReinforceTrainer trainer(parts, toy.reinforce);
   std::vector<Step> steps(5);
   for (Step& step : steps) {
-    AnswerRows rows = trainer.generate_rollouts();
-    trainer.generate_reinforce_data(rows);
-    for (const AnswerRow& row : rows) {
+    OnlineStep online = trainer.generate_rollouts();
+    trainer.generate_reinforce_data(online);
+    for (const RolloutRow& row : online.rows) {
       step.ids.push_back(row.rollout->ids);
       step.baselines.push_back(row.baseline);
     }
-    for (const Metrics& update : trainer.run_training(rows)) step.losses.push_back(*update.find("train_optim/loss"));
+    for (const Metrics& update : trainer.run_training(online)) step.losses.push_back(*update.find("train_optim/loss"));
     step.losses.push_back(*trainer.run_validation().metrics.find("val_rollouts/rewards"));
   }
   return steps;

@@ -12,32 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using testing::OnlineToy;
 
-TEST(OnlineTrainer, KlIsMeasuredWhereBothSidesAreKnown) {
-  AnswerRows rows(2);
-  rows[0].logprobs = {-0.5F, -1.5F};
-  rows[0].reference = {-1.0F, -1.0F};
-  rows[1].logprobs = {-1.0F};
-  add_kl(rows, KlEstimator::abs);
-  EXPECT_EQ(rows[0].kl_mean, 0.5);
-  EXPECT_EQ(rows[0].kl_sum, 1.0);
-  EXPECT_EQ(rows[1].kl_sum, 0);
-}
-
-TEST(OnlineTrainer, TheEngineIsAskedForAllAnswersOfARank) {
-  OnlineSettings settings;
-  settings.rollouts.num_rollout_samples = 10;
-  settings.samples_per_prompt = 4;
-  const ModelConfig network;
-  const OnlineLengths lengths{.context = 100};
-  const auto input = [&](int num_ranks) { return generation_input(settings, lengths, network, {.dtype = at::kBFloat16}, num_ranks); };
-  EXPECT_EQ(input(1).answers, 40);
-  EXPECT_EQ(input(1).usual, 100);
-  EXPECT_EQ(input(1).dtype, at::kBFloat16);
-  EXPECT_EQ(input(4).answers, 12) << "three prompts a rank at most";
-  settings.loop.batch_iterator.use_flask = true;
-  EXPECT_EQ(input(4).answers, 40) << "one rank may take all of a queue";
-}
-
 // A step after a rehearsal is the step without one, to the bit.
 TEST(OnlineTrainer, ARehearsalChangesNothing) {
   for (const bool rehearses : {false, true}) {

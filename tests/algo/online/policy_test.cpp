@@ -16,8 +16,8 @@ using testing::byte_model;
 using testing::same_bits;
 using testing::TempFolder;
 
-AnswerRow answer(TokenIds ids, int64_t prompt_length, double advantage, bool trains = true) {
-  AnswerRow row;
+RolloutRow answer(TokenIds ids, int64_t prompt_length, double advantage, bool trains = true) {
+  RolloutRow row;
   row.rollout = std::make_shared<const Rollout>(Rollout{.ids = std::move(ids), .prompt_length = prompt_length});
   row.advantage = advantage;
   row.trains = trains;
@@ -25,7 +25,7 @@ AnswerRow answer(TokenIds ids, int64_t prompt_length, double advantage, bool tra
 }
 
 // Four answers of 3, 1, 4 and 2 tokens; the third is not trained on.
-AnswerRows four_answers() {
+RolloutRows four_answers() {
   return {answer({5, 6, 7, 8, 9}, 2, 1.5), answer({10, 11, 12}, 2, -0.5), answer({1, 2, 3, 4, 5}, 1, 9, false),
           answer({20, 21, 22}, 1, 0.25)};
 }
@@ -55,7 +55,7 @@ PassLoss reinforce(const PassTokens& tokens) { return reinforce_terms(tokens.log
 TEST(Policy, LogprobsAreThoseOfTheAnswersTokens) {
   const auto model = byte_model();
   Policy policy(*model, Group::single(), options());
-  AnswerRows rows = four_answers();
+  RolloutRows rows = four_answers();
   policy.logprobs(std::vector<Pass>{{{0, 1}}, {{3}}}, rows);
   EXPECT_TRUE(rows[2].logprobs.empty()) << "in no pass";
   for (const size_t i : {0U, 1U, 3U}) {
@@ -80,11 +80,11 @@ TEST(Policy, EqualWeightsHaveNoKlAtAll) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const auto model = byte_model({}, {.dtype = dtype, .trainable = true});
     Policy policy(*model, Group::single(), options());
-    AnswerRows rows = four_answers();
+    RolloutRows rows = four_answers();
     const std::vector<Pass> passes = {{{2, 0, 1, 3}}};
     policy.logprobs(passes, rows);
     policy.reference_logprobs(passes, rows);
-    for (const AnswerRow& row : rows) EXPECT_EQ(row.logprobs, row.reference);
+    for (const RolloutRow& row : rows) EXPECT_EQ(row.logprobs, row.reference);
   }
 }
 
@@ -98,7 +98,7 @@ TEST(Policy, TrainingSeesTheVeryLogprobsThatWereComputedBefore) {
         model->adapters()->initialise(3);
       }
       Policy policy(*model, Group::single(), options(std::nullopt));
-      AnswerRows rows = four_answers();
+      RolloutRows rows = four_answers();
       const Minibatch minibatch = minibatch_of({{{3, 1}}, {{0, 2}}});
       policy.logprobs(minibatch.passes, rows);
       int passes = 0;
@@ -117,7 +117,7 @@ TEST(Policy, TrainingSeesTheVeryLogprobsThatWereComputedBefore) {
 TEST(Policy, AnUpdateIsAStepDownTheWeightedLoss) {
   const auto model = byte_model(), other = byte_model();
   Policy policy(*model, Group::single(), options(std::nullopt));
-  AnswerRows rows = four_answers();
+  RolloutRows rows = four_answers();
   const std::vector<double> weights = {0.1, 0.2, 0, 0.3};  // by the order of the minibatch: rows 3, 1, 2, 0
   const Metrics metrics = policy.update({minibatch_of({{{3, 1}}, {{2}}, {{0}}}), weights, reinforce}, rows);
 

@@ -66,17 +66,17 @@ TEST(Ppo, TheRatioIsOneBeforeTheFirstUpdateOfEveryStep) {
       }
 }
 
-AnswerRow row_of(int64_t prompt_length, int64_t length, double reward, bool finished = true) {
+RolloutRow row_of(int64_t prompt_length, int64_t length, double reward, bool finished = true) {
   Rollout rollout{.prompt_length = prompt_length, .finished = finished};
   for (int64_t i = 0; i < length; ++i) rollout.ids.push_back(static_cast<TokenId>(10 * prompt_length + i));
-  AnswerRow row{.rollout = std::make_shared<const Rollout>(std::move(rollout))};
+  RolloutRow row{.rollout = std::make_shared<const Rollout>(std::move(rollout))};
   row.reward.value = reward;
   return row;
 }
 
 // The two rows of the reference's vectors 21.2 to 21.4: the places of the answers alone.
-AnswerRows vector_rows() {
-  AnswerRows rows = {row_of(3, 7, 1.75), row_of(2, 5, -0.40, false)};
+RolloutRows vector_rows() {
+  RolloutRows rows = {row_of(3, 7, 1.75), row_of(2, 5, -0.40, false)};
   rows[1].slot = 1;
   rows[0].logprobs = {-0.50F, -1.10F, -0.30F, -0.90F};
   rows[0].reference = {-0.80F, -0.90F, -0.45F, -0.60F};
@@ -96,8 +96,9 @@ TEST(Ppo, AdvantagesAndReturnsAreThoseOfTheReference) {
   PpoToy toy;
   toy.ppo.trainer.ppo.initial_policy_kl_penalty = 0.05;
   const auto trainer = toy.ppo_trainer();
-  AnswerRows rows = vector_rows();
-  trainer->generate_ppo_data(rows);
+  OnlineStep step{.rows = vector_rows()};
+  RolloutRows& rows = step.rows;
+  trainer->generate_ppo_data(step);
   expect_near(rows[0].returns, {1.519670625, 1.5933375, 1.66825, 1.735});
   expect_near(rows[1].returns, {-0.40485625, -0.410375, -0.4225});
   expect_near(rows[0].advantages, {0.860243574, 0.802943345, 0.957422777, 0.817366372});
@@ -107,11 +108,11 @@ TEST(Ppo, AdvantagesAndReturnsAreThoseOfTheReference) {
 
   toy.ppo.trainer.ppo.normalize_advantages = false;
   const auto plain = toy.ppo_trainer();
-  plain->generate_ppo_data(rows);
+  plain->generate_ppo_data(step);
   expect_near(rows[0].advantages, {1.219670625, 1.1733375, 1.29825, 1.185});
   toy.ppo.trainer.ppo.discount_factor = 0.9;
   toy.ppo.trainer.ppo.gae_lambda = 0.8;
-  toy.ppo_trainer()->generate_ppo_data(rows);
+  toy.ppo_trainer()->generate_ppo_data(step);
   expect_near(rows[0].advantages, {0.49637088, 0.601904, 0.9707, 1.185});
   expect_near(rows[1].returns, {-0.255272, -0.2976, -0.4225});
 }
@@ -122,9 +123,10 @@ TEST(Ppo, StatisticsAreOfAllTokensBeforeWhitening) {
   toy.ppo.trainer.ppo.initial_policy_kl_penalty = 0.05;
   toy.ppo.trainer.ppo.unfinished = Unfinished::drop;
   const auto trainer = toy.ppo_trainer();
-  AnswerRows rows = vector_rows();
-  trainer->generate_ppo_data(rows);
-  const Metrics& numbers = trainer->token_numbers();
+  OnlineStep step{.rows = vector_rows()};
+  RolloutRows& rows = step.rows;
+  trainer->generate_ppo_data(step);
+  const Metrics& numbers = step.metrics;
   EXPECT_NEAR(number(numbers, "advantages_mean"), 0.524075268, 1e-6);
   EXPECT_NEAR(number(numbers, "advantages_std"), 0.808602788, 1e-6);
   EXPECT_NEAR(number(numbers, "values_mean"), 0.23, 1e-6);
@@ -140,31 +142,11 @@ TEST(Ppo, PenaltiesOfTokensAddUp) {
   PpoToy toy;
   toy.ppo.trainer.ppo.initial_policy_kl_penalty = 0.05;
   toy.ppo.trainer.ppo.gae_lambda = 1;
-  AnswerRows rows = vector_rows();
-  for (AnswerRow& row : rows) row.values.assign(row.values.size(), 0);
-  toy.ppo_trainer()->generate_ppo_data(rows);
+  OnlineStep step{.rows = vector_rows()};
+  RolloutRows& rows = step.rows;
+  for (RolloutRow& row : rows) row.values.assign(row.values.size(), 0);
+  toy.ppo_trainer()->generate_ppo_data(step);
   EXPECT_NEAR(rows[0].returns[0], 1.75 - 0.05 * (0.30 + 0.20 + 0.15 + 0.30), 1e-6);
-}
-
-// Two rows of different lengths: a value stands at the place before its token.
-TEST(Ppo, TheCriticLearnsAtThePlaceBeforeAToken) {
-  AnswerRows rows = vector_rows();
-  rows[0].returns = {1, 2, 3, 4};
-  rows[1].returns = {5, 6, 7};
-  rows.push_back(row_of(1, 3, 0));
-  rows[2].reward.error = "no idea";
-  const CriticBatch batch = critic_batch(rows, 1);
-  EXPECT_EQ(batch.num_rows, 2) << "one has no reward";
-  EXPECT_EQ(batch.width, 7);
-  EXPECT_EQ(batch.tokens, (std::vector<int64_t>{30, 31, 32, 33, 34, 35, 36, 20, 21, 22, 23, 24, 0, 0}));
-  EXPECT_EQ(batch.mask, (std::vector<float>{0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 0, 0}));
-  EXPECT_EQ(batch.returns, (std::vector<float>{0, 0, 1, 2, 3, 4, 0, 5, 6, 7, 0, 0}));
-  EXPECT_EQ(batch.previous, (std::vector<float>{0, 0, 0.30F, 0.42F, 0.37F, 0.55F, 0, 0.05F, -0.20F, 0.12F, 0, 0}));
-  const CriticBatch twice = critic_batch(rows, 2);
-  EXPECT_EQ(twice.num_rows, 4);
-  EXPECT_EQ(std::vector<float>(twice.returns.begin() + 12, twice.returns.end()), batch.returns);
-  rows.erase(rows.begin(), rows.begin() + 2);
-  EXPECT_EQ(critic_batch(rows, 1).num_rows, 0);
 }
 
 // The policy learns nothing from answers that were cut; its ratio, and the critic, know them.
@@ -176,17 +158,18 @@ TEST(Ppo, AnswersThatDidNotEndTeachTheCriticAlone) {
   toy.ppo.model.optim.weight_decay = 0;
   const auto trainer = toy.ppo_trainer();
   static_cast<void>(trainer->train_step());  // now policy and reference differ
-  AnswerRows rows = trainer->generate_rollouts();
-  for (AnswerRow& row : rows) {
+  OnlineStep step = trainer->generate_rollouts();
+  RolloutRows& rows = step.rows;
+  for (RolloutRow& row : rows) {
     auto cut = std::make_shared<Rollout>(*row.rollout);
     cut->finished = false;
     row.rollout = cut;
     for (float& logprob : row.logprobs) logprob -= std::log(1.5F);  // as if updates had made the policy another
   }
-  trainer->generate_ppo_data(rows);
+  trainer->generate_ppo_data(step);
   const Tensor before = toy.weights().clone();
-  trainer->train_critic(rows);
-  const std::vector<Metrics> updates = trainer->run_training(rows);
+  trainer->train_critic(step);
+  const std::vector<Metrics> updates = trainer->run_training(step);
   EXPECT_NEAR(number(updates[0], "train_optim/ppo_ratio"), 1.5, 1e-5);
   EXPECT_NEAR(number(updates[0], "train_optim/ppo_ratio_clamped"), 1.2, 1e-6);
   EXPECT_NEAR(number(updates[0], "train_optim/ppo_clip_fraction"), 1, 1e-6);

@@ -88,7 +88,8 @@ TEST(Reinforce, ThePenaltyIsTheMeanOrTheSumOverTokens) {
   auto& config = toy.reinforce.trainer.reinforce;
   config.initial_policy_kl_penalty = 0.05;
   const auto data = [&] {
-    AnswerRows rows(2);
+    OnlineStep step{.rows = RolloutRows(2)};
+    RolloutRows& rows = step.rows;
     rows[0].rollout = std::make_shared<const Rollout>(Rollout{.finished = true});
     rows[1].rollout = rows[0].rollout;
     rows[1].slot = 1;
@@ -98,10 +99,10 @@ TEST(Reinforce, ThePenaltyIsTheMeanOrTheSumOverTokens) {
     rows[0].reference = {-0.80F, -0.90F, -0.45F, -0.60F};
     rows[1].logprobs = {-0.60F, -1.40F, -0.20F};
     rows[1].reference = {-0.50F, -1.10F, -0.65F};
-    toy.reinforce_trainer()->generate_reinforce_data(rows);
+    toy.reinforce_trainer()->generate_reinforce_data(step);
     return rows;
   };
-  AnswerRows rows = data();
+  RolloutRows rows = data();
   EXPECT_NEAR(rows[0].reward_with_kl, 1.988125, 1e-7);
   EXPECT_NEAR(rows[1].reward_with_kl, 0.985833333, 1e-7);
   EXPECT_EQ(rows[0].advantage, 0) << "one answer to a prompt is its own baseline";
@@ -122,15 +123,16 @@ TEST(Reinforce, WhoDidNotEndTeachesNothingUnlessItIsKept) {
   const Tensor before = toy.model->parameters().flat().detach().clone();
   toy.reinforce.model.optim.weight_decay = 0;
   const auto trainer = toy.reinforce_trainer();
-  AnswerRows rows = trainer->generate_rollouts();
-  for (AnswerRow& row : rows) {
+  OnlineStep step = trainer->generate_rollouts();
+  RolloutRows& rows = step.rows;
+  for (RolloutRow& row : rows) {
     auto unended = std::make_shared<Rollout>(*row.rollout);
     unended->finished = false;
     row.rollout = unended;
   }
-  trainer->generate_reinforce_data(rows);
-  for (const AnswerRow& row : rows) EXPECT_FALSE(row.trains);
-  for (const Metrics& update : trainer->run_training(rows)) {
+  trainer->generate_reinforce_data(step);
+  for (const RolloutRow& row : rows) EXPECT_FALSE(row.trains);
+  for (const Metrics& update : trainer->run_training(step)) {
     EXPECT_EQ(*update.find("train_optim/loss"), 0);
     EXPECT_EQ(*update.find("train_optim/grad_norm"), 0);
   }
@@ -143,9 +145,10 @@ TEST(Reinforce, ARowWithoutARewardIsLeftOut) {
     return rollout.sample == 0 ? RowReward{.value = 1e9, .error = "no idea"} : RowReward{.value = static_cast<double>(rollout.sample)};
   };
   const auto trainer = toy.reinforce_trainer();
-  AnswerRows rows = trainer->generate_rollouts();
-  trainer->generate_reinforce_data(rows);
-  for (const AnswerRow& row : rows) {
+  OnlineStep step = trainer->generate_rollouts();
+  RolloutRows& rows = step.rows;
+  trainer->generate_reinforce_data(step);
+  for (const RolloutRow& row : rows) {
     EXPECT_EQ(row.trains, row.rollout->sample != 0);
     const double others = (6.0 - static_cast<double>(row.rollout->sample)) / 2;
     EXPECT_NEAR(row.trains ? row.advantage : 0, row.trains ? static_cast<double>(row.rollout->sample) - others : 0, 1e-9);
@@ -202,9 +205,10 @@ TEST(Reinforce, EqualPromptsAreGroupsOfTheirOwn) {
     return RowReward{.value = static_cast<double>(100 * rollout.prompt_id + rollout.sample * rollout.sample)};
   };
   const auto trainer = toy.reinforce_trainer();
-  AnswerRows rows = trainer->generate_rollouts();
-  trainer->generate_reinforce_data(rows);
-  for (const AnswerRow& row : rows) {
+  OnlineStep step = trainer->generate_rollouts();
+  RolloutRows& rows = step.rows;
+  trainer->generate_reinforce_data(step);
+  for (const RolloutRow& row : rows) {
     const auto sample = static_cast<double>(row.rollout->sample);
     EXPECT_NEAR(row.baseline, static_cast<double>(100 * row.rollout->prompt_id) + (0 + 1 + 4 + 9 - sample * sample) / 3, 1e-9);
   }

@@ -27,25 +27,25 @@ Rollout answer(int64_t prompt_length, const TokenIds& ids, bool finished = true)
   return rollout;
 }
 
-AnswerRow row_of(Rollout rollout, int64_t slot, double reward, Parts parts = {}) {
+RolloutRow row_of(Rollout rollout, int64_t slot, double reward, Parts parts = {}) {
   return {.rollout = testing::shared(std::move(rollout)), .slot = slot, .reward = {.value = reward, .parts = std::move(parts)}};
 }
 
-AnswerRow failed_row(Rollout rollout, int64_t slot, double value) {
-  AnswerRow row = row_of(std::move(rollout), slot, value);
+RolloutRow failed_row(Rollout rollout, int64_t slot, double value) {
+  RolloutRow row = row_of(std::move(rollout), slot, value);
   row.reward.error = "no reply";
   return row;
 }
 
 // Two prompts, of 2 and 4 tokens, with two answers each; the last has no reward, whatever number stands there.
-AnswerRows four_rows() {
+RolloutRows four_rows() {
   return {row_of(answer(2, {1, 2, 1, 2}), 0, 1, {{"tone", 3}, {"tone/warm", 7}}),
           row_of(answer(2, {1, 2}, false), 0, -2, {{"watch/long", 5}, {"tone", 4}}), row_of(answer(4, {3}), 1, 4, {{"watch/long", 8}}),
           failed_row(answer(4, {3, 4, 5}), 1, 1000)};
 }
 
 TEST(RolloutMetrics, AreMeansOverRowsAndRewardsOverThoseThatHaveOne) {
-  const AnswerRows rows = four_rows();
+  const RolloutRows rows = four_rows();
   // Rewards 1, -2, 4: mean 1, deviations 0, -3, 3. Lengths of these answers 4, 2, 1: mean 7/3, deviations 5/3, -1/3, -4/3. Products
   // 1 and -4, squares 18 and 42/9. Pairs: 12 21 12, 12, none, 34 45.
   const double correlation = -3 / std::sqrt(18 * 42 / 9.0);
@@ -59,8 +59,8 @@ TEST(RolloutMetrics, AreMeansOverRowsAndRewardsOverThoseThatHaveOne) {
 }
 
 TEST(RolloutMetrics, TellWhereRewardsDoNotDiffer) {
-  const AnswerRows rows = {row_of(answer(1, {1}), 0, 0.1), row_of(answer(1, {1, 2}), 0, 0.1),    row_of(answer(1, {1, 2}), 0, 0.1),
-                           row_of(answer(1, {1}), 1, 0.1), row_of(answer(1, {1, 2, 3}), 2, 0.1), row_of(answer(1, {1}), 3, 0.1)};
+  const RolloutRows rows = {row_of(answer(1, {1}), 0, 0.1), row_of(answer(1, {1, 2}), 0, 0.1),    row_of(answer(1, {1, 2}), 0, 0.1),
+                            row_of(answer(1, {1}), 1, 0.1), row_of(answer(1, {1, 2, 3}), 2, 0.1), row_of(answer(1, {1}), 3, 0.1)};
   const Metrics metrics = answer_metrics(rows);
   // The mean of six times 0.1 is not 0.1 in binary numbers; a spread must not come of that.
   EXPECT_THAT(metrics.find("rewards_std"), Optional(0));
@@ -70,14 +70,14 @@ TEST(RolloutMetrics, TellWhereRewardsDoNotDiffer) {
 }
 
 TEST(RolloutMetrics, GroupsArePromptSlotsWithTwoRewardsAtLeast) {
-  const AnswerRows rows = {row_of(answer(1, {1}), 0, 2),     row_of(answer(1, {1}), 0, 2), row_of(answer(1, {1}), 1, 2),
-                           row_of(answer(1, {1}), 1, 3),     row_of(answer(1, {1}), 2, 5), failed_row(answer(1, {1}), 2, 5),
-                           failed_row(answer(1, {1}), 3, 1), row_of(answer(1, {1}), 4, 7), row_of(answer(1, {1}), 4, 8)};
+  const RolloutRows rows = {row_of(answer(1, {1}), 0, 2),     row_of(answer(1, {1}), 0, 2), row_of(answer(1, {1}), 1, 2),
+                            row_of(answer(1, {1}), 1, 3),     row_of(answer(1, {1}), 2, 5), failed_row(answer(1, {1}), 2, 5),
+                            failed_row(answer(1, {1}), 3, 1), row_of(answer(1, {1}), 4, 7), row_of(answer(1, {1}), 4, 8)};
   EXPECT_THAT(answer_metrics(rows).find("groups_without_spread"), Optional(DoubleEq(1 / 3.0)));
 }
 
 TEST(RolloutMetrics, WithoutAnyRewardHaveNoMeanOfThem) {
-  const AnswerRows rows = {failed_row(answer(1, {1}), 0, 3), failed_row(answer(1, {2}), 0, 4)};
+  const RolloutRows rows = {failed_row(answer(1, {1}), 0, 3), failed_row(answer(1, {2}), 0, 4)};
   const Metrics metrics = answer_metrics(rows);
   EXPECT_THAT(metrics.find("failed_rewards"), Optional(2));
   for (const char* name : {"rewards", "rewards_std", "reward_length_correlation", "groups_without_spread"})
@@ -90,7 +90,7 @@ TEST(RolloutMetrics, CompareTheEnginesLogprobsWithThoseOfTraining) {
   Rollout first = answer(1, {1, 2}), second = answer(1, {3});
   first.logprobs = {-1.5F, -0.25F};
   second.logprobs = {-2.0F};
-  AnswerRows rows = {row_of(first, 0, 0), row_of(second, 0, 0), row_of(answer(1, {}), 1, 0)};
+  RolloutRows rows = {row_of(first, 0, 0), row_of(second, 0, 0), row_of(answer(1, {}), 1, 0)};
   rows[0].logprobs = {-1.25F, -0.25F};
   rows[1].logprobs = {-2.5F};
   rows[0].entropy = 1.5, rows[1].entropy = 0.5;  // the last was not computed
@@ -106,10 +106,10 @@ TEST(RolloutMetrics, CompareTheEnginesLogprobsWithThoseOfTraining) {
 
 TEST(RolloutMetrics, KlIsTheReferencesFigure) {
   // The answer tokens of the specification's two rows (its vectors of KL), with a penalty of 0.05; single log-probs, hence 1e-6.
-  AnswerRows rows = {row_of(answer(3, {1, 2, 3, 4}), 0, 2), row_of(answer(2, {1, 2, 3}), 1, 1)};
+  RolloutRows rows = {row_of(answer(3, {1, 2, 3, 4}), 0, 2), row_of(answer(2, {1, 2, 3}), 1, 1)};
   rows[0].logprobs = {-0.50F, -1.10F, -0.30F, -0.90F}, rows[0].reference = {-0.80F, -0.90F, -0.45F, -0.60F};
   rows[1].logprobs = {-0.60F, -1.40F, -0.20F}, rows[1].reference = {-0.50F, -1.10F, -0.65F};
-  for (AnswerRow& row : rows) {
+  for (RolloutRow& row : rows) {
     row.kl_mean = answer_kl(KlEstimator::abs, KlReduce::mean, row.logprobs, row.reference);
     row.kl_sum = answer_kl(KlEstimator::abs, KlReduce::sum, row.logprobs, row.reference);
     row.reward_with_kl = row.reward.value - 0.05 * row.kl_mean;
@@ -137,7 +137,7 @@ TEST(RolloutMetrics, OfNoRowsAreAllLeftOut) {
 TEST(RolloutMetrics, TheTableHasTheFirstAnswer) {
   Rollout rollout = answer(2, {1, 2, 3});
   rollout.prompt = "Q", rollout.response = "A";
-  AnswerRows rows = {row_of(rollout, 0, 1.5), row_of(answer(1, {1}), 0, 2)};
+  RolloutRows rows = {row_of(rollout, 0, 1.5), row_of(answer(1, {1}), 0, 2)};
   SampleTable table = first_sample_table("train_rollouts", rows);
   EXPECT_EQ(table.name, "train_rollouts");
   ASSERT_EQ(table.rows.size(), 1U);
@@ -151,14 +151,14 @@ TEST(RolloutMetrics, TheTableHasTheFirstAnswer) {
   EXPECT_EQ(table.rows[0].extra, (Json::Object{{"length", 3}, {"kl", 0.5}}));
 }
 
-AnswerRow text_row(std::string response, bool finished) {
+RolloutRow text_row(std::string response, bool finished) {
   Rollout rollout = testing::rollout(std::move(response));
   rollout.finished = finished;
   return {.rollout = testing::shared(std::move(rollout))};
 }
 
 TEST(EndingHint, NamesTheEndsAndShowsHowThreeAnswersStop) {
-  AnswerRows rows = {text_row("well done", true), text_row("on and\non", false)};
+  RolloutRows rows = {text_row("well done", true), text_row("on and\non", false)};
   // 61 bytes: the cut falls into the two of the first character, which goes as a whole.
   rows.push_back(text_row("\u00e9" + std::string(59, 'x'), false));
   rows.push_back(text_row("third", false));
@@ -172,7 +172,7 @@ TEST(EndingHint, NamesTheEndsAndShowsHowThreeAnswersStop) {
 }
 
 TEST(EndingHint, SaysNothingWhereATenthEnds) {
-  AnswerRows rows(9, text_row("x", false));
+  RolloutRows rows(9, text_row("x", false));
   rows.push_back(text_row("y", true));
   EXPECT_FALSE(ending_hint(rows, {}));
   rows.push_back(text_row("x", false));

@@ -20,17 +20,18 @@ TEST(RejectionSampling, TheBestAnswersAreTrainedOnAndAllAreMeasured) {
   toy.rs.model.rs.top_n_rollouts = 2;
   toy.rewards.judge = [](const Rollout& rollout) { return RowReward{.value = rollout.sample == 1 ? -1.0 : 2.0}; };
   const auto trainer = toy.rs_trainer();
-  AnswerRows rows = trainer->generate_rollouts();
+  OnlineStep step = trainer->generate_rollouts();
+  RolloutRows& rows = step.rows;
   ASSERT_EQ(rows.size(), 12U);
-  trainer->generate_rs_data(rows);
-  for (const AnswerRow& row : rows) {
+  trainer->generate_rs_data(step);
+  for (const RolloutRow& row : rows) {
     EXPECT_EQ(row.trains, row.rollout->sample != 1);
   }
-  const std::vector<Metrics> updates = trainer->run_training(rows);
+  const std::vector<Metrics> updates = trainer->run_training(step);
   EXPECT_EQ(updates.size(), 2U) << "4 prompts x 2 answers, 4 an update";
   // The first update has looked at its answers: its loss is the mean of their cross-entropies.
   double sum = 0, count = 0;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     if (!row.entropy) continue;
     double logprobs = 0;
     for (const float logprob : row.logprobs) logprobs += static_cast<double>(logprob);
@@ -49,10 +50,11 @@ TEST(RejectionSampling, EverySlotGivesItsBestWhateverItsPromptAndItsEnd) {
   toy.prompts = toy.open_prompts("same.jsonl", same);
   toy.rewards.judge = [](const Rollout& rollout) { return RowReward{.value = static_cast<double>(rollout.response_length())}; };
   const auto trainer = toy.rs_trainer();
-  AnswerRows rows = trainer->generate_rollouts();
-  trainer->generate_rs_data(rows);
+  OnlineStep step = trainer->generate_rollouts();
+  RolloutRows& rows = step.rows;
+  trainer->generate_rs_data(step);
   std::vector<int64_t> slots;
-  for (const AnswerRow& row : rows) {
+  for (const RolloutRow& row : rows) {
     if (!row.trains) continue;
     slots.push_back(row.slot);
     EXPECT_FALSE(row.rollout->finished) << "the longest were cut";
@@ -87,10 +89,11 @@ TEST(RejectionSampling, AnAnswerWithoutARewardIsNeverTrainedOn) {
     return rollout.prompt_id % 2 == 0 ? RowReward{.error = "no idea"} : RowReward{.value = static_cast<double>(rollout.sample)};
   };
   const auto trainer = toy.rs_trainer();
-  AnswerRows rows = trainer->generate_rollouts();
-  trainer->generate_rs_data(rows);
-  for (const AnswerRow& row : rows) EXPECT_EQ(row.trains, row.rollout->prompt_id % 2 == 1 && row.rollout->sample == 3);
-  EXPECT_TRUE(std::isfinite(*trainer->run_training(rows)[0].find("train_optim/loss")));
+  OnlineStep step = trainer->generate_rollouts();
+  RolloutRows& rows = step.rows;
+  trainer->generate_rs_data(step);
+  for (const RolloutRow& row : rows) EXPECT_EQ(row.trains, row.rollout->prompt_id % 2 == 1 && row.rollout->sample == 3);
+  EXPECT_TRUE(std::isfinite(*trainer->run_training(step)[0].find("train_optim/loss")));
 }
 
 TEST(RejectionSampling, GoesOnBitForBit) {

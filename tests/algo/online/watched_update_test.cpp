@@ -19,11 +19,11 @@ PolicyOptions options_with(double lr) {
 }
 
 // Two answers of three tokens and one.
-AnswerRows two_answers(double advantage) {
-  AnswerRows rows(2);
+RolloutRows two_answers(double advantage) {
+  RolloutRows rows(2);
   rows[0].rollout = std::make_shared<const Rollout>(Rollout{.ids = {5, 6, 7, 8, 9}, .prompt_length = 2});
   rows[1].rollout = std::make_shared<const Rollout>(Rollout{.ids = {10, 11, 12}, .prompt_length = 2});
-  for (AnswerRow& row : rows) row.advantage = advantage, row.trains = true;
+  for (RolloutRow& row : rows) row.advantage = advantage, row.trains = true;
   return rows;
 }
 
@@ -34,7 +34,7 @@ struct Toy {
   StepEvidence seen;
 
   explicit Toy(double lr) : policy(*model, Group::single(), options_with(lr)) {}
-  void update(AnswerRows& rows, std::vector<double> weights = {0.1, 0.1}) {
+  void update(RolloutRows& rows, std::vector<double> weights = {0.1, 0.1}) {
     const TokenLoss loss = [](const PassTokens& tokens) { return reinforce_terms(tokens.logprobs, tokens.advantages); };
     static_cast<void>(watched_update(policy, Group::single(), {minibatch, std::move(weights), loss}, rows, false, seen));
   }
@@ -42,7 +42,7 @@ struct Toy {
 
 TEST(WatchedUpdate, TellsThatItLearned) {
   Toy toy(0.1);
-  AnswerRows rows = two_answers(1);
+  RolloutRows rows = two_answers(1);
   toy.policy.logprobs(toy.minibatch.passes, rows);
   toy.update(rows);
   EXPECT_TRUE(toy.seen.learned);
@@ -55,7 +55,7 @@ TEST(WatchedUpdate, TellsThatItLearned) {
 
 TEST(WatchedUpdate, WithoutARateOrAGradientNothingIsLearned) {
   Toy resting(0), idle(0.1);
-  AnswerRows rows = two_answers(1), equal = two_answers(0);
+  RolloutRows rows = two_answers(1), equal = two_answers(0);
   resting.update(rows);
   idle.update(equal);
   EXPECT_FALSE(resting.seen.learned);
@@ -66,7 +66,7 @@ TEST(WatchedUpdate, WithoutARateOrAGradientNothingIsLearned) {
 // A rate that is lost in fp32 beside the weights.
 TEST(WatchedUpdate, TellsThatNoWeightChanged) {
   Toy toy(1e-300);
-  AnswerRows rows = two_answers(1);
+  RolloutRows rows = two_answers(1);
   toy.update(rows);
   EXPECT_TRUE(toy.seen.learned);
   EXPECT_FALSE(toy.seen.changed);
@@ -74,9 +74,9 @@ TEST(WatchedUpdate, TellsThatNoWeightChanged) {
 
 TEST(WatchedUpdate, MeasuresRatiosThatAreNotOne) {
   Toy toy(0.1);
-  AnswerRows rows = two_answers(1);
+  RolloutRows rows = two_answers(1);
   toy.policy.logprobs(toy.minibatch.passes, rows);
-  for (AnswerRow& row : rows)
+  for (RolloutRow& row : rows)
     for (float& logprob : row.logprobs) logprob -= 0.5F;
   toy.update(rows);
   EXPECT_NEAR(toy.seen.ratio_gap.value(), 0.5, 1e-6);
@@ -84,7 +84,7 @@ TEST(WatchedUpdate, MeasuresRatiosThatAreNotOne) {
 
 TEST(WatchedUpdate, TellsTokensThatTheLossLeavesOut) {
   Toy toy(0.1);
-  AnswerRows rows = two_answers(1);
+  RolloutRows rows = two_answers(1);
   toy.update(rows, {0.1, 0});
   EXPECT_EQ(toy.seen.num_sampled, 4);
   EXPECT_EQ(toy.seen.num_weighted, 3);

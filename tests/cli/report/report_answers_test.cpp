@@ -16,13 +16,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-AnswerRow row_of(double reward, const std::string& prompt = "Q", const std::string& response = "A") {
+RolloutRow row_of(double reward, const std::string& prompt = "Q", const std::string& response = "A") {
   Rollout rollout{.ids = TokenIds(2, 1), .prompt_length = 1, .finished = true, .prompt = prompt, .response = response};
   return {.rollout = testing::shared(std::move(rollout)), .reward = {.value = reward}};
 }
 
-AnswerRows rows_of(const std::vector<double>& rewards) {
-  AnswerRows rows;
+RolloutRows rows_of(const std::vector<double>& rewards) {
+  RolloutRows rows;
   for (const double reward : rewards) rows.push_back(row_of(reward));
   return rows;
 }
@@ -35,7 +35,7 @@ TEST(ReportAnswers, TheBestTheMiddleAndTheWorst) {
 }
 
 TEST(ReportAnswers, OtherPromptsComeFirst) {
-  const AnswerRows rows = {row_of(9, "a"), row_of(8, "a"), row_of(7, "b"), row_of(5, "a"), row_of(2, "b"), row_of(1, "b")};
+  const RolloutRows rows = {row_of(9, "a"), row_of(8, "a"), row_of(7, "b"), row_of(5, "a"), row_of(2, "b"), row_of(1, "b")};
   const TypicalAnswers typical = typical_answers(rows, 2);
   EXPECT_THAT(typical.best, ElementsAre(0, 2));
   EXPECT_THAT(typical.worst, ElementsAre(5, 3));
@@ -54,7 +54,7 @@ TEST(ReportAnswers, NoAnswerStandsTwice) {
 }
 
 TEST(ReportAnswers, AnswersWithoutARewardAreNotRanked) {
-  AnswerRows rows = rows_of({1, std::nan(""), 3});
+  RolloutRows rows = rows_of({1, std::nan(""), 3});
   rows.push_back(row_of(100));
   rows.back().reward.error = "no reply";
   const TypicalAnswers typical = typical_answers(rows, 1);
@@ -63,7 +63,7 @@ TEST(ReportAnswers, AnswersWithoutARewardAreNotRanked) {
 }
 
 TEST(ReportAnswers, TextsOfARunAreText) {
-  const AnswerRows rows = {row_of(1, "<b>Q</b>", "</div><script>alert(1)</script>\xff")};
+  const RolloutRows rows = {row_of(1, "<b>Q</b>", "</div><script>alert(1)</script>\xff")};
   const std::string html = step_html(7, rows);
   EXPECT_THAT(html, AllOf(HasSubstr("Answers of step 7"), HasSubstr("&lt;b&gt;Q&lt;/b&gt;"), HasSubstr("\xef\xbf\xbd")));
   EXPECT_THAT(html, AllOf(Not(HasSubstr("<script>")), Not(HasSubstr("<b>"))));
@@ -73,7 +73,7 @@ TEST(ReportAnswers, TextsOfARunAreText) {
 TEST(ReportAnswers, OfALongTextTheRestIsFoldedAway) {
   std::string text;
   while (text.size() < 4000) text += "\xc3\xa9t\xc3\xa9 ";  // characters of two bytes, which must not be cut in two
-  const std::string html = step_html(0, AnswerRows{row_of(1, "Q", text)});
+  const std::string html = step_html(0, RolloutRows{row_of(1, "Q", text)});
   EXPECT_THAT(html, AllOf(HasSubstr("<details><summary>and "), Not(HasSubstr("\xef\xbf\xbd"))));
 }
 

@@ -14,23 +14,23 @@ using ::testing::StartsWith;
 
 ReportRun run_of(const std::string& name) {
   ReportRun run{.name = name};
-  RunStory& story = run.story;
-  story.title = "kedge reinforce";
-  story.status = "complete";
-  story.step = story.max_steps = 40;
-  story.run.folder = "/runs/" + name;
-  story.run.started_in = "/home/me";
-  story.settings = Json::parse(R"({"model": {"optim": {"lr": 0.001}, "seed": 7}, "trainer": {"precision": "32"}})");
-  story.run.starts =
+  RunOverview& overview = run.overview;
+  overview.title = "kedge reinforce";
+  overview.status = "complete";
+  overview.step = overview.max_steps = 40;
+  overview.run.folder = "/runs/" + name;
+  overview.run.started_in = "/home/me";
+  overview.settings = Json::parse(R"({"model": {"optim": {"lr": 0.001}, "seed": 7}, "trainer": {"precision": "32"}})");
+  overview.run.starts =
       Json::parse(R"([{"started": "2026-01-31T12:00:00Z", "command_line": ["kedge", "reinforce", "a=<b>"], "device": "cpu", "ranks": 1,
     "kedge": {"version": "1", "commit": "c"}, "torch": "2", "machine": {"cores": 2, "cpu": "x"}, "host": "h", "parent": null}])");
   NumberRow row{.name = "train_rollouts/rewards", .label = "reward", .wanted = Wanted::high, .series = {.name = "train_rollouts/rewards"}};
   for (int64_t step = 0; step < 40; ++step) row.series.add(step, static_cast<double>(step));
-  story.metrics = {row.series};
-  story.numbers.rows = {row};
-  story.monitor = "val_rewards";
-  story.checkpoints = {
-      {.folder = story.run.folder / "checkpoints/a", .step = 30, .bytes = 2048, .is_best = true, .is_last = true, .number = 8.5}};
+  overview.metrics = {row.series};
+  overview.numbers.rows = {row};
+  overview.monitor = "val_rewards";
+  overview.checkpoints = {
+      {.folder = overview.run.folder / "checkpoints/a", .step = 30, .bytes = 2048, .is_best = true, .is_last = true, .number = 8.5}};
   run.settings_text = "model: {seed: 7}\nnote: <i>\n";
   return run;
 }
@@ -59,8 +59,8 @@ TEST(ReportPage, NeedsNothingFromOutside) {
 
 TEST(ReportPage, RunsStandBesideEachOther) {
   ReportRun second = run_of("second");
-  second.story.numbers.rows[0].label = "reward";
-  second.story.numbers.rows.push_back(
+  second.overview.numbers.rows[0].label = "reward";
+  second.overview.numbers.rows.push_back(
       {.name = "train/loss", .label = "loss", .wanted = Wanted::low, .series = {.name = "train/loss", .steps = {0}, .values = {2}}});
   const std::string html =
       report_html({.title = "both", .made = "now", .runs = {run_of("first"), second}, .settings = {{"a", {"1", std::nullopt}}}});
@@ -72,9 +72,9 @@ TEST(ReportPage, RunsStandBesideEachOther) {
 
 TEST(ReportPage, WhatWentWrongIsSaid) {
   ReportRun run = run_of("first");
-  run.story.hints = {{17, "KL run-away"}};
-  run.story.log.last_error = "disk <full>";
-  run.story.data_files = {{.path = "/data/a.jsonl", .state = StoryFile::State::gone}};
+  run.overview.hints = {{17, "KL run-away"}};
+  run.overview.log.last_error = "disk <full>";
+  run.overview.data_files = {{.path = "/data/a.jsonl", .state = StoryFile::State::gone}};
   const std::string html = report_html({.title = "first", .made = "now", .runs = {run}});
   EXPECT_THAT(html, AllOf(HasSubstr("verdict unsure"), HasSubstr("<li>step 17: KL run-away</li>"), HasSubstr("disk &lt;full&gt;")));
   EXPECT_THAT(html, HasSubstr("<code>/data/a.jsonl</code> is not there any more"));
@@ -82,9 +82,9 @@ TEST(ReportPage, WhatWentWrongIsSaid) {
 
 TEST(ReportPage, ARunWithoutNumbersIsAPageToo) {
   ReportRun run = run_of("<empty>");
-  run.story.metrics.clear();
-  run.story.numbers = {};
-  run.story.checkpoints.clear();
+  run.overview.metrics.clear();
+  run.overview.numbers = {};
+  run.overview.checkpoints.clear();
   const std::string html = report_html({.title = "<empty>", .made = "now", .runs = {run}});
   EXPECT_THAT(html, AllOf(HasSubstr("No numbers yet"), HasSubstr("None that is whole"), HasSubstr("<title>&lt;empty&gt;</title>")));
   EXPECT_THAT(html, AllOf(Not(HasSubstr("<svg")), Not(HasSubstr("<empty>"))));

@@ -9,15 +9,15 @@
 namespace kedge::cli {
 namespace {
 
-AnswerRow row_of(std::string response, double reward) {
-  AnswerRow row{.rollout = testing::shared(testing::rollout(std::move(response))), .slot = 2};
+RolloutRow row_of(std::string response, double reward) {
+  RolloutRow row{.rollout = testing::shared(testing::rollout(std::move(response))), .slot = 2};
   row.reward.value = reward;
   row.reward.parts = {{"a", 0.5}};
   return row;
 }
 
 TEST(AnswerJson, AnAnswerWithItsNumbers) {
-  AnswerRow row = row_of("yes", 1.5);
+  RolloutRow row = row_of("yes", 1.5);
   const Json main = json_of(4, row, AnswerParts::main);
   EXPECT_EQ(main.at("step", ""), Json(4));
   EXPECT_EQ(main.at("response", ""), Json("yes"));
@@ -40,7 +40,7 @@ TEST(AnswerJson, APairHasBothSides) {
 }
 
 TEST(AnswerJson, AStepInNumbers) {
-  const AnswerRows rows = {row_of("a", 1), row_of("b", 3)};
+  const RolloutRows rows = {row_of("a", 1), row_of("b", 3)};
   const Json step = json_of(7, numbers_of(rows));
   EXPECT_EQ(step.at("step", ""), Json(7));
   EXPECT_EQ(step.at("answers", ""), Json(2));

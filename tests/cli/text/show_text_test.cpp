@@ -16,13 +16,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-AnswerRow answer(std::string response) {
-  AnswerRow row{.rollout = testing::shared(testing::rollout(std::move(response))),
-                .reward = {.value = 1.5, .parts = {{"tone", 1.5}}},
-                .reference = {-1, -1},
-                .kl_mean = 0.25,
-                .advantage = 0.5,
-                .trains = true};
+RolloutRow answer(std::string response) {
+  RolloutRow row{.rollout = testing::shared(testing::rollout(std::move(response))),
+                 .reward = {.value = 1.5, .parts = {{"tone", 1.5}}},
+                 .reference = {-1, -1},
+                 .kl_mean = 0.25,
+                 .advantage = 0.5,
+                 .trains = true};
   return row;
 }
 
@@ -43,7 +43,7 @@ TEST(ShowText, AnAnswerHasItsNumbersThenItsPromptThenItsText) {
 }
 
 TEST(ShowText, SaysWhyThereIsNoRewardAndWhatWasNotTrainedOn) {
-  AnswerRow row = answer("Yes.");
+  RolloutRow row = answer("Yes.");
   row.reward = {.error = "tone: HTTP 500\x1b"};
   row.trains = false;
   row.reference.clear();
@@ -54,7 +54,7 @@ TEST(ShowText, SaysWhyThereIsNoRewardAndWhatWasNotTrainedOn) {
 }
 
 TEST(ShowText, PartsAreShownWhereTheyAreNotTheReward) {
-  AnswerRow row = answer("Yes.");
+  RolloutRow row = answer("Yes.");
   EXPECT_THAT(answer_text("  1", row, WithPrompt::no, {}), Not(HasSubstr("tone")));
   row.reward.parts[0].second = 3;
   EXPECT_THAT(answer_text("  1", row, WithPrompt::no, {}), HasSubstr("tone 3"));
@@ -74,11 +74,11 @@ TEST(ShowText, LongTextsAreCutUnlessAllIsWanted) {
 }
 
 TEST(ShowText, NoLineIsWiderThanThePage) {
-  AnswerRow row =
+  RolloutRow row =
       answer(std::string(300, 'x') +
              " \u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57 and words that go on and on");
   row.reward.parts = {{std::string(70, 'p'), 1}, {"tone", 1.0 / 3}, {"watch/length", -1234.5}};
-  AnswerRow failed = row;
+  RolloutRow failed = row;
   failed.reward.error = std::string(200, 'e');
   for (size_t width = 20; width <= 120; ++width) {
     const PageLook look{.width = width, .full = true};
@@ -96,7 +96,7 @@ TEST(ShowText, ColoursStandAroundWholeLines) {
 }
 
 TEST(ShowText, APairHasBothAnswersOrTheOneTheyAre) {
-  AnswerRow better = answer("Better.");
+  RolloutRow better = answer("Better.");
   better.reward.value = 2;
   EXPECT_EQ(pair_text("  1", answer("Yes."), better, {}),
             "  1  reward 1.5 -> 2 (+0.5)  KL 0.25 -> 0.25  2 -> 2 tokens  prompt 7 answer 0\n"
@@ -105,13 +105,13 @@ TEST(ShowText, APairHasBothAnswersOrTheOneTheyAre) {
             "   + Better.\n");
   EXPECT_THAT(pair_text("  1", answer("Yes."), answer("Yes."), {}), HasSubstr("reward 1.5 -> 1.5  KL"));
   EXPECT_THAT(pair_text("  1", answer("Yes."), answer("Yes."), {}), ::testing::EndsWith("   | Q\n   = Yes.\n"));
-  const AnswerRows first = {answer("a"), answer("b")}, second = {better, answer("b")};
+  const RolloutRows first = {answer("a"), answer("b")}, second = {better, answer("b")};
   const std::vector<AnswerPair> pairs = pair_answers(first, second);
   EXPECT_THAT(pairs_pieces(pairs, first, second), ElementsAre("2 pairs, 1 differ", "reward 1.5 -> 1.75 (+0.25)", "1 better, 0 worse"));
 }
 
 TEST(ShowText, TheTableOfStepsStandsInColumns) {
-  const AnswerRows rows = {answer("a"), answer("b")};
+  const RolloutRows rows = {answer("a"), answer("b")};
   const std::string heading = steps_heading({}), line = steps_line(7, numbers_of(rows)), empty = steps_line(8, numbers_of({}));
   EXPECT_EQ(heading, "  step answers    reward      sd     min     max         KL length ended failed\n");
   EXPECT_EQ(line, "     7       2       1.5       0     1.5     1.5       0.25      2 100 %      0\n");

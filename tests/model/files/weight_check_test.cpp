@@ -30,7 +30,7 @@ ModelConfig small_config(bool tied = false, int64_t num_labels = 0) {
 
 std::vector<TensorEntry> entries_of(const ModelConfig& config, const HeadOptions& head = {}) {
   std::vector<TensorEntry> entries;
-  for (const WeightSlice& slice : weight_table(config, make_parameters(config, head)))
+  for (const WeightSlice& slice : parameter_layout(config, make_parameters(config, head)))
     entries.push_back({.name = slice.name, .type = WeightType::bf16, .shape = slice.shape});
   return entries;
 }
@@ -48,7 +48,7 @@ WeightFiles write_folder(const TempFolder& folder, const std::vector<TensorEntry
 }
 
 WeightCheck checked(const WeightFiles& files, const ModelConfig& config, const HeadOptions& head = {}, bool fresh_head = false) {
-  return check_weights(files, weight_table(config, make_parameters(config, head)), {.head = head.kind, .fresh_head = fresh_head});
+  return check_weights(files, parameter_layout(config, make_parameters(config, head)), {.head = head.kind, .fresh_head = fresh_head});
 }
 
 TEST(WeightCheck, AWholeFolderFits) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kedge/model/spec/weight_table.h"
+#include "kedge/model/spec/parameter_layout.h"
 
 #include "tests/support/expect_error.h"
 

@@ -41,6 +41,12 @@ TEST(Regex, MatchesRunsOfAMillionCharacters) {
   EXPECT_THAT(matches(R"((?:a|b)*c)", std::string(200'000, 'a') + "c"), ElementsAre(std::string(200'000, 'a') + "c"));
 }
 
+// PCRE2's own limit is 20 GB.
+TEST(Regex, GivesUpBeforeItTakesAllMemory) {
+  EXPECT_EQ(testing::error_of([] { return matches(R"((?:a|b)*c)", std::string(3'000'000, 'a') + "xc"); }),
+            "a regular expression gave up on this text: heap limit exceeded");
+}
+
 TEST(Regex, NamesAnExpressionThatDoesNotCompile) {
   EXPECT_EQ(testing::error_of([] { return Regex("(?<=a+)b", "here"); }),
             "here: the expression (?<=a+)b is not supported: lookbehind assertion is not fixed length");

@@ -1,0 +1,46 @@
+#pragma once
+// The critic that is trained along with a policy: the two are saved together and resume together.
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "kedge/critic/critic_batch.h"
+#include "kedge/critic/value_source.h"
+#include "kedge/rollout/rollout_row.h"
+#include "kedge/train/checkpoint/model_state.h"
+#include "kedge/train/checkpoint/state_files.h"
+
+namespace kedge {
+
+// Not thread-safe. Every rank makes the same calls. `critic` must outlive it.
+class CriticTraining {
+ public:
+  // `epochs` over the rows of a step.
+  CriticTraining(ValueSource& critic, int64_t epochs) : critic_(critic), epochs_(epochs) {}
+
+  // Before the first step of a process: the critic goes back to its save of that step, 0 being the beginning. An Error where policy and
+  // critic do not belong together.
+  void restore_once(int64_t step);
+  // Begins to learn from all rows that have a reward, and does not wait for the end.
+  void train(const RolloutRows& rows);
+  // One that only repeats what was recorded needs no warm-up.
+  [[nodiscard]] bool learns() const { return critic_.learns(); }
+  void finish() { critic_.finish_training(); }
+
+  // What `save_policy` gives; the checkpoint is complete when the critic, too, has saved itself under this step.
+  [[nodiscard]] FolderWriter save(StateSnapshot& state, int64_t step, const std::function<FolderWriter()>& save_policy) const;
+  void note_saved(int64_t step) { resumable_step_ = step; }
+  void load(const StateFiles& state, int64_t step);
+
+ private:
+  ValueSource& critic_;
+  int64_t epochs_;
+  bool is_restored_ = false;
+  int64_t resumable_step_ = 0;              // of the newest checkpoint on disk; 0: the beginning
+  std::optional<int64_t> train_calls_ = 0;  // since the beginning; none: a checkpoint from before they were counted
+};
+
+// All rows that have a reward, `epochs` times one after the other.
+[[nodiscard]] CriticBatch critic_batch(const RolloutRows& rows, int64_t epochs);
+
+}  // namespace kedge

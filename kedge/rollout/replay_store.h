@@ -1,0 +1,59 @@
+#pragma once
+// Plays the records of a run to its trainer: hands out the recorded answers whatever the fingerprint, and compares what comes of them with
+// what was recorded. Reads, never writes.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "kedge/reward/reward.h"
+#include "kedge/rollout/step_comparison.h"
+#include "kedge/rollout/step_store.h"
+
+namespace kedge {
+
+// Who helps to look closely at a step. What is empty is not looked at.
+struct ReplayHelpers {
+  std::function<void(RolloutRows& rows)> add_logprobs = {};  // of the rows' tokens, by the policy as it is then
+  RewardSource* rewards = nullptr;                           // judges the recorded answers again
+  bool draws = false;                                        // and the policy draws them again
+};
+
+// Not thread-safe, but find() may be called from several threads between two steps' load() and save().
+class ReplayStore final : public StepStore {
+ public:
+  // Records are FOLDER/step-N.jsonl. `vocab_size`: ids from there on would be none of the network's. `tolerance` as compare_step() has it.
+  ReplayStore(Path folder, int64_t vocab_size, double tolerance);
+
+  // The next step's answers are looked at with their help, before its updates; those of the steps after it are not.
+  void look_closely(ReplayHelpers helpers) { helpers_ = std::move(helpers); }
+
+  // None where the step has no record. UsageError for one that is damaged, or that no step could come of: "FILE:LINE: ...".
+  [[nodiscard]] std::optional<RolloutRows> load(const StepKey& key) override;
+  void save(RecordHeader header, RolloutRows rows) override;
+
+  // The recorded row of an answer that was handed out for the step at hand.
+  [[nodiscard]] const RolloutRow* find(const Rollout& rollout) const;
+
+  // Of the step that was kept last; without quantities where it has no record.
+  [[nodiscard]] const StepComparison& comparison() const { return comparison_; }
+  [[nodiscard]] const std::string& weights_after() const { return weights_after_; }
+
+ private:
+  [[nodiscard]] CloseLook look(const StepKey& key) const;
+
+  Path folder_;
+  int64_t vocab_size_;
+  double tolerance_;
+  ReplayHelpers helpers_;
+  std::optional<RecordedStep> recorded_;
+  std::map<const Rollout*, size_t> places_;
+  CloseLook look_;
+  StepComparison comparison_;
+  std::string weights_after_;
+};
+
+// A step's record, with every number. UsageError for one that is damaged.
+[[nodiscard]] RecordedStep read_recorded_step(const Path& folder, int64_t step);
+
+}  // namespace kedge

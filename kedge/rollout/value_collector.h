@@ -1,0 +1,51 @@
+#pragma once
+// Where values of answers are asked for and collected: with the rewards, as answers end, while others are still being generated. A critic
+// that gives rewards too is asked once for both. Knows no losses.
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "kedge/critic/value_source.h"
+#include "kedge/dist/group.h"
+#include "kedge/reward/reward.h"
+#include "kedge/rollout/rollout_row.h"
+
+namespace kedge {
+
+// ask() and the rewards may be used from several threads. `critic` must outlive it.
+class ValueCollector {
+ public:
+  explicit ValueCollector(ValueSource& critic) : critic_(critic) {}
+
+  [[nodiscard]] ValueSource& critic() { return critic_; }
+
+  // Never waits.
+  void ask(Rollouts rollouts);
+  // Waits, and fills `values` of all rows, of which each rank has asked for those that it generated. Where nobody has asked for any, the
+  // ranks share them.
+  void take(const Group& group, RolloutRows& rows);
+
+  // The rewards that come with the values. They are those of ask(); for rows that were not asked for, or once more for the same ones, the
+  // critic is asked anew. The collector must outlive it.
+  [[nodiscard]] std::unique_ptr<RewardSource> rewards();
+
+ private:
+  class Rewards;
+  // One answer among those of a call.
+  struct Pending {
+    std::shared_ptr<const Rollout> rollout;
+    std::shared_future<RolloutValues> reply;
+    size_t place = 0;
+    bool is_rewarded = false;  // its reward was handed out
+  };
+  [[nodiscard]] std::vector<Pending> ask_critic(const Rollouts& rollouts);
+  [[nodiscard]] std::vector<Pending> rewards_of(const Rollouts& rollouts);
+
+  ValueSource& critic_;
+  std::mutex mutex_;  // of the critic's values() and of what follows
+  std::map<const Rollout*, Pending> pending_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,42 @@
+#include "kedge/run/device_setup.h"
+
+#include <ATen/Parallel.h>
+
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+#include "kedge/model/files/peft_files.h"
+
+namespace kedge {
+
+Mesh open_mesh(const ComputeConfig& compute) {
+  const std::string device = compute.accelerator == "gpu" ? "cuda" : compute.accelerator;
+  Mesh mesh = Mesh::from_environment({.device = device, .device_key = "trainer.accelerator"});
+  const int num_ranks = mesh.world.size();
+  const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
+  check(!compute.devices || wanted == num_ranks, "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ", num_ranks,
+        num_ranks == 1 ? " was started; mpirun -n N starts more" : " were started");
+  if (compute.deterministic && mesh.device.is_cuda()) make_cuda_deterministic();
+  if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
+  return mesh;
+}
+
+at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
+  if (compute.precision) return parse_dtype(*compute.precision, "trainer.precision");
+  return device.is_cuda() ? at::kBFloat16 : at::kFloat;
+}
+
+StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device) {
+  const StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none};
+  check(storage.dtype != at::kHalf, "trainer.precision: ", *compute.precision, " is not supported; bf16 has the range that training needs");
+  return storage;
+}
+
+void add_trained_adapters(Model& model, const NetworkConfig& network) {
+  const PeftConfig& peft = network.peft;
+  if (peft.peft_scheme == PeftScheme::none) return;
+  if (peft.restore_from_path) return load_adapter(model, *peft.restore_from_path, true);
+  model.add_adapters(peft.lora_tuning, true, "model.peft.lora_tuning");
+  model.adapters()->initialise(static_cast<uint64_t>(network.seed));
+}
+
+}  // namespace kedge
