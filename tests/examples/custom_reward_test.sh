@@ -7,19 +7,19 @@ custom_reward=$(realpath "$2")
 make_letters letters
 "$kedge" init lm --shape tiny --tokenizer letters --threads 1 >/dev/null 2>&1
 for i in $(seq 8); do echo "{\"text\": \"$(printf 'b%.0s' $(seq $i)) c\"}"; done >prompts.jsonl
-small=(model.encoder_seq_length=32 model.reinforce.num_rollout_samples=4 model.global_batch_size=16 trainer.reinforce.max_steps=12 trainer.reinforce.max_epochs=100 trainer.threads=1
+small=(model.encoder_seq_length=32 model.reinforce.num_rollout_samples=4 model.global_batch_size=16 trainer.reinforce.max_steps=60 trainer.reinforce.max_epochs=100 trainer.threads=1
   trainer.reinforce.unfinished=keep trainer.reinforce.save_interval=1)
 
-expect 0 'done: step 12 of 12' "$custom_reward" lm prompts.jsonl whole "${small[@]}"
-[ "$(grep -c '"train_rollouts/rewards": ' whole/metrics.jsonl)" = 12 ] || { echo 'FAILED: not the metrics of twelve steps'; failures=$((failures + 1)); }
+expect 0 'done: step 60 of 60' "$custom_reward" lm prompts.jsonl whole "${small[@]}"
+[ "$(grep -c '"train_rollouts/rewards": ' whole/metrics.jsonl)" = 60 ] || { echo 'FAILED: not the metrics of sixty steps'; failures=$((failures + 1)); }
 expect 0 '"response": ' "$kedge" generate --model whole/model --text 'bb' --max-new-tokens 3 --threads 1
 
-# Killed as soon as it has a checkpoint of its third step.
+# Killed as soon as it has a checkpoint of its third step, or of one soon after it.
 "$custom_reward" lm prompts.jsonl run "${small[@]}" >killed.txt 2>&1 &
 pid=$!
-for _ in $(seq 600); do
-  compgen -G 'run/checkpoints/*step=3*' >/dev/null && break
-  sleep 0.02
+for _ in $(seq 6000); do
+  compgen -G 'run/checkpoints/*step=[3-9]*' >/dev/null && break
+  sleep 0.002
 done
 kill -9 $pid 2>/dev/null
 wait $pid 2>/dev/null
