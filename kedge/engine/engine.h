@@ -93,6 +93,10 @@ class Engine {
 
   // Gives the memory for keys and values and the recorded graphs back; the next step takes them again. Only while idle.
   void release();
+  // The same where the configuration says so.
+  void release_for_training() {
+    if (config_.release_in_training) release();
+  }
   [[nodiscard]] const EngineConfig& config() const { return config_; }
 
  private:
@@ -109,14 +113,6 @@ class Engine {
   std::map<int64_t, std::unique_ptr<Open>> requests_;
   int64_t next_request_ = 0;
   EngineStats stats_;
-};
-
-// Gives the engine's memory back while it lives, where the configuration says so.
-class EngineRest {
- public:
-  explicit EngineRest(Engine& engine) {
-    if (engine.config().release_in_training) engine.release();
-  }
 };
 
 }  // namespace kedge

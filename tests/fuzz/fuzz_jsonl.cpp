@@ -9,7 +9,6 @@
 #include "kedge/core/log.h"
 #include "kedge/data/check/data_report.h"
 #include "kedge/data/sets/chat_dataset.h"
-#include "kedge/data/sets/collate.h"
 #include "kedge/data/sets/kto_dataset.h"
 #include "kedge/data/sets/packing.h"
 #include "kedge/data/sets/preference_dataset.h"
@@ -44,34 +43,24 @@ void read_as_every_kind(const kedge::Path& path) {
   kedge::SftFilesConfig files;
   files.max_seq_length = kMaxTokens;
   const auto rows = [&] { return kedge::Rows::of_file(path); };
-  const auto use_prompt = [](const kedge::PromptExample& prompt) { static_cast<void>(kedge::collate_prompts({&prompt, 1}, 4, kToyEos)); };
+  const auto use = [](const auto& /*example*/) {};
   const auto use_tokens = [](const kedge::MaskedTokens& tokens) {
-    static_cast<void>(kedge::collate_sft({&tokens, 1}, {.max_seq_length = kMaxTokens, .eos = kToyEos}));
     if (!tokens.ids.empty()) static_cast<void>(kedge::collate_packed(kedge::pack_rows({&tokens, 1})));
   };
-  const auto use_pair = [](const kedge::PreferenceExample& pair) {
-    const kedge::PreferenceExample* pointer = &pair;
-    static_cast<void>(kedge::collate_preferences({&pointer, 1}, {.eos = kToyEos}));
-  };
-  const auto use_kto = [](const kedge::KtoExample& row) { static_cast<void>(kedge::collate_kto({&row, 1}, {.eos = kToyEos})); };
-  const auto use_regression = [](const kedge::RegressionExample& row) {
-    const kedge::RegressionExample* pointer = &row;
-    static_cast<void>(kedge::collate_regression({&pointer, 1}, 1, -100, kToyEos));
-  };
 
-  read_all([&] { return kedge::PromptDataset(rows(), byte_encoder(), config, kMaxTokens, render_toy_chat); }, use_prompt);
+  read_all([&] { return kedge::PromptDataset(rows(), byte_encoder(), config, kMaxTokens, render_toy_chat); }, use);
   read_all([&] { return kedge::SftDataset(rows(), byte_encoder(), files); }, use_tokens);
   read_all([&] { return kedge::ChatDataset(rows(), byte_encoder(), {}, kMaxTokens, render_toy_chat); }, use_tokens);
-  read_all([&] { return kedge::KtoDataset(rows(), byte_encoder(), config, render_toy_chat); }, use_kto);
-  read_all([&] { return kedge::RegressionDataset(rows(), byte_encoder(), config, 1); }, use_regression);
-  read_all([&] { return kedge::PackedDataset(rows(), kMaxTokens, kMaxTokens); }, [](const kedge::PackInput&) {});
+  read_all([&] { return kedge::KtoDataset(rows(), byte_encoder(), config, render_toy_chat); }, use);
+  read_all([&] { return kedge::RegressionDataset(rows(), byte_encoder(), config, 1); }, use);
+  read_all([&] { return kedge::PackedDataset(rows(), kMaxTokens, kMaxTokens); }, use);
   for (const auto kind : {kedge::PreferenceUse::ranking, kedge::PreferenceUse::labelled})
     read_all(
         [&] {
           kedge::Rows pairs = kedge::Rows::of_file(path, rows_per_pair(kedge::JsonlFile(path)));
           return kedge::PreferenceDataset(std::move(pairs), byte_encoder(), config, kind, render_toy_chat);
         },
-        use_pair);
+        use);
 }
 
 void report_every_kind(const kedge::Path& path) {

@@ -5,6 +5,6 @@ set(KEDGE_FUZZ_TARGETS fuzz_config fuzz_dashboard fuzz_http fuzz_jinja fuzz_jour
 set(KEDGE_FUZZ_CLI_TARGETS fuzz_dashboard fuzz_rollouts fuzz_run_folder)
 set(KEDGE_FUZZ_CLI_SOURCES "")
 foreach(name text/answer_json dashboard/dashboard_answers dashboard/dashboard_numbers dashboard/dashboard_runs text/json_lines text/replay_text report/report_answers report/report_charts
-    report/report_page dashboard/request_query text/run_story_text text/show_text report/svg_chart)
+    report/report_page dashboard/request_query text/run_overview_text text/show_text report/svg_chart)
   list(APPEND KEDGE_FUZZ_CLI_SOURCES "${CMAKE_SOURCE_DIR}/cli/${name}.cpp")
 endforeach()

@@ -83,14 +83,14 @@ TEST(HttpConnection, ACallWhoseServerGoesAwayFails) {
 }
 
 TEST(HttpConnection, AnotherThreadEndsACallThatWaits) {
+  std::promise<HttpReply> asked;
   std::atomic<bool> came = false;
-  std::thread holder;
-  HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) {
-    holder = std::thread([&, reply] {
-      came = true;
-      while (!reply.is_gone()) std::this_thread::sleep_for(milliseconds(5));
-    });
+  std::thread holder([&] {
+    const HttpReply reply = asked.get_future().get();
+    came = true;
+    while (!reply.is_gone()) std::this_thread::sleep_for(milliseconds(5));
   });
+  HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) { asked.set_value(reply); });
   HttpConnection connection("127.0.0.1", server.port());
   std::thread other([&] {
     while (!came) std::this_thread::sleep_for(milliseconds(5));

@@ -235,19 +235,19 @@ TEST(HttpServer, AnAnswerMayTakeLongerThanAnyLimit) {
 }
 
 TEST(HttpServer, TheHandlerLearnsThatItsPeerIsGone) {
-  std::atomic<bool> asked = false, gone = false;
-  std::thread watcher;
-  HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) {
-    watcher = std::thread([&, reply] {
-      asked = true;
-      for (int i = 0; i < 500 && !reply.is_gone(); ++i) std::this_thread::sleep_for(milliseconds(10));
-      gone = reply.is_gone();
-    });
+  std::promise<HttpReply> asked;
+  std::atomic<bool> is_asked = false, gone = false;
+  std::thread watcher([&] {
+    const HttpReply reply = asked.get_future().get();
+    is_asked = true;
+    for (int i = 0; i < 500 && !reply.is_gone(); ++i) std::this_thread::sleep_for(milliseconds(10));
+    gone = reply.is_gone();
   });
+  HttpServer server({}, [&](const HttpRequest&, const HttpReply& reply) { asked.set_value(reply); });
   {
     RawPeer peer(server.port());
-    ASSERT_TRUE(peer.send("GET / HTTP/1.1\r\n\r\n"));
-    while (!asked) std::this_thread::sleep_for(milliseconds(5));
+    EXPECT_TRUE(peer.send("GET / HTTP/1.1\r\n\r\n"));
+    while (!is_asked) std::this_thread::sleep_for(milliseconds(5));
   }
   watcher.join();
   EXPECT_TRUE(gone);

@@ -152,7 +152,7 @@ void OnlineTrainer::rehearse_training() {
     const auto scope = timers_.measure("init_logprobs");
     policy_.reference_logprobs(std::span(&pass, 1), rows);
   }
-  const EngineRest rest(engine_);
+  engine_.release_for_training();
   const auto scope = timers_.measure("train_time");
   policy_.rehearse_update(pass, rows);
 }
@@ -331,7 +331,7 @@ void OnlineTrainer::add_logprobs(OnlineStep& step) {
 }
 
 std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
-  const EngineRest rest(engine_);
+  engine_.release_for_training();
   const auto scope = timers_.measure("train_time");
   const TokenObjective objective = algorithm_->objective();
   RolloutRows& rows = step.rows;
@@ -420,7 +420,7 @@ StepReport OnlineTrainer::run_validation() {
   ensure(parts_.validation != nullptr, "a validation without prompts");
   const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
   RolloutRows rows = maker_.generate(wish(kValidation, batch, 0));  // all draw alike, so that their numbers differ by the policy alone
-  const EngineRest rest(engine_);
+  engine_.release_for_training();
   if (policy_.has_reference()) {
     const Share share = share_of(static_cast<int64_t>(rows.size()), parts_.group.rank(), parts_.group.size());
     std::vector<int64_t> lengths, own;

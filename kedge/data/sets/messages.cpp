@@ -1,7 +1,5 @@
 #include "kedge/data/sets/messages.h"
 
-#include <algorithm>
-
 namespace kedge {
 namespace {
 
@@ -38,10 +36,6 @@ Json read_messages(const Row& row, const Json& value, std::string_view what, con
   for (const Json& item : value.as_array("")) messages.push_back(read_message(row, item, str(what, "[", messages.size(), "]"), roles));
   if (messages.empty()) row.fail(RowFault::bad_value, str(what, ": a list without messages"));
   return messages;
-}
-
-size_t common_messages(const Json::Array& a, const Json::Array& b) {
-  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
 RenderedChat render(const ChatRenderer& chat, const ChatRequest& request, const Row& row) {

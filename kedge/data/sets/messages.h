@@ -17,9 +17,6 @@ using RoleNames = std::map<std::string, std::string>;
 // a string, or, beside a role, a list of parts or null. `what` names the field in errors. At least one message.
 [[nodiscard]] Json read_messages(const Row& row, const Json& value, std::string_view what, const RoleNames& roles);
 
-// The messages that open both lists.
-[[nodiscard]] size_t common_messages(const Json::Array& a, const Json::Array& b);
-
 // Calls the renderer; without one, and where it fails, a RowError that names the row.
 [[nodiscard]] RenderedChat render(const ChatRenderer& chat, const ChatRequest& request, const Row& row);
 

@@ -51,12 +51,6 @@ TEST_F(MessagesTest, WhatIsNoMessageIsNamed) {
   EXPECT_EQ(error(R"([{"from": "human", "value": null}])"), ":1: \"m\"[0].value: wants a string, found null");
 }
 
-TEST_F(MessagesTest, TheCommonOpeningIsFound) {
-  const Json a = Json::parse("[1, 2, 3]"), b = Json::parse("[1, 2, 4, 5]");
-  EXPECT_EQ(common_messages(a.as_array(""), b.as_array("")), 2U);
-  EXPECT_EQ(common_messages(a.as_array(""), a.as_array("")), 3U);
-}
-
 TEST_F(MessagesTest, RenderingNamesTheRowThatFails) {
   const JsonlFile file(folder_.file("f.jsonl", "{}"));
   const Row row = file.row(0);
