@@ -28,6 +28,16 @@ PathAliases all_aliases(const Section& section) {
   return aliases;
 }
 
+// Keys that may only have one value need not be written, and can be referred to all the same.
+PathAliases implied_values(const Section& section) {
+  PathAliases implied;
+  for_each_section(section, "", [&](const Section& inner, const std::string& path) {
+    for (const Section::Note& note : inner.refused)
+      if (!note.accepted.empty()) implied.emplace_back(join_path(path, note.name), note.accepted.front());
+  });
+  return implied;
+}
+
 // `key`, or what it or the section it lies in is an alias of.
 std::string without_alias(const std::string& key, const PathAliases& aliases) {
   for (const auto& [from, to] : aliases) {
@@ -123,7 +133,7 @@ std::vector<std::string> load_section(const Section& section, ConfigNode user) {
   drop_empty_sections(user, section);
   ConfigNode tree = defaults_node(section, &user);
   overlay(tree, user);
-  resolve_references(tree, all_aliases(section));
+  resolve_references(tree, all_aliases(section), implied_values(section));
   BindReport report;
   report.known_keys = all_keys(section);
   bind_section(section, tree, "", report);
@@ -135,7 +145,12 @@ std::vector<std::string> load_section(const Section& section, ConfigNode user) {
 
 void load_config(const Section& section, const std::optional<Path>& file, const std::vector<std::string>& overrides) {
   const ConfigText text = file ? ConfigText{file->string(), read_text(*file)} : ConfigText{};
-  for (const std::string& warning : load_section(section, text, overrides)) log_warn(warning);
+  const std::vector<std::string> warnings = load_section(section, text, overrides);
+  if (warnings.empty()) return;
+  std::string all = warnings.size() == 1 ? warnings[0] : str(warnings.size(), " keys have no effect here:");
+  if (warnings.size() > 1)
+    for (const std::string& warning : warnings) all += "\n  " + warning;
+  log_warn(all);
 }
 
 std::string dump_config(const Section& section) { return to_yaml(section_node(section)); }

@@ -27,7 +27,7 @@ bool has_reference(const ConfigNode& node) {
 
 class Resolver {
  public:
-  Resolver(ConfigNode& root, const PathAliases& aliases) : root_(root), aliases_(aliases) {}
+  Resolver(ConfigNode& root, const PathAliases& aliases, const PathAliases& implied) : root_(root), aliases_(aliases), implied_(implied) {}
 
   void resolve(ConfigNode& node, const std::string& path) {
     for (auto& [name, value] : node.members) resolve(value, join_path(path, name));
@@ -109,6 +109,9 @@ class Resolver {
     for (const auto& [from, to] : aliases_)
       if (path == from) path = to;
     ConfigNode* target = path.empty() ? nullptr : find(path);
+    if (target == nullptr)
+      for (const auto& [key, value] : implied_)
+        if (key == path) return ConfigNode::scalar(value, false);
     if (target == nullptr) fail(place, str("no key \"", path, "\" to refer to", nearest_hint(path, all_paths())));
     resolve(*target, path);
     copied_nodes_ += count_nodes(*target);
@@ -221,13 +224,16 @@ class Resolver {
 
   ConfigNode& root_;
   const PathAliases& aliases_;
+  const PathAliases& implied_;
   std::vector<std::string> chain_;  // the values being resolved, outermost first
   size_t copied_nodes_ = 0;
 };
 
 }  // namespace
 
-void resolve_references(ConfigNode& root, const PathAliases& aliases) { Resolver(root, aliases).resolve(root, ""); }
+void resolve_references(ConfigNode& root, const PathAliases& aliases, const PathAliases& implied) {
+  Resolver(root, aliases, implied).resolve(root, "");
+}
 
 std::string escape_references(std::string_view text) {
   std::string out;

@@ -10,7 +10,8 @@ namespace kedge {
 
 // Replaces every reference by what it names. `\${` stands for the two characters themselves.
 // Errors name the place: "ppo.yaml:3: a.b: no key \"c\" to refer to".
-void resolve_references(ConfigNode& root, const PathAliases& aliases = {});
+// `implied` are keys that the tree need not have, and the values that they are then taken to have.
+void resolve_references(ConfigNode& root, const PathAliases& aliases = {}, const PathAliases& implied = {});
 
 // The text under which `${` in a value survives resolution.
 [[nodiscard]] std::string escape_references(std::string_view text);

@@ -47,13 +47,19 @@ std::string hint(const Section& section, const std::string& key, const std::stri
   return nearest_hint(key, candidates);
 }
 
+// null, or a section with nothing else in it
+bool says_nothing(const ConfigNode& node) {
+  if (!node.is_map()) return node.is_null();
+  return std::all_of(node.members.begin(), node.members.end(), [](const auto& member) { return says_nothing(member.second); });
+}
+
 void bind_unknown(const Section& section, const std::string& name, const ConfigNode& node, const std::string& path, BindReport& report) {
   const auto named = [&](const Section::Note& note) { return note.name == name; };
   const std::string key = join_path(path, name);
   if (const auto note = std::find_if(section.ignored.begin(), section.ignored.end(), named); note != section.ignored.end()) {
     report.warnings.push_back(str(node.where.prefix(), key, " is ignored: ", note->why));
   } else if (const auto no = std::find_if(section.refused.begin(), section.refused.end(), named); no != section.refused.end()) {
-    const std::string value = node.is_null() ? "null" : node.text;
+    const std::string value = says_nothing(node) ? "null" : node.text;
     if (std::find(no->accepted.begin(), no->accepted.end(), value) != no->accepted.end()) return;
     report.errors.push_back(str(node.where.prefix(), key, ": ", no->why, " (found ", node.shown(), ")"));
   } else if (node.added) {

@@ -155,6 +155,7 @@ struct CriticServerConfig {
       field("reward_standardization", reward_standardization, "of rewards and of values");
       field.alias("offload_adam_states", "optim.offload_adam_states");
       field.ignored("output_sequence", "a critic returns a value for every token");
+      field.refused("use_avg_pool", "a critic's values are of single tokens", {"false", "False"});
       field.ignored("force_head_dtype", "the head computes in fp32");
       field.ignored("share_embeddings_and_output_weights", "a critic has no output embedding");
     }

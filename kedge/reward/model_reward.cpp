@@ -91,8 +91,11 @@ RewardInput choose_input(const ModelSignature& signature, const ModelRewardOptio
   if (options.send != RewardInput::automatic) return options.send;
   const std::string tokenizer = parameter_of(signature, "tokenizer_fingerprint"),
                     chat = parameter_of(signature, "chat_template_fingerprint");
+  // Servers that publish none, NeMo-Aligner's among them, get the policy's ids, as NeMo-Aligner sends them. Text goes to one that takes no
+  // ids.
+  if (tokenizer.empty()) return takes(signature, "sentences") && !takes(signature, "tokens") ? RewardInput::text : RewardInput::tokens;
   const bool is_conversation = !conversation_of(rollout).is_null();
-  const bool same_ids = !tokenizer.empty() && tokenizer == options.tokenizer_fingerprint;
+  const bool same_ids = tokenizer == options.tokenizer_fingerprint;
   const bool same_template = chat == options.chat_template_fingerprint;
   if (same_ids && (!is_conversation || same_template)) return RewardInput::tokens;
   // The model was trained on conversations as its own template words them.
@@ -136,7 +139,7 @@ std::vector<ModelReward::Part> ModelReward::parts_of(const Rollouts& rollouts) {
   std::vector<Part> parts;
   for (size_t i = 0; i < rollouts.size(); ++i) {
     const RewardInput input = choose_input(signature, options_, *rollouts[i]);
-    if (input != RewardInput::tokens) warn_of_unknown_tokenizer(signature, *rollouts[i]);
+    warn_of_unknown_tokenizer(signature, input, *rollouts[i]);
     auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& other) { return other.input == input; });
     if (part == parts.end()) part = parts.insert(parts.end(), Part{.input = input});
     part->places.push_back(i);
@@ -145,12 +148,20 @@ std::vector<ModelReward::Part> ModelReward::parts_of(const Rollouts& rollouts) {
   return parts;
 }
 
-void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, const Rollout& rollout) {
+void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, RewardInput input, const Rollout& rollout) {
   if (!parameter_of(signature, "tokenizer_fingerprint").empty() || options_.send != RewardInput::automatic) return;
   std::call_once(warned_, [&] {
+    const std::string text = rollout.prompt + rollout.response;
+    if (input == RewardInput::text) {
+      log_warn(caller_.name, " does not say which tokenizer it has and takes no ids, so it gets text. One text:\n", text);
+      return;
+    }
+    std::string ids;
+    for (const TokenId id : rollout.ids) ids += str(ids.empty() ? "" : " ", id);
     log_warn(caller_.name,
-             " does not say which tokenizer it has, so it is sent text and not ids (send=tokens would change that). One text:\n",
-             rollout.prompt + rollout.response);
+             " does not say which tokenizer it has, so it gets the policy's ids, with the token that ends a response: its tokenizer must "
+             "be the ",
+             "policy's (send=text would send text). One row:\n", ids, "\n", text);
   });
 }
 

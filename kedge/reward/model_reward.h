@@ -59,7 +59,7 @@ class ModelReward : public RewardSource {
   [[nodiscard]] std::vector<Part> parts_of(const Rollouts& rollouts);
   [[nodiscard]] InferRequest request_of(const Part& part) const;
   [[nodiscard]] std::vector<RowReward> rewards_of(const Part& part, std::future<InferReply> reply) const;
-  void warn_of_unknown_tokenizer(const ModelSignature& signature, const Rollout& rollout);
+  void warn_of_unknown_tokenizer(const ModelSignature& signature, RewardInput input, const Rollout& rollout);
 
   ModelCaller caller_;
   ModelRewardOptions options_;

@@ -15,7 +15,7 @@ namespace kedge {
 namespace {
 
 Path nearest_folder(const RunConfig& run) {
-  Path folder = std::filesystem::absolute(run.explicit_log_dir ? Path(*run.explicit_log_dir) : Path(run.exp_dir));
+  Path folder = std::filesystem::absolute(run.explicit_log_dir ? Path(*run.explicit_log_dir) : run.parent());
   while (!is_folder(folder) && folder.has_parent_path() && folder != folder.parent_path()) folder = folder.parent_path();
   return folder;
 }
@@ -37,7 +37,7 @@ int64_t bytes_below(const Path& folder) {
 // Of a run that is resumed.
 int64_t held_by_checkpoints(const RunConfig& run) {
   if (!run.resume_if_exists) return 0;
-  Path folder = run.explicit_log_dir ? Path(*run.explicit_log_dir) : Path(run.exp_dir) / run.name;
+  Path folder = run.explicit_log_dir ? Path(*run.explicit_log_dir) : run.parent() / run.name;
   if (!run.explicit_log_dir && run.version) folder /= *run.version;
   return bytes_below(folder / "checkpoints");
 }

@@ -51,6 +51,7 @@ struct PeftConfig {
   void fields(auto&& field) {
     field("peft_scheme", peft_scheme, "lora: train adapters on a frozen network; none: train all of it");
     field("restore_from_path", restore_from_path, "folder of an adapter to start from, in PEFT's layout");
+    field.refused("restore_from_ckpt", "restore_from_path names the folder of an adapter to start from", {"null"});
     field("lora_tuning", lora_tuning, "the adapters");
   }
 };
@@ -90,6 +91,16 @@ struct NetworkConfig {
     field.ignored("max_position_embeddings", "the network's own limit applies");
     field.ignored("activations_checkpoint_method", "every layer is its own unit");
     field.ignored("activations_checkpoint_num_layers", "every layer is its own unit");
+    field.ignored("activations_checkpoint_layers_per_pipeline", "every layer is its own unit");
+    field.ignored("use_flash_attention", "attention never stores the scores of all pairs");
+    field.ignored("gradient_as_bucket_view", "gradients are not bucketed");
+    field.ignored("sync_batch_comm", "there are no pipeline stages");
+    field.ignored("save_nemo_on_validation_end", "checkpoints are Hugging Face folders");
+    field.refused("resume_from_checkpoint", "exp_manager.resume_from_checkpoint names a checkpoint to resume from", {"null"});
+    field.refused("seq_len_interpolation_factor", "the model folder's own rope_scaling applies", {"null"});
+    for (const char* key : {"hidden_dropout", "attention_dropout", "ffn_dropout"})
+      field.refused(key, "networks are trained without dropout; adapters have model.peft.lora_tuning.adapter_dropout",
+                    {"0.0", "0", "null"});
     field.ignored("dist_ckpt_format", "checkpoints are Hugging Face folders");
     field.ignored("dist_ckpt_load_strictness", "every tensor must be present");
     field.ignored("overwrite_base_config", "a model folder contains no settings");

@@ -144,8 +144,11 @@ asks() { # model, folder, setting...
   "${reinforce[@]}" exp_manager.explicit_log_dir="$folder" remote_rm.host=127.0.0.1 remote_rm.port="$port" remote_rm.reward_model.name="$model" "$@"
 }
 expect 0 'done: step 20 of 20' "${reinforce[@]}" "${rule[@]}" exp_manager.explicit_log_dir=by_rule
-expect 0 'does not say which tokenizer it has, so it is sent text' asks reward_model foreign
+expect 0 'does not say which tokenizer it has and takes no ids, so it gets text' asks reward_model foreign
 cmp by_rule/model/model.safetensors foreign/model/model.safetensors || fail 'the same rewards by a server teach something else'
+expect 0 "does not say which tokenizer it has, so it gets the policy's ids, with the token that ends a response" asks ids_only foreign_ids
+cmp by_rule/model/model.safetensors foreign_ids/model/model.safetensors || fail 'the same rewards by a server that takes ids teach something else'
+expect 1 'the reward server 127.0.0.1:1 did not become ready within 1 s' "${reinforce[@]}" exp_manager.explicit_log_dir=nobody remote_rm.host=127.0.0.1 remote_rm.port=1 remote_rm.wait_limit=1
 few=(trainer.reinforce.max_steps=4 model.optim.weight_decay=0)
 masked() { # folder, answers of a step without a reward
   python3 - "$@" <<'PY' || fail "$1: not $2 answers of a step without a reward"

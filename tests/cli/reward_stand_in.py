@@ -7,12 +7,20 @@ import struct
 import sys
 
 LATE = 60  # calls after which late_error begins to fail: the first two steps and a validation make at most 40
+LETTERS = ["a", "b", " ", "c", "ab", "\n", ""]  # of the tests' tokenizer; the last one ends a response
 num_calls = {}
 
 
 def texts_of(body, header_length):
-    """Of the request's sentences, which come as binary: each its length in four bytes, then the text."""
-    count = json.loads(body[:header_length])["inputs"][0]["shape"][0]
+    """Of the request's sentences, which come as binary: each its length in four bytes, then the text. Ids become letters again."""
+    first = json.loads(body[:header_length])["inputs"][0]
+    count = first["shape"][0]
+    if first["name"] == "tokens":
+        width = first["shape"][1]
+        numbers = struct.unpack_from(f"<{count * width + count}q", body, header_length)
+        rows = [numbers[row * width:][:numbers[count * width + row]] for row in range(count)]
+        assert all(0 <= token < len(LETTERS) for row in rows for token in row)
+        return ["".join(LETTERS[token] for token in row) for row in rows]
     texts, at = [], header_length
     for _ in range(count):
         size, = struct.unpack_from("<I", body, at)
@@ -63,7 +71,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not self.path.endswith("/config"):
             self.reply(200, {"name": "stand-in"})
             return
-        self.reply(200, {"name": parts[3], "max_batch_size": 1024, "input": [{"name": "sentences", "data_type": "TYPE_STRING", "dims": [1]}],
+        inputs = [("sentences", "TYPE_STRING", [1])]
+        if parts[3] == "ids_only":  # what NeMo-Aligner's actors send
+            inputs = [("tokens", "TYPE_INT64", [-1]), ("sequence_lengths", "TYPE_INT64", [1])]
+        self.reply(200, {"name": parts[3], "max_batch_size": 1024, "input": [{"name": name, "data_type": kind, "dims": dims} for name, kind, dims in inputs],
                          "output": [{"name": "rewards", "data_type": "TYPE_FP32", "dims": [1]}]})
 
     def do_POST(self):

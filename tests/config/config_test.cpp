@@ -143,6 +143,17 @@ TEST(Config, AliasesAreTheSameKey) {
   EXPECT_EQ(load_toy("max_steps: ${int_div:8,3}\nlr: 0.5\noptim: {clip: '${lr}'}\n").config.optim.clip, 0.5);
 }
 
+// NeMo-Aligner's files refer to sizes that only its checkpoints' own configurations have.
+TEST(Config, AKeyWithOnePossibleValueCanBeReferredToWithoutBeingThere) {
+  EXPECT_EQ(load_toy("resume: '${optim.fused}'\n").config.resume, "true");
+  EXPECT_EQ(toy_error("resume: '${optim.fuse}'\n").find("x.yaml:1: resume: no key \"optim.fuse\" to refer to"), 0U);
+}
+
+TEST(Config, ARefusedSectionWithNothingInItPasses) {
+  EXPECT_THAT(load_toy("optim: {other: {a: null, b: {c: null}}}\n").warnings, ElementsAre());
+  EXPECT_EQ(toy_error("optim: {other: {a: null, b: 1}}\n").find("x.yaml:1: optim.other: there is no other"), 0U);
+}
+
 TEST(Config, IgnoredRefusedAndUnreadKeysAreSaid) {
   EXPECT_THAT(load_toy("optim: {bucket_cap_mb: 200}\n").warnings,
               ElementsAre("x.yaml:1: optim.bucket_cap_mb is ignored: there are no buckets here"));

@@ -1,5 +1,6 @@
 #include "kedge/reward/model_reward.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -78,14 +79,30 @@ TEST(ModelReward, IdsGoToAModelWithTheSameTokenizer) {
 }
 
 TEST(ModelReward, TextGoesToAModelWithAnother) {
-  for (const char* fingerprint : {"U", ""}) {
-    std::vector<std::string> seen;
-    std::vector<std::pair<std::string, std::string>> parameters;
-    if (*fingerprint != 0) parameters = {{"tokenizer_fingerprint", fingerprint}};
-    ModelReward source(local_caller(toy_judge(seen, parameters), "judge"), {.tokenizer_fingerprint = "T"});
-    EXPECT_EQ(values_of(source.submit({rollout("ab", "cde")}).get()), (std::vector<double>{5}));
-    EXPECT_EQ(seen, (std::vector<std::string>{"sentences 1"}));
-  }
+  std::vector<std::string> seen;
+  ModelReward source(local_caller(toy_judge(seen, {{"tokenizer_fingerprint", "U"}}), "judge"), {.tokenizer_fingerprint = "T"});
+  EXPECT_EQ(values_of(source.submit({rollout("ab", "cde")}).get()), (std::vector<double>{5}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"sentences 1"}));
+}
+
+// As NeMo-Aligner sends them: its servers say nothing of their tokenizer.
+TEST(ModelReward, IdsGoToAModelThatDoesNotSayWhichTokenizerItHas) {
+  std::vector<std::string> seen;
+  ModelReward source(local_caller(toy_judge(seen), "judge"), {.tokenizer_fingerprint = "T"});
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(values_of(source.submit({rollout("ab", "c", {1, 2, 3}), chat("hello")}).get())[0], 6);
+  const std::string warning = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(seen, (std::vector<std::string>{"tokens 2"})) << "conversations too";
+  EXPECT_THAT(warning, ::testing::HasSubstr("send=text would send text). One row:\n1 2 3\nabc"));
+}
+
+TEST(ModelReward, TextGoesToOneThatTakesNoIds) {
+  std::vector<std::string> seen;
+  ServedModel judge = toy_judge(seen);
+  std::erase_if(judge.signature.inputs, [](const auto& input) { return input.name != "sentences"; });
+  ModelReward source(local_caller(std::move(judge), "judge"), {.tokenizer_fingerprint = "T"});
+  EXPECT_EQ(values_of(source.submit({rollout("ab", "cde")}).get()), (std::vector<double>{5}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"sentences 1"}));
 }
 
 TEST(ModelReward, ConversationsGoAsMessagesToAModelWithAnotherTemplate) {

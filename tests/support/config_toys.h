@@ -24,6 +24,7 @@ struct ToyOptim {
     field("clip", clip, "largest gradient norm", above(0));
     field.ignored("bucket_cap_mb", "there are no buckets here");
     field.refused("fused", "only the fused form exists", {"true"});
+    field.refused("other", "there is no other", {"null"});
   }
 };
 

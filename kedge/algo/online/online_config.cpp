@@ -21,6 +21,9 @@ RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t
   source.kind = RewardKind::server;
   source.url = str("http://", server.ip, ":", server.port);
   source.model_name = server.name;
+  source.send = server.send;
+  source.token_file = server.token_file;
+  source.wait_limit = server.wait_limit;
   source.pad_to_length = pad_to_length;
   return source;
 }

@@ -181,11 +181,17 @@ struct OnlineModelConfig : NetworkConfig {
 struct RewardEndpoint {
   std::string name = "reward_model", ip = "localhost";
   int64_t port = 5555;
+  std::optional<RewardInput> send = {};
+  std::optional<std::string> token_file = {};
+  std::optional<double> wait_limit = {};
 
   void fields(auto&& field) {
     field("name", name, "the model's name on the server");
     field("ip", ip, "the server's host");
     field("port", port, "the server's port", at_least(1), at_most(65535));
+    field("send", send, "what it receives; null: auto");
+    field("token_file", token_file, "file with the server's bearer token");
+    field("wait_limit", wait_limit, "how long the server may be unreachable; null: 6000", above(0), unit("s"));
   }
 };
 
@@ -199,7 +205,7 @@ struct RemoteRewardConfig {
     field("pad_to_length", pad_to_length, "width to which rows of ids are padded when sent; null: the longest row", at_least(1),
           unit("tokens"));
     field.alias("host", "reward_model.ip");
-    field.alias("port", "reward_model.port");
+    for (const char* key : {"port", "send", "token_file", "wait_limit"}) field.alias(key, str("reward_model.", key));
   }
 };
 

@@ -110,6 +110,7 @@ struct CriticServersConfig {
           unit("tokens"));
     field("token_file", token_file, "file with the critic server's bearer token");
     field("wait_limit", wait_limit, "how long the critic's server may be unreachable; null: 6000", above(0), unit("s"));
+    field.alias("send", "reward_model.send");
   }
 };
 

@@ -79,6 +79,9 @@ struct RmModelConfig : NetworkConfig {
     field.alias("loss_func", "regression.loss_func");
     field.alias("loss_mask_val", "regression.loss_mask_val");
     field.ignored("force_head_dtype", "the head computes in fp32");
+    field.ignored("forward_micro_batch_size", "validation uses micro_batch_size");
+    field.refused("output_sequence", "a reward model gives one reward for a row; kedge serve critic gives one for every token",
+                  {"false", "False"});
     field.ignored("share_embeddings_and_output_weights", "a reward model has no output embedding");
     field.refused("reward_standardization", "training uses raw rewards; give the measured mean and std to kedge score or a server");
   }

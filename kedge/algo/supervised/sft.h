@@ -38,6 +38,8 @@ struct SftModelConfig : NetworkConfig {
     field("num_samples", num_samples, "sample responses logged at every validation; 0: none", at_least(0));
     field("sample_tokens", sample_tokens, "maximum length of those responses", at_least(1), unit("tokens"));
     field.ignored("answer_only_loss", "the loss always covers responses only");
+    for (const char* key : {"global_batch_size", "micro_batch_size"}) field.ignored(key, str("model.data.train_ds.", key, " applies"));
+    field.ignored("steerlm2", "this trainer has no such loss");
   }
 };
 
@@ -56,6 +58,7 @@ struct SftConfig {
     field("trainer", trainer, "device, precision and length of training");
     field("exp_manager", exp_manager, "the run's folder, checkpoints and logs");
     field("model", model, "the network, its data and its optimizer");
+    field.ignored("name", "exp_manager.name names the run");
   }
 };
 

@@ -24,6 +24,10 @@ struct LoraConfig {
     field("target_modules", target_modules,
           "attention_qkv, attention_dense, mlp_fc1, mlp_fc2, attention, mlp, all, or names such as q_proj");
     field("layer_selection", layer_selection, "1-based layers; null: all");
+    field.refused("column_init_method", "adapters' first matrices start Xavier-normal", {"xavier"});
+    field.refused("row_init_method", "adapters' second matrices start at zero", {"zero"});
+    field.refused("weight_tying", "every layer has its own adapters", {"false", "False"});
+    field.ignored("position_embedding_strategy", "only tied adapters use it");
   }
 
   [[nodiscard]] double scale() const { return alpha.value_or(static_cast<double>(adapter_dim)) / static_cast<double>(adapter_dim); }

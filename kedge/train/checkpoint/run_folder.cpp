@@ -44,7 +44,7 @@ Path open_run_folder(const RunConfig& config, std::string_view now) {
   if (config.explicit_log_dir) {
     folder = *config.explicit_log_dir;
   } else {
-    folder = Path(config.exp_dir) / config.name;
+    folder = config.parent() / config.name;
     if (config.version) {
       folder /= *config.version;
     } else if (!config.resume_if_exists) {

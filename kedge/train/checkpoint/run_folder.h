@@ -13,7 +13,7 @@ namespace kedge {
 // The keys of `exp_manager`.
 struct RunConfig {
   std::optional<std::string> explicit_log_dir;
-  std::string exp_dir = "kedge_runs";
+  std::optional<std::string> exp_dir;
   std::string name = "run";
   std::optional<std::string> version;
   bool use_datetime_version = true;
@@ -25,9 +25,10 @@ struct RunConfig {
   CheckpointConfig checkpoint_callback_params;
   MetricsConfig metrics;
 
+  [[nodiscard]] Path parent() const { return exp_dir.value_or("kedge_runs"); }
   void fields(auto&& field) {
     field("explicit_log_dir", explicit_log_dir, "the run's folder; null: EXP_DIR/NAME, plus a version folder if nothing is resumed");
-    field("exp_dir", exp_dir, "parent folder of runs without explicit_log_dir");
+    field("exp_dir", exp_dir, "parent folder of runs without explicit_log_dir; null: kedge_runs");
     field("name", name, "name of the run's folder in exp_dir");
     field("version", version, "name of the version folder; null: the time, or version_N");
     field("use_datetime_version", use_datetime_version, "name version folders by the time; false: version_0, version_1, ...");

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# NeMo-Aligner's own configuration files as they are: no key removed, and only paths, devices, precision, ports, lengths, batch sizes and step counts overridden.
+# Each of its programs that kedge has runs two steps. nemo_files_test.sh KEDGE ASSETS
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+assets=$(realpath "$2" 2>/dev/null)
+files=$assets/configs/nemo-aligner policy=$assets/models/tinystories-656k
+[ -d "$files" ] && [ -d "$policy" ] || { echo "skipped: no $2/configs/nemo-aligner or $2/models/tinystories-656k"; exit 77; }
+. "$here/commands_support.sh"
+fail() {
+  echo "FAILED: line ${BASH_LINENO[0]}: $1"
+  failures=$((failures + 1))
+}
+data=$files/functional/test_data
+"$kedge" init judge --shape tiny --tokenizer "$policy" --num-labels 1 --threads 1 >/dev/null 2>&1 || fail 'no judge'
+here_cpu=(trainer.accelerator=cpu trainer.precision=32 trainer.devices=1 trainer.num_nodes=1)
+prompts="model.data.data_prefix={train: [$data/synthetic-123.jsonl], validation: [$data/synthetic-123.jsonl], test: [$data/synthetic-123.jsonl]}"
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+# await LOG: until a server is ready
+await() {
+  for _ in $(seq 300); do
+    grep -q 'ready' "$1" && return
+    sleep 0.1
+  done
+  fail "not ready: $(tail -n 5 "$1")"
+}
+
+for i in $(seq 12); do echo "{\"input\": \"Tom has $i cats.\", \"output\": \"They like to play.\"}"; done >rows.jsonl
+expect 0 'done: step 2 of 2' "$kedge" sft "$files/gpt_sft.yaml" "${here_cpu[@]}" model.restore_from_path="$policy" exp_manager.explicit_log_dir=sft \
+  model.data.train_ds.file_path=rows.jsonl model.data.validation_ds.file_path=rows.jsonl model.data.train_ds.max_seq_length=64 model.data.train_ds.global_batch_size=4 \
+  model.data.train_ds.micro_batch_size=2 model.encoder_seq_length=64 trainer.sft.max_steps=2 trainer.sft.val_check_interval=1
+
+for i in $(seq 6); do echo "{\"text\": \"Tom has $i cats. They like to play.\"}" && echo "{\"text\": \"Tom has $i cats. cats cats\"}"; done >pairs.jsonl
+expect 0 'done: step 2 of 2' "$kedge" rm "$files/training_rm.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=rm \
+  "model.data.data_prefix={train: [pairs.jsonl], validation: [pairs.jsonl], test: [pairs.jsonl]}" model.encoder_seq_length=64 model.global_batch_size=2 \
+  model.micro_batch_size=1 trainer.rm.max_steps=2 trainer.rm.val_check_interval=1 trainer.rm.limit_val_batches=1
+
+port=$(free_port)
+"$kedge" serve reward "$files/inference_rm.yaml" "${here_cpu[@]}" rm_model_file=judge inference.port="$port" >judge.log 2>&1 &
+judge=$!
+await judge.log
+for name in reinforce rs; do
+  expect 0 'done: step 2 of 2' "$kedge" $name "$files/gpt_${name}_actor.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=$name \
+    "$prompts" model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=1 model.$name.num_rollout_samples=4 model.$name.length_params.max_length=8 \
+    trainer.$name.max_steps=2 trainer.$name.val_check_interval=1 remote_rm.reward_model.port="$port"
+done
+kill -INT $judge
+wait $judge || fail "the reward server ends with $?"
+
+port=$(free_port)
+"$kedge" serve critic "$files/gpt_ppo_critic.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=critic trainer.ppo.port="$port" \
+  model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=1 >critic.log 2>&1 &
+critic=$!
+await critic.log
+expect 0 'done: step 2 of 2' "$kedge" ppo "$files/gpt_ppo_actor.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=ppo \
+  "$prompts" model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=1 model.ppo.num_rollout_samples=4 model.ppo.length_params.max_length=8 \
+  trainer.ppo.max_steps=2 trainer.ppo.val_check_interval=1 remote_critic_rm.critic.port="$port"
+kill -INT $critic
+wait $critic || fail "the critic ends with $?: $(tail -n 5 critic.log)"
+exit $((failures > 0))
