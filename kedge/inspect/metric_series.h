@@ -13,7 +13,7 @@
 namespace kedge {
 
 // Reads what was added since the last look. A file that is not there yet is empty; one that was cut back, as a resumed run does, or
-// replaced is read anew. A last line without its newline is left for the next look: somebody is writing it. Not thread-safe.
+// replaced is read again. A last line without its newline is left for the next read: it is still being written. Not thread-safe.
 class MetricsFeed {
  public:
   explicit MetricsFeed(Path file) : file_(std::move(file)) {}

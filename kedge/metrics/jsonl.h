@@ -22,7 +22,7 @@ class JsonlSink final : public Sink {
   void flush() override;
   void record(SinkPositions& positions) const override;
   // Cut back to the recorded offset; where none was recorded, to the first line of `step` or a later one. So too, with a warning, where
-  // somebody changed the file since: the numbers of a run are no reason not to go on with it.
+  // somebody changed the file since: changed metrics files do not prevent a resume.
   void resume(int64_t step, const SinkPositions& positions) override;
 
  private:

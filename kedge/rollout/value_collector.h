@@ -28,7 +28,7 @@ class ValueCollector {
   void take(const Group& group, RolloutRows& rows);
 
   // The rewards that come with the values. They are those of ask(); for rows that were not asked for, or once more for the same ones, the
-  // critic is asked anew. The collector must outlive it.
+  // critic is asked again. The collector must outlive it.
   [[nodiscard]] std::unique_ptr<RewardSource> rewards();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// A run in its folder, whatever it trains: memory for it, the checkpoint it goes on from, its loop, and what it leaves. Knows a trainer
+// A run in its folder, whatever it trains: memory for it, the checkpoint it resumes from, its loop, and what it leaves. Knows a trainer
 // only as the loop does.
 #include <chrono>
 #include <functional>

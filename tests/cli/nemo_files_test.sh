@@ -3,9 +3,9 @@
 # Each of its programs that kedge has runs two steps. nemo_files_test.sh KEDGE ASSETS
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
-assets=$(realpath "$2" 2>/dev/null)
+assets=$(realpath "${KEDGE_ASSETS:-$2}" 2>/dev/null)
 files=$assets/configs/nemo-aligner policy=$assets/models/tinystories-656k
-[ -d "$files" ] && [ -d "$policy" ] || { echo "skipped: no $2/configs/nemo-aligner or $2/models/tinystories-656k"; exit 77; }
+[ -d "$files" ] && [ -d "$policy" ] || { echo "skipped: no configs/nemo-aligner or models/tinystories-656k in ${KEDGE_ASSETS:-$2}; KEDGE_ASSETS names the assets folder"; exit 77; }
 . "$here/commands_support.sh"
 fail() {
   echo "FAILED: line ${BASH_LINENO[0]}: $1"
