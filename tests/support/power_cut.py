@@ -79,6 +79,13 @@ class Disk:
             node = node.now[name]
         return node
 
+    def look(self, path):
+        """The node of this path, or None: files may be synced after they were removed."""
+        try:
+            return self.find(path)
+        except (KeyError, AttributeError):
+            return None
+
     def place(self, path):
         *above, name = self.parts(path)
         node = self.root
@@ -111,7 +118,9 @@ class Disk:
         file.prints.clear()
 
     def do_fsync(self, call, _):
-        (self.files.get(call["inode"]) or self.find(call["path"])).sync()
+        # By its path first: a folder may have the inode of a file that was removed.
+        node = self.look(call["path"])
+        (node if isinstance(node, Folder) else self.files[call["inode"]]).sync()
 
     def do_mkdir(self, call, _):
         folder, name = self.place(call["path"])
