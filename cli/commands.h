@@ -60,6 +60,8 @@ int run_replay(const Arguments& arguments);
 std::string replay_flags();
 int run_bisect(const Arguments& arguments);
 std::string bisect_flags();
+int run_track(const Arguments& arguments);
+std::string track_flags();
 int run_dashboard(const Arguments& arguments);
 std::string dashboard_flags();
 int run_doctor(const Arguments& arguments);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 
+#include "kedge/config/key_classes.h"
 #include "kedge/config/nearest.h"
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
@@ -18,10 +20,12 @@ namespace {
 
 struct ConfigOptions {
   std::string name;
+  std::optional<std::string> keys;
   bool yaml = false, json = false;
 
   void fields(auto&& field) {
     field("name", name, "which configuration");
+    field("keys", keys, "a YAML file: print what becomes of each of its keys (honoured, converted, ignored, refused, unknown)");
     field("yaml", yaml, "print a commented YAML file to start from");
     field("json", json, "print one JSON object per line: every key, its aliases, and ignored or rejected keys");
   }
@@ -99,6 +103,29 @@ std::string lines_of(const Section& section) {
   return text;
 }
 
+// Of a file: its keys, in JSON or by class, those that matter most first.
+std::string classes_of(const Section& section, const Path& file, bool as_json) {
+  const std::vector<ClassedKey> keys = classify_keys(section, {file.string(), read_text(file)});
+  std::string text;
+  if (as_json) {
+    for (const ClassedKey& key : keys)
+      text += Json(Json::Object{{"key", key.key}, {"value", key.value}, {"class", std::string(name_of(key.kind))}, {"note", key.note}}).dump() + "\n";
+    return text;
+  }
+  for (const KeyClass kind : {KeyClass::unknown, KeyClass::refused, KeyClass::converted, KeyClass::ignored, KeyClass::honoured}) {
+    const auto is_kind = [&](const ClassedKey& key) { return key.kind == kind; };
+    const auto count = std::count_if(keys.begin(), keys.end(), is_kind);
+    if (count == 0) continue;
+    text += str(text.empty() ? "" : "\n", name_of(kind), " (", count, count == 1 ? " key)\n" : " keys)\n");
+    for (const ClassedKey& key : keys) {
+      if (!is_kind(key)) continue;
+      text += str("  ", key.key, ": ", key.value, "\n");
+      if (!key.note.empty()) text += lines_behind("      ", key.note);
+    }
+  }
+  return text;
+}
+
 std::string names_of_configs() {
   std::string text;
   for (const NamedConfig& config : named_configs())
@@ -127,7 +154,9 @@ int run_config(const Arguments& arguments) {
         names_of_configs());
   const Section section = found->section();
   check(!(options.yaml && options.json), "kedge config: --yaml and --json are two forms of the same; give one of them");
-  const std::string text = options.yaml   ? str("# kedge config ", found->name, ": ", found->about, "\n", narrow(commented_yaml(section)))
+  check(!(options.yaml && options.keys), "kedge config: --yaml and --keys are two questions; give one of them");
+  const std::string text = options.keys   ? classes_of(section, *options.keys, options.json)
+                           : options.yaml ? str("# kedge config ", found->name, ": ", found->about, "\n", narrow(commented_yaml(section)))
                            : options.json ? lines_of(section)
                                           : table_of(key_rows(section));
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -195,6 +195,14 @@ constexpr std::array kCommands = {
             "  kedge report runs/aligned --no-answers --out - | gzip > report.html.gz\n\n"
             "The file needs no network and no other file. Nothing is written into the run.",
             kedge::cli::run_report, kedge::cli::report_flags},
+    Command{"track", "Evaluate and inspect", "send a run's metrics to MLflow or Weights & Biases: what is missing there, or all of them",
+            "kedge track RUN [key=value ...]\n\n"
+            "  kedge track runs/aligned                                 what the run's own trackers have not confirmed\n"
+            "  kedge track runs/aligned exp_manager.create_mlflow_logger=true \\\n"
+            "        exp_manager.mlflow_logger_kwargs.tracking_uri=http://localhost:5000    a run that had no tracker\n\n"
+            "A run sends its metrics itself (exp_manager.create_mlflow_logger, create_wandb_logger); this is for runs that\n"
+            "ended while a tracker was away. Exit code 0: every number is there, 1: the tracker is away or refuses.",
+            kedge::cli::run_track, kedge::cli::track_flags},
     Command{"replay", "Evaluate and inspect", "recompute a step of an online run from its records and compare every value",
             "kedge replay RUN [--step N | first | last] [--regenerate] [flags]\n\n"
             "  kedge replay runs/aligned --step 12                      log-probs, rewards, advantages, loss, weights\n"

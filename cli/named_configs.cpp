@@ -22,6 +22,8 @@ constexpr std::array kConfigs = {
     NamedConfig{"ppo", "kedge ppo: online training by PPO with a critic", default_section<PpoConfig>},
     NamedConfig{"reinforce", "kedge reinforce: online training by REINFORCE", default_section<ReinforceConfig>},
     NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
+    NamedConfig{"dpo", "DPO, whose keys are read and whose command does not exist yet", default_section<DpoConfig>},
+    NamedConfig{"kto", "KTO, whose keys are read and whose command does not exist yet", default_section<KtoConfig>},
     NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
     NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
     NamedConfig{"reward_source", "one entry of reward.sources or reward.watch, under any name", default_section<RewardSourceConfig>},

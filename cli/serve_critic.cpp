@@ -63,6 +63,7 @@ int serve_critic(const Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
   const CriticServerConfig::Ppo& ppo = config.trainer.ppo;
   check_server_address(ppo, "trainer.ppo");
+  check_trackers(config.exp_manager.metrics);
   const ServedBatches batches{preferred_batch_sizes(ppo.inference_micro_batch_size, "trainer.ppo.inference_micro_batch_size"),
                               ppo.max_queue_delay_microseconds};
   const Mesh mesh = open_server_mesh(config.trainer);
@@ -71,6 +72,7 @@ int serve_critic(const Arguments& arguments) {
   require_fit(start.memory.verdict, "the critic");
 
   const Path run_folder = open_run_folder(config.exp_manager, time_as_version());
+  const ScratchFolder scratch(config.exp_manager, run_folder);
   const RunLock lock(run_folder);
   set_log_file((run_folder / "log.txt").string());
   if (const auto& other = config.exp_manager.resume_from_checkpoint)

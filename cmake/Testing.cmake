@@ -83,6 +83,11 @@ string(SUBSTRING "${wanted_pytriton}" 0 12 wanted_pytriton)
 set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/requirements-pytriton.txt")
 set(KEDGE_PYTRITON_PYTHON "${deps}/pytriton-${wanted_pytriton}/bin/python")
 
+file(SHA256 "${CMAKE_SOURCE_DIR}/tests/requirements-trackers.txt" wanted_trackers)
+string(SUBSTRING "${wanted_trackers}" 0 12 wanted_trackers)
+set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/requirements-trackers.txt")
+set(KEDGE_TRACKERS_PYTHON "${deps}/trackers-${wanted_trackers}/bin/python")
+
 # A Python script that asks a real peer what it makes of our files or servers.
 #   kedge_interop_test(metrics.tensorboard metrics/tensorboard_interop.py $<TARGET_FILE:write_events>)
 function(kedge_python_test name python script)

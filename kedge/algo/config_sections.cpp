@@ -4,6 +4,8 @@ namespace kedge {
 
 template Section describe<SftConfig>(SftConfig& object);
 template Section describe<RmConfig>(RmConfig& object);
+template Section describe<DpoConfig>(DpoConfig& object);
+template Section describe<KtoConfig>(KtoConfig& object);
 template Section describe<PpoConfig>(PpoConfig& object);
 template Section describe<ReinforceConfig>(ReinforceConfig& object);
 template Section describe<RsConfig>(RsConfig& object);

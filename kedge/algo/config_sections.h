@@ -4,6 +4,7 @@
 #include "kedge/algo/online/ppo.h"
 #include "kedge/algo/online/reinforce.h"
 #include "kedge/algo/online/rs.h"
+#include "kedge/algo/supervised/preference_config.h"
 #include "kedge/algo/supervised/rm.h"
 #include "kedge/algo/supervised/sft.h"
 #include "kedge/critic/serve_config.h"
@@ -12,6 +13,8 @@ namespace kedge {
 
 extern template Section describe<SftConfig>(SftConfig& object);
 extern template Section describe<RmConfig>(RmConfig& object);
+extern template Section describe<DpoConfig>(DpoConfig& object);
+extern template Section describe<KtoConfig>(KtoConfig& object);
 extern template Section describe<PpoConfig>(PpoConfig& object);
 extern template Section describe<ReinforceConfig>(ReinforceConfig& object);
 extern template Section describe<RsConfig>(RsConfig& object);

@@ -98,12 +98,18 @@ void apply(ConfigNode& user, const Section& section, const PathAliases& aliases,
   }
 }
 
-// A section's heading with nothing below it changes nothing. (The YAML library does not tell it from `heading: null`.)
+// A section's heading with nothing below it changes nothing, nor does a null in a file where a section cannot be null. Of those that can be
+// switched off, null does that.
 void drop_empty_sections(ConfigNode& user, const Section& section) {
   for (const Field& field : section.fields) {
     ConfigNode* value = user.member(field.name);
     if (value == nullptr || !field.section) continue;
-    if (value->is_null() && value->text.empty() && !field.nullable) {
+    const bool is_written = value->is_null() && !value->text.empty();
+    if (is_written && !field.rules.off_key.empty()) {
+      const Where where = value->where;
+      *value = ConfigNode::map({{field.rules.off_key, ConfigNode::scalar("false")}});
+      value->where = value->members[0].second.where = where;
+    } else if (value->is_null() && !field.nullable && !(is_written && value->where.file == kCommandLine)) {
       user.erase(field.name);
     } else {
       drop_empty_sections(*value, field.section());

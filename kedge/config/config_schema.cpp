@@ -94,6 +94,9 @@ FieldRule unit(std::string name) {
 FieldRule follows(std::string expression) {
   return [expression = std::move(expression)](FieldRules& rules) { rules.follows = expression; };
 }
+FieldRule off_by_null(std::string key) {
+  return [key = std::move(key)](FieldRules& rules) { rules.off_key = key; };
+}
 FieldRule required() {
   return [](FieldRules& rules) { rules.required = true; };
 }

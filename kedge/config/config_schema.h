@@ -37,6 +37,7 @@ struct FieldRules {
   bool min_excluded = false, max_excluded = false;
   std::string unit;     // "tokens", "s"
   std::string follows;  // the default is this expression: "${.val_check_interval}"
+  std::string off_key;  // of a section: null sets this key of it to false
   bool required = false;
 };
 using FieldRule = std::function<void(FieldRules&)>;
@@ -47,6 +48,8 @@ using FieldRule = std::function<void(FieldRules&)>;
 [[nodiscard]] FieldRule unit(std::string name);
 [[nodiscard]] FieldRule follows(std::string expression);
 [[nodiscard]] FieldRule required();
+// The section may be null, which sets this key of it to false.
+[[nodiscard]] FieldRule off_by_null(std::string key);
 
 // What went wrong while a tree was bound to structs; everything is reported at once.
 struct BindReport {

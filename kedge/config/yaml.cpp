@@ -22,14 +22,21 @@ constexpr size_t kMaxNodes = 100000;  // aliases of aliases could otherwise grow
 // Builds the tree from the parser's events, which carry the line of every value.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(const std::string& origin) : origin_(origin) {}
+  TreeBuilder(const std::string& origin, std::string_view text) : origin_(origin), text_(text) {}
 
   ConfigNode take() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(ConfigNode(), mark, anchor); }
+  // Nothing, or a word that means it: the library does not say which.
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const std::string_view rest = text_.substr(std::min(text_.size(), static_cast<size_t>(std::max(mark.pos, 0))));
+    const std::string_view word = rest.substr(0, rest.starts_with('~') ? 1 : 4);
+    ConfigNode node;
+    if (is_null_word(word)) node.text = word;
+    add(std::move(node), mark, anchor);
+  }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
     const bool quoted = tag == "!";  // the library's tag for anything not plain
@@ -114,6 +121,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   const std::string& origin_;
+  std::string_view text_;
   ConfigNode root_ = ConfigNode::map();
   std::vector<Level> levels_;
   std::map<YAML::anchor_t, ConfigNode> anchors_;
@@ -197,12 +205,12 @@ ConfigNode parse_yaml(std::string_view text, const std::string& origin) {
     throw UsageError(str(origin, ":", line, ": not valid YAML: not UTF-8"));
   }
   std::istringstream stream{std::string(text)};
-  TreeBuilder builder(origin);
+  TreeBuilder builder(origin, text);
   try {
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
     ConfigNode root = builder.take();
-    TreeBuilder second(origin);
+    TreeBuilder second(origin, text);
     if (parser.HandleNextDocument(second)) throw UsageError(str(origin, ": not valid YAML: more than one document"));
     if (root.is_null()) return ConfigNode::map();
     return root;

@@ -17,6 +17,7 @@ constexpr size_t kNumRemembered = 64;
 constexpr const char *kTrain = "train", *kSave = "save", *kRestore = "restore";
 constexpr const char *kActorStep = "actor_step", *kTrainCalls = "train_calls";  // counters of a checkpoint
 constexpr const char *kOwner = "owner", *kEpoch = "epoch";                      // of its record, and of a journal's remark
+constexpr const char* kLastLoss = "last_loss";                                  // of its record
 constexpr size_t kNumKept = 3;
 
 std::optional<int64_t> label_of(const Checkpoint& checkpoint) {
@@ -28,6 +29,12 @@ std::optional<int64_t> label_of(const Checkpoint& checkpoint) {
 const Checkpoint* find_label(const std::vector<Checkpoint>& saved, int64_t label) {
   const auto found = std::find_if(saved.rbegin(), saved.rend(), [&](const Checkpoint& one) { return label_of(one) == label; });
   return found == saved.rend() ? nullptr : &*found;
+}
+
+// Of the newest update that it holds; none at the beginning, and in checkpoints from before it was kept.
+std::optional<double> loss_of(const Checkpoint* checkpoint) {
+  const Json* loss = checkpoint == nullptr ? nullptr : checkpoint->meta.record.find(kLastLoss);
+  return loss == nullptr || loss->is_null() ? std::nullopt : std::optional(loss->as_number(kLastLoss));
 }
 
 // "3, 5 and 0, the beginning": what can be restored.
@@ -187,6 +194,7 @@ void Critic::recover() {
 
 void Critic::load(const Checkpoint* checkpoint) {
   train_calls_ = epoch_ = 0;
+  last_loss_ = loss_of(checkpoint);
   owner_.clear();
   remembered_.clear();
   SinkPositions positions;
@@ -235,7 +243,7 @@ Json Critic::to_json(const Remembered& done) {
   Json json;
   json.set("call", done.call);
   json.set("key", done.key);
-  json.set("loss", done.result.loss);
+  json.set("loss", done.result.loss ? Json(*done.result.loss) : Json());
   json.set("train_calls", done.result.train_calls);
   json.set("given_epoch", done.result.epoch);
   return json;
@@ -246,7 +254,7 @@ void Critic::remember_json(const Json& done) {
   const Json &loss = done.at("loss", where), *epoch = done.find("given_epoch");
   remember({done.at("call", where).as_text(where),
             done.at("key", where).as_text(where),
-            {loss.is_null() ? std::nan("") : loss.as_number(where), done.at("train_calls", where).as_integer(where),
+            {loss.is_null() ? std::nullopt : std::optional(loss.as_number(where)), done.at("train_calls", where).as_integer(where),
              epoch == nullptr ? 0 : epoch->as_integer(where)}});
 }
 
@@ -255,7 +263,8 @@ CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
   const std::vector<Metrics> updates = model_->train(batch);
   for (size_t i = 0; i < updates.size(); ++i) parts_.log.write(before + static_cast<int64_t>(i) + 1, updates[i]);
   ++train_calls_;
-  return remember({kTrain, key, {updates.back().find("train/loss").value(), train_calls_}});
+  last_loss_ = updates.back().find("train/loss").value();
+  return remember({kTrain, key, {last_loss_, train_calls_}});
 }
 
 // Again at every doubling.
@@ -296,6 +305,7 @@ CheckpointMeta Critic::meta(std::optional<int64_t> actor_step, const Remembered&
   meta.record.set("start", start_print_);
   meta.record.set(kOwner, owner);
   meta.record.set(kEpoch, epoch_);
+  if (last_loss_) meta.record.set(kLastLoss, *last_loss_);
   meta.record.set("calls", std::move(calls));
   meta.record.set("positions", std::move(positions));
   return meta;
@@ -312,7 +322,7 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
   check_usable();
   check_caller(caller);
   if (const CriticResult* known = find(kSave, key)) return *known;
-  const Remembered done{kSave, key, {0, train_calls_}};
+  const Remembered done{kSave, key, {{}, train_calls_}};
   if (actor_step && is_saved(*actor_step)) return remember(done);
   StateSnapshot state(false);
   const FolderWriter write_model = model_->save(state);
@@ -349,7 +359,7 @@ CriticResult Critic::restore(int64_t actor_step, const std::string& key, const C
   if (checkpoint != nullptr) check_sound(*checkpoint, actor_step);
   const int64_t calls = checkpoint == nullptr ? 0 : checkpoint->meta.counters.at(kTrainCalls);
   const std::string owner = caller.run.empty() ? owner_ : caller.run;
-  const Remembered done{kRestore, key, {0, calls, epoch_ + 1}};
+  const Remembered done{kRestore, key, {loss_of(checkpoint), calls, epoch_ + 1}};
   if (!owner_.empty() && owner != owner_) log_warn("the run ", owner, " takes over the critic of the run ", owner_);
   try {
     // On disk first: what load() cuts off of the log would be missed by a start that finds the critic where it was.

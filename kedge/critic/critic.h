@@ -19,7 +19,7 @@ namespace kedge {
 
 // What a call gave.
 struct CriticResult {
-  double loss = 0;          // of the last update; of training alone
+  std::optional<double> loss = {};  // of the last update; of training and restoring, where it is known
   int64_t train_calls = 0;  // in effect when it was done
   int64_t epoch = 0;        // of a restore alone: what all later calls of its actor carry
 };
@@ -100,6 +100,7 @@ class Critic {
   int64_t train_calls_ = 0;
   std::string owner_;  // the id of its run
   int64_t epoch_ = 0;  // restores since the beginning
+  std::optional<double> last_loss_;  // of the newest update; none before the first, and in folders that do not say it
   int64_t calls_since_save_ = 0;
   bool is_usable_ = false;             // it stands where the folder says
   std::deque<Remembered> remembered_;  // the newest last

@@ -144,7 +144,7 @@ ServedModel train_service(const CriticServiceParts& parts) {
   model.run = [read, &critic = parts.critic](const std::vector<WireTensor>& inputs, const Json& parameters) {
     const CriticResult result =
         critic.train(read(inputs), request_key(parameters), integer_parameter(parameters, "after_train_calls"), caller_of(parameters));
-    const auto loss = static_cast<float>(result.loss);
+    const auto loss = static_cast<float>(result.loss.value_or(std::nan("")));
     return reply_of({fp32_tensor("loss_mean", {1}, {&loss, 1})}, result.train_calls);
   };
   return model;
@@ -182,6 +182,8 @@ ServedModel restore_service(const CriticServiceParts& parts) {
         critic.restore(int64_values(input_of(inputs, "actor_step"))[0], request_key(parameters), caller_of(parameters));
     ServedResult reply = status_reply(result.train_calls);
     reply.parameters.set("epoch", result.epoch);
+    // As the reply to that training had it.
+    if (result.loss) reply.parameters.set("loss", double{static_cast<float>(*result.loss)});
     return reply;
   };
   return model;

@@ -28,17 +28,17 @@ std::future<RolloutValues> LocalCritic::values(Rollouts rollouts) {
 
 void LocalCritic::train(CriticBatch batch) {
   finish_training();
-  training_ = later<void>([this, batch = std::move(batch)] { critic_.train(batch, {}); }).share();
+  training_ = later<double>([this, batch = std::move(batch)] { return critic_.train(batch, {}).loss.value(); }).share();
 }
 
 void LocalCritic::finish_training() {
-  const std::shared_future<void> training = std::exchange(training_, {});
-  if (training.valid()) training.get();
+  const std::shared_future<double> training = std::exchange(training_, {});
+  if (training.valid()) last_loss_ = training.get();
 }
 
 std::shared_future<void> LocalCritic::save(int64_t actor_step, int64_t resumable_step) {
   return later<void>([this, actor_step, resumable_step, training = training_] {
-           if (training.valid()) training.get();  // a critic without what failed must not be saved as this step's
+           if (training.valid()) (void)training.get();  // a critic without what failed must not be saved as this step's
            critic_.save(actor_step, {}, {}, resumable_step);
          })
       .share();
@@ -46,7 +46,9 @@ std::shared_future<void> LocalCritic::save(int64_t actor_step, int64_t resumable
 
 std::optional<int64_t> LocalCritic::restore(int64_t actor_step) {
   if (training_.valid()) std::exchange(training_, {}).wait();  // it is undone as well
-  return later<int64_t>([this, actor_step] { return critic_.restore(actor_step, {}).train_calls; }).get();
+  const CriticResult restored = later<CriticResult>([this, actor_step] { return critic_.restore(actor_step, {}); }).get();
+  last_loss_ = restored.loss;
+  return restored.train_calls;
 }
 
 }  // namespace kedge

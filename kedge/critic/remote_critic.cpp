@@ -158,6 +158,7 @@ std::string RemoteCritic::wait_for_training() {
     if (num_elements(loss.shape) != 1) return str(options_.train, ": wants one loss, found ", shape_json(loss.shape));
     const float value = fp32_values(loss)[0];
     if (!std::isfinite(value)) return str(options_.train, " of the ", client_.server_name(), ": the loss is ", value);
+    last_loss_ = value;
     return {};
   } catch (const Error& error) {
     return error.what();
@@ -217,6 +218,8 @@ void RemoteCritic::restore_here(int64_t actor_step) {
   const InferReply reply = client_.infer(options_.restore, std::move(request), Resend::by_key).get();
   train_calls_ = train_calls_of(reply);
   epoch_ = number_in(reply, "epoch");
+  const Json* loss = reply.parameters.find("loss");
+  last_loss_ = loss != nullptr && loss->is_number() ? std::optional(loss->as_number("loss")) : std::nullopt;
 }
 
 }  // namespace kedge

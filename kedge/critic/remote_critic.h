@@ -41,6 +41,7 @@ class RemoteCritic : public ValueSource {
   [[nodiscard]] std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) override;
   // A server that is not ours has no such call: it stays as it is, which is told where that matters.
   std::optional<int64_t> restore(int64_t actor_step) override;
+  [[nodiscard]] std::optional<double> last_loss() const override { return last_loss_; }
 
  private:
   [[nodiscard]] RolloutValues read_values(const InferReply& reply, const Rollouts& rollouts) const;
@@ -60,6 +61,7 @@ class RemoteCritic : public ValueSource {
   // Rank 0's.
   std::shared_future<InferReply> training_;
   std::shared_future<void> saving_;
+  std::optional<double> last_loss_;
   SerialWorker sender_;  // it may wait for the server; those who ask for values do not
 };
 

@@ -60,6 +60,7 @@ RewardScorerOptions scorer_options(const RewardServerConfig::Model& model) {
 
 RewardScorerOptions scorer_options(const CriticServerConfig::Model& model) {
   RewardScorerOptions options = options_of(model.regression, model.reward_model_type, model.reward_standardization);
+  options.is_regression = false;  // its attributes are one reward, on the scale of its values
   options.max_tokens = pass_tokens(model);
   return options;
 }

@@ -40,6 +40,9 @@ class ValueSource {
   // As it was saved under that step; 0: as it was at the beginning. Everything trained since is gone. How many calls to train() are then in
   // effect, where that is known.
   virtual std::optional<int64_t> restore(int64_t actor_step) = 0;
+
+  // Of the last training that finish_training() or the next train() waited for, or that the restored save holds. None: not known.
+  [[nodiscard]] virtual std::optional<double> last_loss() const { return std::nullopt; }
 };
 
 }  // namespace kedge

@@ -12,12 +12,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Json to_json(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return value;
-}
-
 const Path& made(const Path& folder) {
   make_folder(folder);
   return folder;
@@ -25,23 +19,31 @@ const Path& made(const Path& folder) {
 
 std::string name_of(const JsonlLog& file) { return file.path().filename().string(); }
 
+bool ends_a_line(const Path& file, int64_t offset) {
+  const MappedFile mapped(file);
+  if (offset < 0 || offset > static_cast<int64_t>(mapped.size())) return false;
+  return offset == 0 || mapped.text()[static_cast<size_t>(offset) - 1] == '\n';
+}
+
 Json line_of(int64_t step, double time) {
   Json line;
   line.append("step", step);
-  line.append("time", to_json(time));
+  line.append("time", metric_json(time));
   return line;
 }
 
 // A file with a line that nobody can read stays as it is.
-void cut_back_to_step(JsonlLog& file, int64_t step) {
+int64_t first_of_step(const Path& file, int64_t step) {
+  const auto size = static_cast<int64_t>(MappedFile(file).size());
   try {
-    for (const JsonlLine& line : read_jsonl(file.path())) {
-      const std::string where = str(file.path().string(), ":", line.number);
-      if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return file.cut_back(line.offset);
+    for (const JsonlLine& line : read_jsonl(file)) {
+      const std::string where = str(file.string(), ":", line.number);
+      if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return line.offset;
     }
   } catch (const UsageError& error) {
     log_warn(error.what(), "; the file is kept as it is, so some steps may stand in it twice");
   }
+  return size;
 }
 
 }  // namespace
@@ -53,7 +55,7 @@ void JsonlSink::write(int64_t step, const Metrics& metrics) {
   Json line = line_of(step, clock_());
   for (const auto& [name, value] : metrics) {
     ensure(name != "step" && name != "time", "a metric may not be called \"", name, "\"");
-    line.append(name, to_json(value));
+    line.append(name, metric_json(value));
   }
   metrics_.append(line);
 }
@@ -65,7 +67,7 @@ void JsonlSink::write_samples(int64_t step, const SampleTable& table) {
     line.append("table", table.name);
     line.append("prompt", sample.prompt);
     line.append("response", sample.response);
-    if (sample.reward) line.append("reward", to_json(*sample.reward));
+    if (sample.reward) line.append("reward", metric_json(*sample.reward));
     for (const auto& [name, value] : sample.extra) {
       ensure(line.find(name) == nullptr, "a further column of a sample may not be called \"", name, "\"");
       line.append(name, value);
@@ -86,15 +88,24 @@ void JsonlSink::record(SinkPositions& positions) const {
 void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
   for (JsonlLog* file : {&metrics_, &samples_}) {
     const auto found = positions.find(name_of(*file));
-    if (found != positions.end() && file->can_be_cut_at(found->second)) {
-      file->cut_back(found->second);
-      continue;
-    }
-    if (found != positions.end())
+    if (found != positions.end() && !file->can_be_cut_at(found->second))
       log_warn(file->path().string(), ": was changed since the checkpoint: it has ", file->offset(), " bytes, and a line ended at byte ",
                found->second, " then. The run goes on without what is missing; lines of step ", step, " and later are removed");
-    cut_back_to_step(*file, step);
+    file->cut_back(resume_offset(file->path(), step, positions));
   }
+}
+
+int64_t resume_offset(const Path& file, int64_t step, const SinkPositions& positions) {
+  if (!is_file(file)) return 0;
+  const auto found = positions.find(file.filename().string());
+  if (found != positions.end() && ends_a_line(file, found->second)) return found->second;
+  return first_of_step(file, step);
+}
+
+Json metric_json(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
 }
 
 double read_metric(const Json& value, std::string_view where) {

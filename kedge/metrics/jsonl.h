@@ -37,7 +37,12 @@ struct MetricsLine {
   Metrics metrics;
 };
 
-// A number as a JsonlSink writes it: NaN and infinities are strings. UsageError for anything else: "WHERE: ...".
+// Where a JsonlSink that is resumed cuts its file back to.
+[[nodiscard]] int64_t resume_offset(const Path& file, int64_t step, const SinkPositions& positions);
+
+// A number as a JsonlSink writes it: NaN and infinities are strings.
+[[nodiscard]] Json metric_json(double value);
+// The same back. UsageError for anything else: "WHERE: ...".
 [[nodiscard]] double read_metric(const Json& value, std::string_view where);
 
 // What a JsonlSink wrote to its metrics.jsonl, numbers that are strings included.

@@ -83,6 +83,10 @@ void MetricsLog::resume(int64_t step, const SinkPositions& positions) {
   for (Guarded& guarded : sinks_) guarded.sink->resume(step, positions);
 }
 
+void MetricsLog::finish(RunOutcome end) {
+  for_each_sink(Call::finish, [&](Sink& sink) { sink.finish(end); });
+}
+
 double seconds_since_epoch() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace kedge

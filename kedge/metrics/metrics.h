@@ -62,6 +62,8 @@ struct Progress {
 // How much each sink had written, by the sink's own name; a checkpoint keeps it.
 using SinkPositions = std::map<std::string, int64_t>;
 
+enum class RunOutcome { finished, failed, killed };  // killed: by a signal or its time limit; it can go on
+
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -74,6 +76,8 @@ class Sink {
   virtual void record(SinkPositions& /*positions*/) const {}
   // The run goes on at `step`: what was written after the checkpoint that kept `positions` is void.
   virtual void resume(int64_t /*step*/, const SinkPositions& /*positions*/) {}
+  // The run is over, nothing is written any more. May take a while where others have to be told.
+  virtual void finish(RunOutcome /*end*/) {}
 };
 
 // Hands everything to every sink, on the one rank that writes; elsewhere all calls do nothing. A sink that fails (disk full) does
@@ -94,9 +98,10 @@ class MetricsLog {
   void flush();
   [[nodiscard]] SinkPositions positions();                    // flushed, so that a checkpoint may rely on them
   void resume(int64_t step, const SinkPositions& positions);  // errors are thrown: better before the first step than after it
+  void finish(RunOutcome end);
 
  private:
-  enum class Call { write, samples, report, flush };
+  enum class Call { write, samples, report, flush, finish };
   struct Guarded {
     std::unique_ptr<Sink> sink;
     uint64_t num_failures = 0;

@@ -1,11 +1,14 @@
 #pragma once
 // Which sinks a run has, and where they write: the part of a run's configuration that metrics own.
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kedge/config/config_schema.h"
 #include "kedge/core/files.h"
 #include "kedge/metrics/metrics.h"
+#include "kedge/metrics/trackers/tracker_config.h"
 
 namespace kedge {
 
@@ -16,6 +19,10 @@ struct MetricsConfig {
   double console_line_s = 5;
   bool jsonl = true;
   bool create_tensorboard_logger = true;
+  bool create_mlflow_logger = false, create_wandb_logger = false;
+  std::optional<MlflowConfig> mlflow_logger_kwargs;
+  std::optional<WandbConfig> wandb_logger_kwargs;
+  double tracker_wait_s = 30;
 
   void fields(auto&& field) {
     field("console", console, "progress bar on a terminal, plain lines elsewhere");
@@ -24,11 +31,21 @@ struct MetricsConfig {
     field("console_line_s", console_line_s, "time between plain lines", at_least(0), unit("s"));
     field("jsonl", jsonl, "write metrics.jsonl and samples.jsonl into the run's folder");
     field("create_tensorboard_logger", create_tensorboard_logger, "write TensorBoard event files into the run's folder");
-    field.refused("create_wandb_logger", "W&B is not written directly; sync the TensorBoard events with: wandb sync FOLDER",
-                  {"false", "False"});
-    field.ignored("wandb_logger_kwargs", "W&B is not written directly");
+    field("create_mlflow_logger", create_mlflow_logger, "send metrics to an MLflow server");
+    field("mlflow_logger_kwargs", mlflow_logger_kwargs, "the MLflow server and run");
+    field("create_wandb_logger", create_wandb_logger, "send metrics to Weights & Biases, with your own Python's wandb package");
+    field("wandb_logger_kwargs", wandb_logger_kwargs, "the W&B run");
+    field("tracker_wait_s", tracker_wait_s, "how long the end of a run waits for MLflow and W&B; kedge track sends the rest", at_least(0),
+          unit("s"));
   }
 };
+
+// UsageError for a tracker that cannot work: no address, no wandb package, no metrics.jsonl. For the rank that writes, before the run.
+void check_trackers(const MetricsConfig& config);
+
+// Those that are on.
+class Tracker;
+[[nodiscard]] std::vector<std::unique_ptr<Tracker>> make_trackers(const MetricsConfig& config, const Path& folder);
 
 // `writes` on the one rank that logs; elsewhere no file is opened. The folder must exist.
 [[nodiscard]] MetricsLog make_metrics_log(const MetricsConfig& config, const Path& folder, bool writes);

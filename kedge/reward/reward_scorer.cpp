@@ -16,7 +16,7 @@ RewardScorer::RewardScorer(const Model& model, RewardScorerOptions options)
   const int64_t num_labels = model.head().num_labels;
   check(options_.attribute_weights.empty() || static_cast<int64_t>(options_.attribute_weights.size()) == num_labels, options_.weights_key,
         ": ", options_.attribute_weights.size(), " weights for ", num_labels, " labels");
-  check(!options_.standardization.enable || (num_labels == 1 && !options_.is_regression), options_.standardization_key,
+  check(!options_.standardization.enable || (num_rewards() == 1 && !options_.is_regression), options_.standardization_key,
         ": standardises the one reward of a ranking model; this one has ", num_labels, num_labels == 1 ? " attribute" : " labels");
 }
 

@@ -1,5 +1,8 @@
 #include "kedge/run/device_setup.h"
 
+#include <array>
+#include <span>
+
 #include <ATen/Parallel.h>
 
 #include "kedge/core/device.h"
@@ -15,6 +18,11 @@ Mesh open_mesh(const ComputeConfig& compute) {
   const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
   check(!compute.devices || wanted == num_ranks, "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ", num_ranks,
         num_ranks == 1 ? " was started; mpirun -n N starts more" : " were started");
+  std::array<double, 1> num_machines = {mesh.local_rank == 0 ? 1.0 : 0.0};
+  mesh.world.all_reduce(std::span<double>(num_machines), Reduce::sum);
+  check(!compute.num_nodes || static_cast<double>(*compute.num_nodes) == num_machines[0], "trainer.num_nodes: ",
+        compute.num_nodes.value_or(0), ", but ", num_ranks == 1 ? "one rank was" : "ranks were", " started on ", num_machines[0],
+        num_machines[0] == 1 ? " machine" : " machines");
   if (compute.deterministic && mesh.device.is_cuda()) make_cuda_deterministic();
   if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
   return mesh;

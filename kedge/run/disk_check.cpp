@@ -52,8 +52,8 @@ DiskPlan plan_disk(const RunConfig& run, int64_t max_steps, int64_t save, const 
   plan.free = free_disk_bytes(plan.folder);
   // Adapters alone where they train, in fp32.
   const int64_t model = network.lora ? memory.gradients : memory.parameters;
-  if (config.save_nemo_on_train_end) plan.model = model;
-  if (save <= 0 || !run.create_checkpoint_callback) return plan;
+  if (run.writes_model()) plan.model = model;
+  if (save <= 0 || !run.saves()) return plan;
   plan.held = held_by_checkpoints(run);
   plan.checkpoint = model + memory.snapshot;
   const int64_t num_saves = (max_steps + save - 1) / save;

@@ -131,7 +131,7 @@ void OnlineSetup::plan_memory(const Options& options) {
   input.rows = std::max<int64_t>(1, input.tokens / lengths.context);
   input.checkpoint = settings.model.activations_checkpoint_granularity == Recompute::full;
   input.threads = at::get_num_threads();
-  demand.saves = plan.intervals.save > 0 && job.config().exp_manager.create_checkpoint_callback;
+  demand.saves = plan.intervals.save > 0 && job.config().exp_manager.saves();
 
   usual_length = std::min(lengths.context, longest_prompt() + lengths.max_new);
   EngineInput generation = generation_input(settings, lengths, network, storage, mesh.world.size());

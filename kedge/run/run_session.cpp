@@ -69,10 +69,16 @@ void check_fit(const MemoryFit& memory) {
   if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
 }
 
+RunOutcome outcome_of(const LoopResult& result) {
+  if (result.reason == "complete") return RunOutcome::finished;
+  return result.exit_code == kExitWorld ? RunOutcome::failed : RunOutcome::killed;
+}
+
 }  // namespace
 
 RunSession::RunSession(const RunJob& job, std::vector<std::string> arguments, const std::optional<Path>& fork)
     : job_(job), arguments_(std::move(arguments)), record_(Json::Object{{"identity", identity()}, {kStart, start_of(job)}}) {
+  if (writes()) check_trackers(job_.run.metrics);
   check_fit(job_.memory);
   if (writes()) require_disk(job_.disk);
   open_folder(fork);
@@ -92,7 +98,7 @@ int RunSession::run(const Start& start) {
   options.saves_block = job_.memory.blocks;
   options.rehearses = job_.rehearses;
   options.record = record_;
-  if (!job_.run.create_checkpoint_callback) options.intervals.save = 0;
+  if (!job_.run.saves()) options.intervals.save = 0;
   if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
   const LoopParts parts{start.trainer, job_.world, log, saver ? &*saver : nullptr, signals_, begin_};
   LoopResult result;
@@ -100,13 +106,16 @@ int RunSession::run(const Start& start) {
     result = run_loop(parts, options, step);
   } catch (const Interrupted& interrupted) {
     if (saver) saver->wait();
+    log.finish(RunOutcome::killed);
     throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", last_checkpoint_text()));
   } catch (const std::exception& error) {
     if (saver) saver->wait();
+    log.finish(RunOutcome::failed);
     throw_if_out_of_memory(error, start.trainer.failed_phase());
     throw;
   }
   if (writes()) finish(start, result);
+  log.finish(outcome_of(result));
   return result.exit_code;
 }
 
@@ -128,6 +137,7 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
   std::string place, resumed;
   if (writes()) {
     folder_ = open_run_folder(job_.run, time_as_version());
+    scratch_.emplace(job_.run, folder_);
     lock_.emplace(folder_);
     remove_temporaries(folder_);
     remove_temporaries(folder_ / "rollouts");
@@ -227,7 +237,7 @@ void RunSession::finish(const Start& start, const LoopResult& result) const {
   const bool complete = result.reason == "complete";
   const bool has_stepped = result.first_step_s > 0;
   if (complete && !has_stepped && has_told(result.step)) return;  // started again, it has nothing to add
-  if (complete && job_.run.checkpoint_callback_params.save_nemo_on_train_end) write_model(start);
+  if (complete && job_.run.writes_model()) write_model(start);
   Json summary;
   summary.set("reason", result.reason);
   summary.set("step", result.step);

@@ -98,7 +98,8 @@ class RunSession {
   StopSignals signals_;
   Path folder_;
   std::string id_;
-  std::optional<RunLock> lock_;  // rank 0's, as the next
+  std::optional<ScratchFolder> scratch_;  // rank 0's, as the next two
+  std::optional<RunLock> lock_;
   std::optional<CheckpointStore> store_;
   std::optional<Checkpoint> checkpoint_;
   bool is_fork_ = false, is_elsewhere_ = false;  // is_elsewhere_: the checkpoint is another run's

@@ -21,5 +21,5 @@ start_server reward 127.0.0.1 "$port" \
   "$KEDGE" serve reward "${reward_arguments[@]}" rm_model_file="$KEDGE_REWARD_MODEL" inference.port="$port" inference.token_file="$token_file"
 run_actor "$KEDGE" reinforce "${actor_arguments[@]}" pretrained_checkpoint.restore_from_path="$KEDGE_POLICY" "${prompts[@]}" \
     exp_manager.explicit_log_dir="$KEDGE_RUN/actor" \
-    reward.sources.remote_rm.kind=server reward.sources.remote_rm.url="http://127.0.0.1:$port" reward.sources.remote_rm.token_file="$token_file"
+    '~remote_rm' reward.sources.remote_rm.kind=server reward.sources.remote_rm.url="http://127.0.0.1:$port" reward.sources.remote_rm.token_file="$token_file"
 exit "$status"

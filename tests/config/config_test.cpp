@@ -219,5 +219,33 @@ TEST(Config, AFileIsReadAndNamed) {
   EXPECT_EQ(error_of([&] { load_config(describe(config), missing, {}); }), missing + ": cannot be read: No such file or directory");
 }
 
+struct Switched {
+  struct Folder {
+    bool keep = true;
+    std::string name = "a";
+    void fields(auto&& field) {
+      field("keep", keep, "keep it");
+      field("name", name, "its name");
+    }
+  };
+  Folder folder;
+  void fields(auto&& field) { field("folder", folder, "a section that null switches off", off_by_null("keep")); }
+};
+
+Switched load_switched(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  Switched config;
+  static_cast<void>(load_section(describe(config), {"x.yaml", yaml}, overrides));
+  return config;
+}
+
+TEST(Config, NullSwitchesASectionOffThatSaysHow) {
+  EXPECT_FALSE(load_switched("folder: null\n").folder.keep);
+  EXPECT_FALSE(load_switched("folder: ~\n").folder.keep);
+  EXPECT_TRUE(load_switched("folder:\n").folder.keep) << "a heading without anything changes nothing";
+  EXPECT_FALSE(load_switched("folder: {name: b}\n", {"folder.name=c", "++folder=null"}).folder.keep);
+  EXPECT_EQ(load_switched("folder: null\n", {"folder.name=c"}).folder.name, "c");
+  EXPECT_TRUE(load_switched("folder: null\n", {"folder.name=c"}).folder.keep) << "what is set later makes it a section again";
+}
+
 }  // namespace
 }  // namespace kedge

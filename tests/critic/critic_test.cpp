@@ -95,6 +95,22 @@ TEST(Critic, KilledAfterAnyCallItGoesOnWithTheSameBits) {
   }
 }
 
+TEST(Critic, ARestoreGivesTheLossOfTheSave) {
+  const JudgeFolder judge;
+  const TempFolder temp;
+  std::optional<double> first;
+  {
+    Toy toy(judge, temp.path());
+    first = toy->train(batch(1), "").loss;
+    toy->save(1, "");
+    toy->train(batch(2), "");
+    toy->save(2, "");
+  }
+  Toy again(judge, temp.path());
+  EXPECT_EQ(again->restore(1, "").loss, first);
+  EXPECT_FALSE(again->restore(0, "").loss) << "nothing was trained";
+}
+
 TEST(Critic, ATornJournalIsACallThatDidNotHappen) {
   const JudgeFolder judge;
   const TempFolder temp;

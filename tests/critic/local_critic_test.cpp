@@ -51,6 +51,22 @@ TEST(LocalCritic, ValuesAskedForAfterTrainingHaveSeenIt) {
   EXPECT_NE(toy.local.values(two_rollouts()).get().values, before);
 }
 
+TEST(LocalCritic, KnowsTheLossOfTrainingThatIsOver) {
+  Fixture toy, other;
+  EXPECT_FALSE(toy.local.last_loss());
+  const double first = other.critic.train(toy_critic_batch(4, 6, 1), {}).loss.value();
+  toy.local.train(toy_critic_batch(4, 6, 1));
+  toy.local.save(5, 0).get();
+  toy.local.train(toy_critic_batch(4, 6, 2));
+  EXPECT_EQ(toy.local.last_loss(), first) << "of the one before that which is under way";
+  toy.local.finish_training();
+  EXPECT_NE(toy.local.last_loss(), first);
+  toy.local.restore(5);
+  EXPECT_EQ(toy.local.last_loss(), first) << "the save holds it";
+  toy.local.restore(0);
+  EXPECT_FALSE(toy.local.last_loss());
+}
+
 TEST(LocalCritic, SavesAndGoesBack) {
   Fixture toy;
   toy.local.train(toy_critic_batch(4, 6, 1));

@@ -77,7 +77,7 @@ class ToyCritic {
 
  private:
   using Run = std::function<WireTensor(const std::vector<WireTensor>&, const Json&)>;
-  [[nodiscard]] Json parameters() const { return Json::Object{{"train_calls", calls_}, {"epoch", epoch}}; }
+  [[nodiscard]] Json parameters() const { return Json::Object{{"train_calls", calls_}, {"epoch", epoch}, {"loss", 0.5}}; }
   ServedModel changing(const std::string& name, std::vector<TensorSpec> inputs, TensorSpec output, Run run) {
     ServedModel model;
     model.signature = {.name = name, .inputs = std::move(inputs), .outputs = {std::move(output)}};
@@ -140,6 +140,7 @@ TEST(RemoteCritic, SavesAndGoesBack) {
   critic.train(batch(2));
   EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{207}));
   critic.restore(10);
+  EXPECT_EQ(critic.last_loss(), 0.5) << "as the reply says";
   EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{107}));
   critic.train(batch(3));
   EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{207}));

@@ -73,7 +73,7 @@ model: {offload_adam_states: True, output_sequence: True, force_head_dtype: floa
   EXPECT_FALSE(critic.trainer.ppo.merge);
   EXPECT_TRUE(critic_options(critic).optim.offload_adam_states);
   EXPECT_THAT(scorer_options(critic.model).attribute_weights, ElementsAre(0.25, 0.75));
-  EXPECT_TRUE(scorer_options(critic.model).is_regression);
+  EXPECT_FALSE(scorer_options(critic.model).is_regression) << "its attributes are one reward";
   EXPECT_FALSE(scorer_options(critic.model).standardization.enable);
   EXPECT_EQ(warnings.size(), 5U);
 }
@@ -112,6 +112,19 @@ model: {micro_batch_size: 2, global_batch_size: 8, forward_micro_batch_size: 16,
   CriticServerConfig apart = config;
   apart.model.regression.merge_attributes = false;
   EXPECT_THAT(error_of([&] { return critic_options(apart).seed; }), HasSubstr("merge_attributes: must be true"));
+}
+
+// A critic that starts from a regression model standardises its one value and its one reward, as the reference's does.
+TEST(ServeConfig, ACriticOfARegressionModelStandardises) {
+  const auto config = load<CriticServerConfig>(
+      "{pretrained_checkpoint: {restore_from_path: j}, model: {reward_model_type: regression, regression: {num_attributes: 1}, "
+      "reward_standardization: {enable: true, mean: 5.3735, std: 1.2723}}}");
+  const CriticOptions options = critic_options(config);
+  EXPECT_TRUE(options.standardization.enable);
+  ASSERT_TRUE(options.rewards);
+  EXPECT_TRUE(options.rewards->standardization.enable);
+  EXPECT_EQ(options.rewards->standardization.mean, 5.3735);
+  EXPECT_FALSE(options.rewards->is_regression);
 }
 
 TEST(ServeConfig, WhatCannotBe) {

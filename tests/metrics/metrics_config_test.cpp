@@ -6,6 +6,7 @@
 #include "kedge/metrics/jsonl.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/scoped_variable.h"
 #include "tests/support/temp_folder.h"
 
 namespace kedge {
@@ -33,12 +34,33 @@ TEST(MetricsConfig, OtherRanksOpenNothing) {
   EXPECT_EQ(files_in(folder.path()), 0U);
 }
 
-TEST(MetricsConfig, SaysHowToReachWeightsAndBiases) {
+TEST(MetricsConfig, ReadsTheReferencesTrackerKeys) {
   MetricsConfig config;
-  EXPECT_EQ(
-      testing::error_of([&] { load_config(describe(config), std::nullopt, {"++create_wandb_logger=True"}); }),
-      "command line: create_wandb_logger: W&B is not written directly; sync the TensorBoard events with: wandb sync FOLDER (found True)");
-  load_config(describe(config), std::nullopt, {"++create_wandb_logger=False"});
+  const auto load = [&](const std::string& yaml) { return load_section(describe(config), {"a.yaml", yaml}, {}); };
+  EXPECT_TRUE(load("create_wandb_logger: False\nwandb_logger_kwargs: {project: null, name: null}").empty());
+  EXPECT_TRUE(
+      load("create_wandb_logger: True\nwandb_logger_kwargs: {project: p, name: n, version: v}\nmlflow_logger_kwargs: null").empty());
+  EXPECT_EQ(config.wandb_logger_kwargs->id, "v");
+  EXPECT_EQ(load("wandb_logger_kwargs: {resume: true}").size(), 1U);
+  EXPECT_NE(testing::error_of([&] { return load("mlflow_logger_kwargs: {log_model: true}"); }).find("checkpoints are not uploaded"),
+            std::string::npos);
+}
+
+TEST(MetricsConfig, TrackersThatCannotWorkAreRefusedBeforeTheRun) {
+  const testing::ScopedVariable variable("MLFLOW_TRACKING_URI", std::nullopt);
+  MetricsConfig config;
+  check_trackers(config);
+  config.create_mlflow_logger = true;
+  EXPECT_NE(testing::error_of([&] { check_trackers(config); }).find("tracking_uri: create_mlflow_logger wants the address"),
+            std::string::npos);
+  config.mlflow_logger_kwargs.emplace().tracking_uri = "http://localhost:5000";
+  check_trackers(config);
+  config.jsonl = false;
+  EXPECT_NE(testing::error_of([&] { check_trackers(config); }).find("exp_manager.jsonl: must be true"), std::string::npos);
+  config.jsonl = true;
+  config.create_wandb_logger = true;
+  config.wandb_logger_kwargs.emplace().python = "/no/python";
+  EXPECT_NE(testing::error_of([&] { check_trackers(config); }).find("cannot start /no/python"), std::string::npos);
 }
 
 }  // namespace

@@ -24,6 +24,15 @@ TEST(Compute, AsManyRanksAsWereAskedFor) {
             "trainer.devices x trainer.num_nodes: 6 ranks, but 1 was started; mpirun -n N starts more");
 }
 
+TEST(Compute, AsManyMachinesAsWereAskedFor) {
+  ComputeConfig compute;
+  compute.accelerator = "cpu";
+  compute.num_nodes = 1;
+  EXPECT_EQ(open_mesh(compute).world.size(), 1);
+  compute.num_nodes = 2;
+  EXPECT_EQ(error_of([&] { return open_mesh(compute).world.size(); }), "trainer.num_nodes: 2, but one rank was started on 1 machine");
+}
+
 TEST(Compute, PrecisionIsTheDevicesBestUnlessItIsNamed) {
   ComputeConfig compute;
   EXPECT_EQ(dtype_of(compute, at::kCPU), at::kFloat);

@@ -26,6 +26,8 @@ class CriticTraining {
   // One that only repeats what was recorded needs no warm-up.
   [[nodiscard]] bool learns() const { return critic_.learns(); }
   void finish() { critic_.finish_training(); }
+  // Of the training before the one under way, which is over: the same in a run that was resumed in between. Rank 0's.
+  [[nodiscard]] std::optional<double> last_loss() const { return critic_.last_loss(); }
 
   // What `save_policy` gives; the checkpoint is complete when the critic, too, has saved itself under this step.
   [[nodiscard]] FolderWriter save(StateSnapshot& state, int64_t step, const std::function<FolderWriter()>& save_policy) const;

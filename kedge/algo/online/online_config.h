@@ -92,6 +92,7 @@ struct RolloutConfig {
     field.ignored("forward_micro_batch_size", "log-probabilities use the same passes as training");
     field.ignored("val_rollout_micro_batch_size", "the engine forms the batches");
     field.ignored("trt_llm", "the policy generates with its own weights");
+    field.refused("entropy_bonus", "only PPO has an entropy bonus", {"0", "0.0"});
   }
 };
 
@@ -149,6 +150,7 @@ struct OnlineLoopConfig : UpdateConfig, HealthConfig {
     HealthConfig::fields(field);
     field("batch_iterator", batch_iterator, "how prompts are distributed over ranks");
     field.ignored("rollout_batch_seq_length", "rows are packed without padding");
+    field.ignored("flask_server", "batch_iterator.use_flask decides how prompts are distributed");
     field.ignored("trt_llm", "the policy generates with its own weights");
     field.ignored("trt_model_dir", "the policy generates with its own weights");
     field.ignored("model_gbs", "use model.global_batch_size");
@@ -173,6 +175,7 @@ struct OnlineModelConfig : NetworkConfig {
           unit("responses"));
     field("global_batch_size", global_batch_size, "responses per update, over all ranks", at_least(1), unit("responses"));
     field("data", data, "the prompts");
+    field.ignored("offload_adam_states", "model.optim.offload_adam_states applies");
     field("engine", engine, "generation; memory: auto takes what all responses of a step need, and at most half of the free memory");
   }
 };
@@ -192,6 +195,7 @@ struct RewardEndpoint {
     field("send", send, "what it receives; null: auto");
     field("token_file", token_file, "file with the server's bearer token");
     field("wait_limit", wait_limit, "how long the server may be unreachable; null: 6000", above(0), unit("s"));
+    field.alias("host", "ip");
   }
 };
 
@@ -217,7 +221,7 @@ struct OnlineConfig {
   RolloutsConfig rollouts;
 
   void fields(auto&& field) {
-    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs");
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
     field("pretrained_checkpoint", pretrained_checkpoint, "the initial policy, which is also the KL reference");
     field("reward", reward, "where rewards come from");
     field("rollouts", rollouts, "which responses are recorded");

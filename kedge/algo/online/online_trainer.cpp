@@ -105,12 +105,16 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
 
 OnlineTrainer::~OnlineTrainer() = default;
 
-LoopResult OnlineTrainer::fit(MetricsLog& log, BackgroundSaver* saver) {
+LoopResult OnlineTrainer::fit(MetricsLog& log, const FitOptions& options) {
   const StopSignals signals;
-  LoopOptions options;
-  options.steps = plan_.steps;
-  options.intervals = plan_.intervals;
-  return run_loop({*this, parts_.group, log, saver, signals}, options, round_);
+  const auto begin = std::chrono::steady_clock::now();
+  if (const auto checkpoint = options.resume_from == nullptr ? std::nullopt : options.resume_from->newest_sound())
+    restore(*this, log, *checkpoint);
+  LoopOptions loop;
+  loop.steps = plan_.steps;
+  loop.intervals = plan_.intervals;
+  loop.time_limit = options.time_limit;
+  return run_loop({*this, parts_.group, log, options.saver, signals, begin}, loop, round_);
 }
 
 // Names of the phases as kedge plan has them.
@@ -284,6 +288,7 @@ StepReport OnlineTrainer::train_step() {
     sampler_.seek(settings_.rollouts.num_rollout_samples);  // the warm-up's prompts come again: the first step took one batch
   score(step);
   if (critic_) train_critic(step);
+  if (const auto loss = critic_ ? critic_->last_loss() : std::nullopt) step.metrics.set("critic_loss", *loss);
   for (Metrics& update : run_training(step)) updates.push_back(std::move(update));
   return finish_step(std::move(step), std::move(updates));
 }
@@ -360,6 +365,8 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
       if (store_ != nullptr) step.header.updates.push_back(metrics);
       updates.push_back(metrics.with_prefix("train_optim/"));
       updates.back().merge(objective.constants.with_prefix("train_optim/"));
+      // The name that descriptions of actor and critic use.
+      if (critic_) updates.back().set("train_optim/actor_loss", metrics.find("loss").value());
       if (is_observed) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
     }
   return updates;

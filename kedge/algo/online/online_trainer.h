@@ -2,6 +2,7 @@
 // Online training: a step's responses from the policy's own engine, their log-probabilities and rewards, updates, a critic that learns
 // along with the policy, validation, records, health, and all of it in a checkpoint. What is learned from the responses, the Algorithm
 // says.
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "kedge/rollout/rollout_row.h"
 #include "kedge/rollout/value_collector.h"
 #include "kedge/rollout/work_queue.h"
+#include "kedge/train/checkpoint/checkpoint_store.h"
 #include "kedge/train/checkpoint/model_state.h"
 #include "kedge/train/loop.h"
 
@@ -41,6 +43,12 @@ struct OnlineParts {
   ModelFolderOptions save = {};  // of the models in checkpoints
 };
 
+struct FitOptions {
+  BackgroundSaver* saver = nullptr;                     // null: nothing is saved
+  const CheckpointStore* resume_from = nullptr;         // its newest valid checkpoint, if it has one, is loaded first
+  std::optional<std::chrono::seconds> time_limit = {};  // then it validates, saves and ends
+};
+
 // Not thread-safe. Every rank makes the same calls.
 class OnlineTrainer : public Trainer {
  public:
@@ -49,8 +57,10 @@ class OnlineTrainer : public Trainer {
   OnlineTrainer(const OnlineTrainer&) = delete;
   OnlineTrainer& operator=(const OnlineTrainer&) = delete;
 
-  // All steps, with validation; for programs of your own. Saves where there is a saver.
-  LoopResult fit(MetricsLog& log, BackgroundSaver* saver = nullptr);
+  // All steps, with validation; for programs of your own.
+  LoopResult fit(MetricsLog& log, const FitOptions& options = {});
+  // How many steps there are in all; before fit().
+  void set_max_steps(int64_t max_steps) { plan_.steps.max_steps = plan_.intervals.max_steps = max_steps; }
 
   // The phases of a step, for those who want to see or change what passes between them.
   // Responses to the next prompts, with rewards, log-probabilities and the critic's values.
@@ -67,6 +77,8 @@ class OnlineTrainer : public Trainer {
 
   // What was counted: consumed_samples, ALGORITHM_optimization_step, ...
   [[nodiscard]] Counters state_dict() const;
+  // The trainer as it was when this state was saved: counters, weights, optimizer, sampler.
+  void load_state_dict(const StateFiles& state) { load(state); }
   [[nodiscard]] const OnlinePlan& plan() const { return plan_; }
   [[nodiscard]] Policy& policy() { return policy_; }
 

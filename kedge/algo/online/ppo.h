@@ -143,6 +143,8 @@ struct PpoConfig : OnlineConfig {
     field("local_critic", local_critic,
           "a critic in this process instead of a server, for one rank; rewards come from reward.sources. null: use the server");
     field("model", model, "the policy, its prompts and its optimizer");
+    field.alias("trainer.ppo.ratio_eps", "model.ppo.ratio_eps");
+    field.alias("trainer.ppo.entropy_bonus", "model.ppo.entropy_bonus");
   }
 };
 

@@ -68,6 +68,7 @@ struct ReinforceConfig : RewardedConfig {
     field("trainer", trainer, "device, length of training, algorithm");
     RewardedConfig::fields(field);
     field("model", model, "the policy, its prompts and its optimizer");
+    field.alias("model.reinforce.ratio_eps", "trainer.reinforce.ratio_eps");
   }
 };
 

@@ -1,6 +1,9 @@
 #include "kedge/train/checkpoint/run_folder.h"
 
 #include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 #include "kedge/core/error.h"
@@ -29,7 +32,19 @@ std::string unusable_ones(const std::vector<Path>& folders) {
   return text;
 }
 
+Path make_scratch_folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "kedge-run-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw Error(str(name, ": cannot be made a folder: ", std::strerror(errno)));
+  log_info("exp_manager.keep_folder=false: nothing of this run is saved");
+  return name;
+}
+
 }  // namespace
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;  // what cannot be removed stays in the system's folder for temporary files
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
 
 std::string time_as_version() {
   const std::time_t now = std::time(nullptr);
@@ -40,6 +55,7 @@ std::string time_as_version() {
 }
 
 Path open_run_folder(const RunConfig& config, std::string_view now) {
+  if (!config.keep_folder) return make_scratch_folder();
   Path folder;
   if (config.explicit_log_dir) {
     folder = *config.explicit_log_dir;

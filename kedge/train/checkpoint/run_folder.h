@@ -21,10 +21,13 @@ struct RunConfig {
   bool resume_ignore_no_checkpoint = true;
   std::optional<std::string> resume_from_checkpoint;
   std::optional<std::string> max_time_per_run;
+  bool keep_folder = true;
   bool create_checkpoint_callback = true;
   CheckpointConfig checkpoint_callback_params;
   MetricsConfig metrics;
 
+  [[nodiscard]] bool saves() const { return keep_folder && create_checkpoint_callback; }
+  [[nodiscard]] bool writes_model() const { return keep_folder && checkpoint_callback_params.save_nemo_on_train_end; }
   [[nodiscard]] Path parent() const { return exp_dir.value_or("kedge_runs"); }
   void fields(auto&& field) {
     field("explicit_log_dir", explicit_log_dir, "the run's folder; null: EXP_DIR/NAME, plus a version folder if nothing is resumed");
@@ -36,6 +39,7 @@ struct RunConfig {
     field("resume_ignore_no_checkpoint", resume_ignore_no_checkpoint, "start from scratch if there is no checkpoint; false: an error");
     field("resume_from_checkpoint", resume_from_checkpoint, "checkpoint to resume from if the folder has none");
     field("max_time_per_run", max_time_per_run, "time limit DD:HH:MM:SS; the run then validates, saves and ends; null: no limit");
+    field("keep_folder", keep_folder, "false (or exp_manager=null): save nothing, and remove the run's folder, a temporary one, at the end");
     field("create_checkpoint_callback", create_checkpoint_callback, "save checkpoints");
     field("checkpoint_callback_params", checkpoint_callback_params, "which checkpoints are kept, and how they are named");
     metrics.fields(field);
@@ -51,6 +55,18 @@ struct RunConfig {
 // The folder by the configuration, made where it is not there. `now` names a version: "2026-01-31_12-00-00".
 [[nodiscard]] Path open_run_folder(const RunConfig& config, std::string_view now);
 [[nodiscard]] std::string time_as_version();
+
+// Removes the folder of a run with keep_folder=false when the run ends.
+class ScratchFolder {
+ public:
+  ScratchFolder(const RunConfig& config, Path folder) : folder_(config.keep_folder ? Path() : std::move(folder)) {}
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+ private:
+  Path folder_;  // empty: stays
+};
 
 // The checkpoint to go on from, all of whose bytes are as they were saved, or none where there are no checkpoints. A folder that holds
 // checkpoints of a run that is not to be resumed is a UsageError, and so is one that holds checkpoints none of which can be used: a new run

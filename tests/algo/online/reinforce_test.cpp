@@ -401,6 +401,46 @@ TEST(Reinforce, FitRunsAllStepsWithValidation) {
   EXPECT_TRUE(result.last.find("val_rollouts/rewards"));
 }
 
+TEST(Reinforce, FitResumesFromTheNewestCheckpoint) {
+  const auto fit = [](OnlineToy& toy, int64_t max_steps, const FitOptions& options) {
+    const auto trainer = toy.reinforce_trainer();
+    trainer->set_max_steps(max_steps);
+    MetricsLog log(true);
+    return trainer->fit(log, options);
+  };
+  OnlineToy undisturbed, stopped, resumed;
+  for (OnlineToy* toy : {&undisturbed, &stopped, &resumed}) toy->reinforce.trainer.reinforce.val_check_interval = 1;
+  for (OnlineToy* toy : {&undisturbed, &stopped, &resumed}) toy->reinforce.trainer.reinforce.save_interval = 1;
+  EXPECT_EQ(fit(undisturbed, 4, {}).step, 4);
+  CheckpointStore store(stopped.temp / "checkpoints", {});
+  BackgroundSaver saver(store);
+  EXPECT_EQ(fit(stopped, 2, {.saver = &saver, .resume_from = &store}).step, 2) << "without a checkpoint it begins";
+  EXPECT_EQ(fit(resumed, 4, {.resume_from = &store}).step, 4);
+  EXPECT_LT(resumed.rewards.num_asked, undisturbed.rewards.num_asked) << "two of its steps were done before";
+  EXPECT_TRUE(same_bits(resumed.model->parameters().flat().detach(), undisturbed.model->parameters().flat().detach()));
+}
+
+TEST(Reinforce, FitEndsAtItsTimeLimit) {
+  OnlineToy toy;
+  MetricsLog log(true);
+  const LoopResult result = toy.reinforce_trainer()->fit(log, {.time_limit = std::chrono::seconds(0)});
+  EXPECT_EQ(result.step, 1);
+  EXPECT_EQ(result.reason, "time limit");
+}
+
+TEST(Reinforce, LoadStateDictBringsTheCountersBack) {
+  OnlineToy toy;
+  const auto trainer = toy.reinforce_trainer();
+  static_cast<void>(trainer->train_step());
+  StateSnapshot state(true);
+  static_cast<void>(trainer->save(state));
+  state.write(toy.temp / "state");
+  OnlineToy other;
+  const auto again = other.reinforce_trainer();
+  again->load_state_dict(StateFiles(toy.temp / "state"));
+  EXPECT_EQ(again->state_dict(), trainer->state_dict());
+}
+
 TEST(Reinforce, NoStepsAreNothingToDo) {
   OnlineToy toy;
   toy.reinforce.trainer.reinforce.max_steps = 0;

@@ -36,6 +36,25 @@ TEST(RunFolder, AnExplicitOneWins) {
   EXPECT_TRUE(is_folder(temp / "mine/own"));
 }
 
+TEST(RunFolder, OneThatIsNotKeptIsTemporary) {
+  const TempFolder temp;
+  RunConfig config = in(temp);
+  config.explicit_log_dir = (temp / "mine").string();
+  config.keep_folder = false;
+  EXPECT_FALSE(config.saves());
+  EXPECT_FALSE(config.writes_model());
+  const Path folder = open_run_folder(config, "now");
+  {
+    const ScratchFolder scratch(config, folder);
+    write_atomic(folder / "metrics.jsonl", "x");
+  }
+  EXPECT_FALSE(is_folder(folder));
+  EXPECT_FALSE(is_folder(temp / "mine"));
+  config.keep_folder = true;
+  { const ScratchFolder scratch(config, open_run_folder(config, "now")); }
+  EXPECT_TRUE(is_folder(temp / "mine"));
+}
+
 TEST(RunFolder, OneThatResumesHasNoVersions) {
   const TempFolder temp;
   EXPECT_EQ(open_run_folder(in(temp), "now"), temp / "sft");

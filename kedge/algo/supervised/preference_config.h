@@ -1,0 +1,144 @@
+#pragma once
+// The settings of training on preferences without rollouts: DPO on pairs of a better and a worse response, KTO on responses that are
+// marked good or bad. Keys are NeMo-Aligner's; TRL's names work too.
+#include <array>
+#include <string>
+
+#include "kedge/algo/supervised/supervised.h"
+#include "kedge/data/sets/preference_dataset.h"
+#include "kedge/train/checkpoint/run_folder.h"
+#include "kedge/train/training_config.h"
+
+namespace kedge {
+
+enum class DpoLoss { dpo, ipo, hinge, rpo_sq, rpo_bwd_kl, rpo_fwd_kl };
+constexpr auto enum_names(DpoLoss) {
+  return std::array<EnumName<DpoLoss>, 7>{{{"dpo", DpoLoss::dpo},
+                                           {"sigmoid", DpoLoss::dpo},
+                                           {"ipo", DpoLoss::ipo},
+                                           {"hinge", DpoLoss::hinge},
+                                           {"rpo_sq", DpoLoss::rpo_sq},
+                                           {"rpo_bwd_kl", DpoLoss::rpo_bwd_kl},
+                                           {"rpo_fwd_kl", DpoLoss::rpo_fwd_kl}}};
+}
+
+// Keys that `model.dpo` and `model.kto` share.
+struct PreferenceTuningConfig {
+  double ref_policy_kl_penalty = 0.2;
+  bool preference_average_log_probs = false, sft_average_log_probs = false;
+  double preference_loss_weight = 1, sft_loss_weight = 0;
+
+  void fields(auto&& field) {
+    field("ref_policy_kl_penalty", ref_policy_kl_penalty, "beta: how strongly the policy is held to the reference", at_least(0));
+    field("preference_average_log_probs", preference_average_log_probs,
+          "in the preference loss, mean of a response's log-probabilities instead of their sum");
+    field("sft_average_log_probs", sft_average_log_probs, "the same in the SFT loss", follows("${.preference_average_log_probs}"));
+    field("preference_loss_weight", preference_loss_weight, "weight of the preference loss", at_least(0));
+    field("sft_loss_weight", sft_loss_weight, "weight of the SFT loss on good responses", at_least(0));
+    field.alias("beta", "ref_policy_kl_penalty");
+    field.alias("average_log_probs", "preference_average_log_probs");
+    field.alias("preference_avg_log_probs", "preference_average_log_probs");
+    field.ignored("log_prob_forward_micro_batch_size", "reference log-probabilities use model.micro_batch_size");
+  }
+};
+
+// Keys of `model.dpo`.
+struct DpoTuningConfig : PreferenceTuningConfig {
+  DpoLoss preference_loss = DpoLoss::dpo;
+  double gt_reward_scale = 1, label_smoothing = 0;
+
+  void fields(auto&& field) {
+    PreferenceTuningConfig::fields(field);
+    field("preference_loss", preference_loss, "dpo: -log sigmoid of the margin; ipo, hinge; rpo_*: distance from the margin of given rewards");
+    field("gt_reward_scale", gt_reward_scale, "factor of the given rewards in the rpo losses");
+    field("label_smoothing", label_smoothing, "probability that a pair is the wrong way round", at_least(0), below(0.5));
+    field.alias("loss_type", "preference_loss");
+  }
+};
+
+// Keys of `model.kto`.
+struct KtoTuningConfig : PreferenceTuningConfig {
+  double desirable_loss_weight = 1, undesirable_loss_weight = 1;
+
+  void fields(auto&& field) {
+    PreferenceTuningConfig::fields(field);
+    field("desirable_loss_weight", desirable_loss_weight, "weight of responses marked good", at_least(0));
+    field("undesirable_loss_weight", undesirable_loss_weight, "weight of responses marked bad", at_least(0));
+  }
+};
+
+struct PreferenceModelConfig : NetworkConfig {
+  int64_t micro_batch_size = 1, global_batch_size = 64;
+  PreferenceConfig data;
+
+  void fields(auto&& field) {
+    NetworkConfig::fields(field);
+    field("micro_batch_size", micro_batch_size, "rows per forward pass", at_least(1));
+    field("global_batch_size", global_batch_size, "rows per step", at_least(1));
+    field("data", data, "the training and validation data");
+  }
+};
+
+struct DpoConfig {
+  struct Trainer : ComputeConfig {
+    SupervisedConfig dpo;
+
+    void fields(auto&& field) {
+      ComputeConfig::fields(field);
+      field("dpo", dpo, "the training loop");
+    }
+  };
+  struct Model : PreferenceModelConfig {
+    DpoTuningConfig dpo;
+
+    void fields(auto&& field) {
+      PreferenceModelConfig::fields(field);
+      field("dpo", dpo, "the loss");
+    }
+  };
+  Trainer trainer;
+  RunConfig exp_manager;
+  PretrainedConfig pretrained_checkpoint;
+  Model model;
+
+  void fields(auto&& field) {
+    field("trainer", trainer, "device, precision and length of training");
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
+    field("pretrained_checkpoint", pretrained_checkpoint, "the model to start from, which is also the reference");
+    field("model", model, "the network, its data, its loss and its optimizer");
+    field.ignored("precision", "trainer.precision applies");
+  }
+};
+
+struct KtoConfig {
+  struct Trainer : ComputeConfig {
+    SupervisedConfig kto;
+
+    void fields(auto&& field) {
+      ComputeConfig::fields(field);
+      field("kto", kto, "the training loop");
+    }
+  };
+  struct Model : PreferenceModelConfig {
+    KtoTuningConfig kto;
+
+    void fields(auto&& field) {
+      PreferenceModelConfig::fields(field);
+      field("kto", kto, "the loss");
+    }
+  };
+  Trainer trainer;
+  RunConfig exp_manager;
+  PretrainedConfig pretrained_checkpoint;
+  Model model;
+
+  void fields(auto&& field) {
+    field("trainer", trainer, "device, precision and length of training");
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
+    field("pretrained_checkpoint", pretrained_checkpoint, "the model to start from, which is also the reference");
+    field("model", model, "the network, its data, its loss and its optimizer");
+    field.ignored("precision", "trainer.precision applies");
+  }
+};
+
+}  // namespace kedge
