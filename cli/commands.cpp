@@ -19,13 +19,13 @@ void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 constexpr std::string_view kFirstExample = R"(
 A first alignment: BASE is the folder of a chat model, the files are JSON lines (docs/data.md)
   kedge sft model.restore_from_path=BASE exp_manager.explicit_log_dir=runs/sft trainer.sft.max_epochs=3 \
-        model.data.train_ds.file_path=rows.jsonl model.data.validation_ds.file_path=held.jsonl \
+        model.data.train_ds.file_path=rows.jsonl model.data.validation_ds.file_path=val.jsonl \
         model.data.train_ds.global_batch_size=16
   kedge rm pretrained_checkpoint.restore_from_path=runs/sft/model exp_manager.explicit_log_dir=runs/judge \
         'model.data.data_prefix={train: [pairs.jsonl], validation: [pairs.jsonl], test: [pairs.jsonl]}'
   kedge serve reward rm_model_file=runs/judge/model inference.port=5555 &
   kedge reinforce pretrained_checkpoint.restore_from_path=runs/sft/model remote_rm.host=localhost \
-        'model.data.data_prefix={train: [asks.jsonl], validation: [asks.jsonl], test: [asks.jsonl]}' \
+        'model.data.data_prefix={train: [prompts.jsonl], validation: [prompts.jsonl], test: [prompts.jsonl]}' \
         remote_rm.port=5555 exp_manager.explicit_log_dir=runs/rl
   kedge generate --model runs/rl/model --chat
 )";
@@ -47,10 +47,10 @@ std::string overview(std::span<const Command> commands) {
   return text +
          "\n"
          "Then\n"
-         "  kedge COMMAND --help             what a command does, its flags, examples\n"
+         "  kedge COMMAND --help             what a command does, its flags and examples\n"
          "  kedge config sft                 every setting with its default and meaning; --yaml: a file to start from\n"
          "  kedge doctor                     check this machine and list what is missing\n"
-         "  source <(kedge completion bash)  the shell completes commands, flags and settings\n"
+         "  source <(kedge completion bash)  enable shell completion of commands, flags and settings\n"
          "\n"
          "Documentation: README.md and docs/ in the source, one page per topic: docs/training.md, docs/online.md, ...\n"
          "Exit codes: 0 done, 1 something failed, 2 invalid input. Training stopped by a signal saves first\n"

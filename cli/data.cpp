@@ -32,7 +32,7 @@ struct CheckOptions {
     field("as", check.kind, "format of the rows");
     field("model", model, "the model folder whose tokenizer and chat template are used", required());
     field("max_tokens", check.max_tokens, "longer rows count as too long", at_least(1));
-    field("encoder_seq_length", encoder_seq_length, "value that the lengths in --data and --sft follow", follows("${max_tokens}"));
+    field("encoder_seq_length", encoder_seq_length, "default of the length settings under --data and --sft", follows("${max_tokens}"));
     field("attributes", check.num_attributes, "number of values in a regression label", at_least(1));
     field("data", check.data, "keys of model.data, for example --data.add-bos");
     field("sft", check.sft, "keys of SFT's model.data, for example --sft.train-ds.prompt-template");

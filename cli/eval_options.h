@@ -33,7 +33,7 @@ struct EvalOptions {
   std::optional<int64_t> threads;
 
   void fields(auto&& field) {
-    field("what", what, "runs, checkpoints of runs or model folders; and key=value settings that override the run's", required());
+    field("what", what, "runs, checkpoints or model folders; key=value settings override those of the run", required());
     field("steps", steps, "only the checkpoints of these steps: 10,20");
     field("every", every, "only checkpoints whose step is a multiple of this", at_least(0));
     field("baseline", baseline, "model folder or checkpoint to compare with [what the run started from; else the first folder]");
@@ -42,10 +42,11 @@ struct EvalOptions {
     field("reward", reward, "YAML file with a reward section, as for training [the run's own rewards]");
     field("samples", samples, "responses per prompt", at_least(1));
     field("greedy", greedy, "always pick the most likely token");
-    field("temperature", temperature, "divides the logits [as the run validates]", above(0));
-    field("top_k", top_k, "sample from the k most likely tokens; 0: from all [as the run validates]", at_least(0));
-    field("top_p", top_p, "sample from the most likely tokens with this total probability [as the run validates]", at_least(0), at_most(1));
-    field("max_new", max_new, "maximum response length in tokens [as the run validates; else 256]", at_least(1));
+    field("temperature", temperature, "divides the logits [as in the run's validation]", above(0));
+    field("top_k", top_k, "sample from the k most likely tokens; 0: from all [as in the run's validation]", at_least(0));
+    field("top_p", top_p, "sample from the most likely tokens with this total probability [as in the run's validation]", at_least(0),
+          at_most(1));
+    field("max_new", max_new, "maximum response length in tokens [as in the run's validation; else 256]", at_least(1));
     field("seed", seed, "random seed [the run's]", at_least(0));
     field("pass", pass, "pass@k: a response passes if its reward is at least this");
     field("pass_k", pass_k, "values of k, up to the number of samples: 1,4 [1 and all samples]");

@@ -27,7 +27,7 @@ struct InspectOptions {
 
   void fields(auto&& field) {
     field("folder", folder, "the folder of a run, a checkpoint, a model or an adapter, or Org/Name in the Hugging Face cache", required());
-    field("json", json, "print one JSON object instead of the page");
+    field("json", json, "print one JSON object instead of text");
     field("verify", verify, "read every byte of the checkpoint, or of all the run's checkpoints; exit code 1 if one is damaged");
     field("command", command, "runs only: print only the command line that started the run, quoted for a shell");
   }

@@ -28,9 +28,9 @@ constexpr std::array kCommands = {
             "  kedge sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl \\\n"
             "            model.data.validation_ds.file_path=val.jsonl exp_manager.explicit_log_dir=runs/first\n"
             "  kedge sft configs/tiny/sft.yaml model.restore_from_path=DIR model.optim.lr=1e-4   a file, one key changed\n\n"
-            "Rows are {\"input\": ..., \"output\": ...} or chats (docs/data.md); the model is written to runs/first/model. With\n"
-            "the same folder the command resumes from the newest checkpoint. SIGTERM, SIGUSR1 and Ctrl-C save and exit\n"
-            "with 143, 138 and 130.",
+            "Rows are {\"input\": ..., \"output\": ...} or chats (docs/data.md); the model is written to runs/first/model.\n"
+            "Started again with the same folder, the run resumes from its newest checkpoint. SIGTERM, SIGUSR1 and Ctrl-C\n"
+            "save and exit with 143, 138 and 130.",
             kedge::cli::run_sft, kedge::cli::sft_flags},
     Command{"rm", "Training", "train a reward model on pairs of a better and a worse response, or on attribute values",
             "kedge rm [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
@@ -38,18 +38,18 @@ constexpr std::array kCommands = {
             "           'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "           exp_manager.explicit_log_dir=runs/judge\n"
             "  kedge score --model runs/judge/model --text 'How good is this?'    the reward of a text\n\n"
-            "With the same folder the command resumes from the newest checkpoint.",
+            "Started again with the same folder, the run resumes from its newest checkpoint.",
             kedge::cli::run_rm, kedge::cli::rm_flags},
-    Command{"ppo", "Training", "online training with PPO: a critic is trained together with the policy",
+    Command{"ppo", "Training", "online training with PPO and a critic that is trained together with the policy",
             "kedge ppo [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
-            "  kedge serve critic pretrained_checkpoint.restore_from_path=JUDGE exp_manager.explicit_log_dir=runs/critic &\n"
+            "  kedge serve critic pretrained_checkpoint.restore_from_path=RM exp_manager.explicit_log_dir=runs/critic &\n"
             "  kedge ppo pretrained_checkpoint.restore_from_path=DIR \\\n"
             "            'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "            remote_critic_rm.critic.ip=localhost remote_critic_rm.critic.port=5556 \\\n"
             "            exp_manager.explicit_log_dir=runs/aligned\n\n"
-            "Raises the probability of tokens with positive advantage. Rewards come from the critic's server\n"
-            "(remote_critic_rm.combine_rm_and_critic_server) or from reward.sources. With the same folder the command\n"
-            "resumes from the newest checkpoint and restores the critic to that step.",
+            "RM is a reward model's folder. Rewards come from the critic's server\n"
+            "(remote_critic_rm.combine_rm_and_critic_server) or from reward.sources. Started again with the same folder,\n"
+            "the run resumes from its newest checkpoint and restores the critic to that step.",
             kedge::cli::run_ppo, kedge::cli::ppo_flags},
     Command{"reinforce", "Training", "online training with REINFORCE and a leave-one-out or group baseline (RLOO, GRPO)",
             "kedge reinforce [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
@@ -57,8 +57,8 @@ constexpr std::array kCommands = {
             "        'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "        remote_rm.host=localhost remote_rm.port=5555 exp_manager.explicit_log_dir=runs/aligned\n\n"
             "Rewards come from a server (kedge serve reward), from rules or from a program: reward.sources\n"
-            "(docs/rewards.md). With the same folder the command resumes from the newest checkpoint. SIGTERM, SIGUSR1\n"
-            "and Ctrl-C save and exit with 143, 138 and 130.",
+            "(docs/rewards.md). Started again with the same folder, the run resumes from its newest checkpoint. SIGTERM,\n"
+            "SIGUSR1 and Ctrl-C save and exit with 143, 138 and 130.",
             kedge::cli::run_reinforce, kedge::cli::reinforce_flags},
     Command{"rs", "Training", "online training by rejection sampling: fine-tune on the best of several responses",
             "kedge rs [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
@@ -66,10 +66,10 @@ constexpr std::array kCommands = {
             "           model.rs.num_rollouts_per_prompt=4 model.rs.top_n_rollouts=1 \\\n"
             "           'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
             "           remote_rm.host=localhost remote_rm.port=5555 exp_manager.explicit_log_dir=runs/aligned\n\n"
-            "Samples four responses to each prompt and fine-tunes on the best one. Rewards are configured as for kedge\n"
-            "reinforce.",
+            "Samples num_rollouts_per_prompt responses to each prompt and fine-tunes on the top_n_rollouts best ones.\n"
+            "Rewards are configured as for kedge reinforce.",
             kedge::cli::run_rs, kedge::cli::rs_flags},
-    Command{"serve", "Training", "serve a reward model or a trainable critic over HTTP, for online training (KServe v2, as Triton)",
+    Command{"serve", "Training", "serve a reward model or trainable critic over HTTP for online training (KServe v2, like Triton)",
             "kedge serve reward | critic [CONFIG.yaml] [key=value ...] [--token-file FILE] [--insecure]\n\n"
             "  kedge serve reward rm_model_file=DIR inference.port=5555\n"
             "  kedge serve critic pretrained_checkpoint.restore_from_path=DIR trainer.ppo.port=5556 \\\n"
@@ -85,7 +85,7 @@ constexpr std::array kCommands = {
             "kedge plan sft|rm|ppo|reinforce|rs|serve reward|serve critic [CONFIG.yaml] [key=value ...] [flags]\n"
             "       kedge plan CONFIG.yaml [key=value ...] [flags]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl\n"
-            "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=JUDGE'    both on the same GPU",
+            "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=RM'    both on the same GPU",
             kedge::cli::run_plan, kedge::cli::plan_flags, kedge::cli::plan_words},
     Command{"tokenize", "Text and data", "convert text to token ids and back, as JSON lines",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"
@@ -141,9 +141,9 @@ constexpr std::array kCommands = {
             "lines add \"reward\", or \"rewards\" if the model has several labels.\n\n"
             "  kedge score --model DIR --input answers.jsonl > scored.jsonl",
             kedge::cli::run_score, kedge::cli::score_flags},
-    Command{"export", "Models", "write a model folder for transformers and others: adapter merged or separate, with the tokenizer",
+    Command{"export", "Models", "write a model folder for transformers: adapter merged or separate, with the tokenizer",
             "kedge export FROM OUT [--step N | --best | --last] [--adapter DIR] [--merge] [flags]\n\n"
-            "  kedge export runs/aligned aligned                          the final model, or else the best checkpoint\n"
+            "  kedge export runs/aligned aligned                          the final model, otherwise the best checkpoint\n"
             "  kedge export runs/aligned early --step 40 --merge          a checkpoint, its adapter merged into the base\n"
             "  kedge export BASE merged --adapter DIR --merge --dtype bf16\n"
             "  kedge export BASE adapter --adapter DIR                    only the adapter, in PEFT's layout",
@@ -156,7 +156,7 @@ constexpr std::array kCommands = {
             kedge::cli::run_bench, kedge::cli::bench_flags, kedge::cli::bench_words},
     Command{"eval", "Evaluate and inspect", "evaluate a run's checkpoints, or other policies, on the same prompts: reward, win rate, KL",
             "kedge eval RUN | CHECKPOINT | MODEL ... [flags] [key=value ...]\n\n"
-            "  kedge eval runs/aligned                                  the start and every checkpoint, validation prompts\n"
+            "  kedge eval runs/aligned                                  start and checkpoints, on the validation prompts\n"
             "  kedge eval runs/aligned --every 100 --samples 4 --limit 256 --csv curve.csv\n"
             "  kedge eval runs/aligned --steps 400 --prompts test.jsonl --greedy --answers answers.jsonl\n"
             "  kedge eval runs/first runs/second                        two runs, with the rewards of the first\n"
@@ -186,7 +186,7 @@ constexpr std::array kCommands = {
             "  kedge dashboard runs                                     all runs in a folder, including new ones\n"
             "  ssh -L 6006:localhost:6006 HOST kedge dashboard runs     on another machine: open http://localhost:6006/\n\n"
             "Reads the runs' folders and writes nothing. Listens on localhost only unless --ip is given, needs no\n"
-            "network, and works with the keyboard: press ? on the page.",
+            "network, and works with the keyboard: press ? for the keys.",
             kedge::cli::run_dashboard, kedge::cli::dashboard_flags},
     Command{"report", "Evaluate and inspect", "write one HTML file about one or more runs, to share: verdict, curves, responses, settings",
             "kedge report RUN... [--out FILE]\n\n"
@@ -213,9 +213,9 @@ constexpr std::array kCommands = {
             kedge::cli::run_replay, kedge::cli::replay_flags},
     Command{"bisect", "Evaluate and inspect", "find the first step of an online run that does not replay, and the cause",
             "kedge bisect RUN [--from N] [--to N] [--regenerate] [flags]\n\n"
-            "  kedge bisect runs/aligned                                the files first, then every step from the first\n"
+            "  kedge bisect runs/aligned                                check the files, then replay every step\n"
             "  kedge bisect runs/aligned --from 40                      from the newest checkpoint before step 40\n\n"
-            "Finds a record with a changed token, a checkpoint with a changed bit, an update with another result.\n"
+            "Finds records with changed tokens, checkpoints with changed bits, and updates with a different result.\n"
             "Nothing is written. Exit code 0: everything is equal, 1: something differs.",
             kedge::cli::run_bisect, kedge::cli::bisect_flags},
     Command{"config", "Evaluate and inspect", "list every key of a configuration with type, default, bounds and meaning",

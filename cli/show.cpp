@@ -37,7 +37,7 @@ struct ShowOptions {
     field("worst", worst, "lowest first");
     field("reverse", reverse, "reverse the output");
     field("limit", limit, "number of entries shown; 0: all [5; all with --prompt and --steps]", at_least(0));
-    field("full", full, "full texts instead of some lines; with --json also ids and per-token values");
+    field("full", full, "print texts in full; with --json also ids and per-token values");
     field("json", json, "print JSON lines instead of text");
   }
 

@@ -26,7 +26,7 @@ struct EngineOptions {
     field("batch", batch, "prompts per batch", at_least(1));
     field("prompt_tokens", prompt_tokens, "tokens per prompt", at_least(1));
     field("new_tokens", new_tokens, "tokens generated per prompt", at_least(1));
-    field("ragged", ragged, "use prompts and completions of many lengths instead, more than run at once");
+    field("ragged", ragged, "use prompts and completions of varying lengths, more than run at once");
     field("requests", requests, "prompts in a ragged run", at_least(1));
     field("max_length", max_length, "maximum tokens of prompt and completion in a ragged run; the model's context also limits it",
           at_least(2));

@@ -27,7 +27,7 @@ struct DashboardOptions {
     field("ip", ip, "address to listen on; 0.0.0.0: all interfaces");
     field("port", port, "port to listen on; 0: any free port [6006, or the next free one]", at_least(0), at_most(65535));
     field("token", token, "require the token that is part of the printed address; --no-token admits anyone who reaches the port");
-    field("ask_servers", ask_servers, "also query the status of servers on other machines, if one of your own runs names them");
+    field("ask_servers", ask_servers, "also query servers on other machines, if a run of your own names them");
   }
 };
 

@@ -38,10 +38,10 @@ struct ServeRowsConfig : ServerConfig {
   void fields(auto&& field) {
     ServerConfig::fields(field);
     field("inference_micro_batch_size", inference_micro_batch_size,
-          "batch size, or a list of them, that runs at once; smaller batches wait up to max_queue_delay_microseconds",
+          "preferred batch size, or a list; smaller batches wait up to max_queue_delay_microseconds for more rows",
           follows("${model.forward_micro_batch_size}"));
-    field("max_queue_delay_microseconds", max_queue_delay_microseconds, "how long smaller batches wait for more rows", at_least(0),
-          unit("us"));
+    field("max_queue_delay_microseconds", max_queue_delay_microseconds,
+          "how long batches below inference_micro_batch_size wait for more rows", at_least(0), unit("us"));
     field("add_bos", add_bos, "put the tokenizer's BOS before texts; ids and messages are not changed");
     field("add_eos", add_eos, "put the tokenizer's EOS after texts");
     field.ignored("strip_sequence_length_to_multiple", "padding is never computed");
@@ -115,7 +115,7 @@ struct CriticServerConfig {
     void fields(auto&& field) {
       ServeRowsConfig::fields(field);
       field("combine_rm_and_critic_server", combine_rm_and_critic_server,
-            "also return rewards, from the critic's initial model; the actor's key of this name must be equal");
+            "also return rewards, from the critic's initial model; must equal the actor's key of this name");
       field("reward_model", reward_model,
             "where the reward model's weights are: a second copy on the device (resident), a copy in host memory that is swapped in for "
             "every call (swapped), or resident if it fits (auto). With adapters it is the network without them and needs no memory");
@@ -155,7 +155,7 @@ struct CriticServerConfig {
       field("reward_standardization", reward_standardization, "of rewards and of values");
       field.alias("offload_adam_states", "optim.offload_adam_states");
       field.ignored("output_sequence", "a critic returns a value for every token");
-      field.refused("use_avg_pool", "a critic's values are of single tokens", {"false", "False"});
+      field.refused("use_avg_pool", "a critic returns one value per token", {"false", "False"});
       field.ignored("force_head_dtype", "the head computes in fp32");
       field.ignored("share_embeddings_and_output_weights", "a critic has no output embedding");
     }

@@ -24,10 +24,12 @@ struct EngineConfig {
   bool release_in_training = false;
 
   void fields(auto&& field) {
-    field("memory", memory, "for the KV cache: bytes (\"4GiB\"), or a fraction of the memory free when generation starts (\"0.5\")");
+    field("memory", memory,
+          "size of the KV cache: bytes (\"4GiB\") or a fraction (\"0.5\") of the memory free when generation starts; in online training "
+          "also auto: what a step needs, at most half of the free memory");
     scheduler.fields(field);
     field("use_graphs", use_graphs, "record decoding steps as CUDA graphs");
-    field("release_in_training", release_in_training, "free the memory while the model trains");
+    field("release_in_training", release_in_training, "free the KV cache during training");
   }
 };
 

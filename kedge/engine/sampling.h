@@ -22,7 +22,7 @@ struct SamplingConfig {
     field("use_greedy", use_greedy, "always pick the most likely token");
     field("temperature", temperature, "divides the logits", above(0));
     field("top_k", top_k, "sample from the k most likely tokens (including ties with the k-th); 0: from all", at_least(0));
-    field("top_p", top_p, "sample from the most likely tokens up to the one at which their total probability exceeds it; 0 or 1: from all",
+    field("top_p", top_p, "sample from the smallest set of most likely tokens whose total probability exceeds this; 0 or 1: from all",
           at_least(0), at_most(1));
     field("repetition_penalty", repetition_penalty, "divides the logits of tokens already used", above(0));
   }

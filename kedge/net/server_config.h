@@ -24,8 +24,8 @@ struct ServerConfig {
     field("ip", ip, "address to listen on; 0.0.0.0: all interfaces");
     field("port", port, "port to listen on; 0: any free port", at_least(0), at_most(65535));
     field("token_file", token_file,
-          "file with the bearer token that clients must send; null: only calls that change the model need one, which the server creates");
-    field("insecure", insecure, "require no token: anyone who reaches the port may call and change the model, also from other machines");
+          "file with the bearer token that clients must send; null: only calls that change the model need a token, created by the server");
+    field("insecure", insecure, "require no token: anyone who reaches the port, even from other machines, may call and change the model");
     field("queue_limit", queue_limit, "calls that may wait; further calls get HTTP 503", at_least(1));
     field("max_connections", max_connections, "maximum number of open connections", at_least(1));
     field("max_body", max_body, "maximum size of a request", at_least(1));

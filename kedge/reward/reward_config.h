@@ -68,14 +68,14 @@ struct RewardSourceConfig {
     key("weight", weight, "its weight in the sum");
     key("route", route, "only rows whose FIELD is VALUE, or one of a list: {FIELD: VALUE}; empty: all rows");
     key("clip", clip, "[low, high]: bounds of the value, before the weight");
-    key("pattern", pattern, "regex, format: the expression, in Perl and Python syntax");
-    key("use", use, "regex: whether it occurs in the response (match), or how often (count)");
+    key("pattern", pattern, "regex, format: regular expression, Perl and Python syntax");
+    key("use", use, "regex: whether the pattern occurs in the response (match), or how often (count); null: match");
     key("file", file, "lexicon: each line has a word, a tab and its value");
     key("field", field, "number, exact, contains, overlap: field of the row with the correct answer; null: answer");
-    key("place", place, "number: where the response states it: after ####, in \\boxed{}, the last number; null: any");
-    key("tolerance", tolerance, "number: allowed error, multiplied by the number if that is above 1; null: 1e-6", at_least(0));
-    key("ignore_case", ignore_case, "exact, contains, overlap: ignore upper and lower case");
-    key("collapse_spaces", collapse_spaces, "exact, contains, overlap: treat any white space as one blank");
+    key("place", place, "number: where it is in the response: the last number, hashes (after ####), boxed (\\boxed{}); null: any");
+    key("tolerance", tolerance, "number: allowed error, relative for numbers above 1; null: 1e-6", at_least(0));
+    key("ignore_case", ignore_case, "exact, contains, overlap: ignore case");
+    key("collapse_spaces", collapse_spaces, "exact, contains, overlap: treat any run of white space as one space");
     key("correct", correct, "number, exact, contains, format: reward of a correct response; null: 1");
     key("wrong", wrong, "number, exact, contains, format: reward of a wrong response; null: 0");
     key("unit", unit, "length: what is counted; null: tokens");
@@ -85,14 +85,14 @@ struct RewardSourceConfig {
     key("command", command, "command: a shell command line, or a list of program and arguments");
     key("workers", workers, "command: number of processes; null: 1", at_least(1));
     key("batch", batch, "command: maximum rows per request; above 1 they are sent as lists; null: 1", at_least(1), kedge::unit("rows"));
-    key("timeout", timeout, "command, http: time limit per row; null: 60, for http 300", above(0), kedge::unit("s"));
+    key("timeout", timeout, "command: time limit per row, null: 60; http: time limit per reply, null: 300", above(0), kedge::unit("s"));
     key("start_timeout", start_timeout, "command: extra time for a process's first rows; null: 60", at_least(0), kedge::unit("s"));
     key("url", url, "server, http: its address, for example http://host:5555");
     key("model_name", model_name, "server: name of the model on the server; null: reward_model");
     key("token_file", token_file, "server: file with the server's bearer token");
     key("wait_limit", wait_limit, "server: how long the server may be unreachable; null: 6000", above(0), kedge::unit("s"));
     key("folder", folder, "model: a reward model in Hugging Face's layout");
-    key("send", send, "server, model: what it receives; null: auto");
+    key("send", send, "server, model: what it receives; null: auto (docs/rewards.md)");
     key("pad_to_length", pad_to_length, "server: width to which rows of ids are padded when sent; null: the longest row", at_least(1),
         kedge::unit("tokens"));
   }
@@ -127,12 +127,12 @@ struct RewardConfig {
 
   void fields(auto&& field) {
     field("sources", sources, "NAME: {kind, weight, ...}; the reward is their weighted sum");
-    field("watch", watch, "as sources; scored and logged, never trained on");
-    field("standardization", standardization, "of the sum; applied first");
-    field("scale", scale, "factor; applied second");
-    field("clip", clip, "[low, high]: bounds; applied last");
-    field("retries", retries, "attempts repeated for a row that a command or server failed on", at_least(0));
-    field("on_failure", on_failure, "leave a row without a reward out of training (mask), or end the run (fail)");
+    field("watch", watch, "like sources, but only logged, never trained on");
+    field("standardization", standardization, "of the weighted sum, applied first");
+    field("scale", scale, "factor, applied after standardization");
+    field("clip", clip, "[low, high] of the reward, applied after scale");
+    field("retries", retries, "how often a row whose command or server failed is tried again", at_least(0));
+    field("on_failure", on_failure, "rows without a reward: exclude them from training (mask), or end the run (fail)");
   }
 };
 

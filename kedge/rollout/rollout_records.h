@@ -17,7 +17,7 @@ namespace kedge {
 struct RolloutsConfig {
   std::string keep = "all";
 
-  void fields(auto&& field) { field("keep", keep, "steps whose responses are recorded on disk: all | every:n | none"); }
+  void fields(auto&& field) { field("keep", keep, "steps whose responses are kept on disk: all, every:N or none"); }
 };
 
 // Of every how many steps answers are kept; 0: of none. UsageError for keys that cannot be.

@@ -19,14 +19,14 @@ struct ComputeConfig {
   bool deterministic = false, rehearse = true;
 
   void fields(auto&& field) {
-    field("devices", devices, "ranks per machine; null: as many as were started", at_least(1));
-    field("num_nodes", num_nodes, "machines; null: as many as were started", at_least(1));
+    field("devices", devices, "ranks per machine; null: as many as mpirun or srun started", at_least(1));
+    field("num_nodes", num_nodes, "machines; null: as many as mpirun or srun started", at_least(1));
     field("accelerator", accelerator, "auto (a GPU if there is one), gpu, cpu, cuda or cuda:N");
     field("precision", precision, "32, or bf16 with fp32 master weights; null: bf16 on a GPU, 32 on a CPU");
     field("threads", threads, "CPU threads; 0: OMP_NUM_THREADS, or one per core", at_least(0));
     field("deterministic", deterministic, "bit-identical results on a GPU, at some cost in speed; a CPU is always deterministic");
     field("rehearse", rehearse,
-          "first run one micro-batch of the largest size through every phase, so that a shortage of memory shows at once");
+          "before the first step, run one micro-batch of the largest size through every phase, to find out early if memory is short");
     field.ignored("max_epochs", "use the key in the algorithm's own section");
     field.ignored("max_steps", "use the key in the algorithm's own section");
     field.ignored("max_time", "exp_manager.max_time_per_run is the limit");
@@ -49,7 +49,7 @@ struct PeftConfig {
   LoraConfig lora_tuning;
 
   void fields(auto&& field) {
-    field("peft_scheme", peft_scheme, "lora: train adapters on a frozen network; none: train all of it");
+    field("peft_scheme", peft_scheme, "lora: train adapters on a frozen network; none: train all weights");
     field("restore_from_path", restore_from_path, "folder of an adapter to start from, in PEFT's layout");
     field.refused("restore_from_ckpt", "restore_from_path names the folder of an adapter to start from", {"null"});
     field("lora_tuning", lora_tuning, "the adapters");
@@ -90,10 +90,10 @@ struct NetworkConfig {
     field.ignored("megatron_amp_O2", "bf16 weights always have fp32 master copies");
     field.ignored("precision", "trainer.precision applies");
     field.ignored("max_position_embeddings", "the network's own limit applies");
-    field.ignored("activations_checkpoint_method", "every layer is its own unit");
-    field.ignored("activations_checkpoint_num_layers", "every layer is its own unit");
-    field.ignored("activations_checkpoint_layers_per_pipeline", "every layer is its own unit");
-    field.ignored("use_flash_attention", "attention never stores the scores of all pairs");
+    field.ignored("activations_checkpoint_method", "recomputation is always per layer");
+    field.ignored("activations_checkpoint_num_layers", "recomputation is always per layer");
+    field.ignored("activations_checkpoint_layers_per_pipeline", "recomputation is always per layer");
+    field.ignored("use_flash_attention", "attention never materializes the score matrix");
     field.ignored("gradient_as_bucket_view", "gradients are not bucketed");
     field.ignored("sync_batch_comm", "there are no pipeline stages");
     field.ignored("save_nemo_on_validation_end", "checkpoints are Hugging Face folders");

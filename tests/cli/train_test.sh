@@ -161,7 +161,7 @@ grep -q '"score"' lora_judge/model/adapter_config.json || fail 'the head was not
 example=$("$kedge" --help | sed -n '/^  kedge sft /,/[^\\]$/p' | tr -d '\\\n')
 grep -q 'max_epochs' <<<"$example" || fail "no example in the help: $example"
 read -ra words <<<"$example"
-words=("${words[@]/BASE/lm}") words=("${words[@]/rows.jsonl/train.jsonl}") words=("${words[@]/held.jsonl/val.jsonl}") words=("${words[@]/runs/first}")
+words=("${words[@]/BASE/lm}") words=("${words[@]/rows.jsonl/train.jsonl}") words=("${words[@]/runs/first}")
 expect 0 'done: step 9 of 9' "$kedge" "${words[@]:1}" trainer.accelerator=cpu trainer.threads=1 trainer.sft.val_check_interval=3
 python3 -c 'import json
 losses = [line["validation/loss"] for line in map(json.loads, open("first/sft/metrics.jsonl")) if "validation/loss" in line]

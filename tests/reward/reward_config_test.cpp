@@ -64,7 +64,7 @@ TEST(RewardConfig, NamesWrongKeysAndTheNearest) {
 
 TEST(RewardConfig, NamesKeysThatAreMissingOrThatNobodyReads) {
   EXPECT_EQ(error_of_file("reward: {sources: {helpful: {kind: regex}}}"),
-            "reward.sources.helpful.pattern: a reward of kind regex wants it (regex, format: the expression, in Perl and Python syntax)");
+            "reward.sources.helpful.pattern: a reward of kind regex wants it (regex, format: regular expression, Perl and Python syntax)");
   EXPECT_EQ(error_of_file("reward: {sources: {brief: {kind: length, pattern: x, target: 5, limit: 7}}}"),
             "reward.sources.brief.pattern: a reward of kind length does not read it; it reads unit, target, limit, window\n"
             "reward.sources.brief.limit: there is a target already; a reward has one of the two");

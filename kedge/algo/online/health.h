@@ -25,14 +25,14 @@ struct HealthLimits {
   OnBroken invariants = OnBroken::stop;
 
   void fields(auto&& field) {
-    field("window", window, "number of steps averaged", at_least(1), unit("steps"));
-    field("reward_drop", reward_drop, "allowed drop of rewards below their best, in standard deviations of the first rewards; 0: any",
-          at_least(0));
-    field("max_kl", max_kl, "allowed KL per token from the reference policy; 0: any", at_least(0), unit("nats"));
-    field("min_entropy", min_entropy, "smallest allowed fraction of the initial entropy; 0: any", at_least(0), below(1));
+    field("window", window, "steps that each check averages over", at_least(1), unit("steps"));
+    field("reward_drop", reward_drop,
+          "maximum drop of the mean reward below its best, in standard deviations of the first rewards; 0: no limit", at_least(0));
+    field("max_kl", max_kl, "maximum KL per token from the reference policy; 0: no limit", at_least(0), unit("nats"));
+    field("min_entropy", min_entropy, "minimum entropy, as a fraction of the initial entropy; 0: no limit", at_least(0), below(1));
     field("invariants", invariants,
-          "checks that every run must pass (initial ratios of 1, generation and training agree, finite weights that updates change, "
-          "rewards arrive): on a violation end the run, log it, or do not check at all");
+          "checks that every run must pass (initial ratios are 1, generation and training agree, updates change the weights, weights are "
+          "finite, rewards arrive): on a violation end the run (stop) or only log it (warn); off: no checks");
   }
 };
 
@@ -42,7 +42,8 @@ struct HealthConfig {
   HealthLimits health = {};
 
   void fields(auto&& field) {
-    field("on_unhealthy", on_unhealthy, "when a run goes wrong: log it, also save a checkpoint, or save and stop");
+    field("on_unhealthy", on_unhealthy,
+          "if a health check fails: log it (warn), also save a checkpoint (save), or save and end the run (stop)");
     field("health", health, "thresholds that define an unhealthy run");
   }
 };

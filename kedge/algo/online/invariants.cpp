@@ -16,7 +16,7 @@ std::vector<std::string> broken_by_updates(const StepEvidence& seen) {
     broken.push_back(str("generation and training disagree: the log-probs of the same tokens differ by ", *seen.engine_gap,
                          " nats a token, allowed are ", kMaxEngineGap,
                          "; generation does not use the weights that are trained, look at train_rollouts/logprob_gap_mean and at "
-                         "model.precision"));
+                         "trainer.precision"));
   if (seen.num_weighted != seen.num_sampled)
     broken.push_back(str("the loss covers ", seen.num_weighted, " tokens, and ", seen.num_sampled,
                          " were sampled in the responses that are trained on"));

@@ -26,7 +26,8 @@ struct RolloutSamplingConfig : SamplingConfig {
 
   void fields(auto&& field) {
     SamplingConfig::fields(field);
-    field("end_strings", end_strings, "texts that end a response; EOS (written <|endoftext|>) and the folder's other end tokens always do");
+    field("end_strings", end_strings,
+          "strings that end a response (<|endoftext|> stands for EOS); EOS and the folder's other end tokens always do");
     field.refused("add_BOS", "model.data.add_bos puts BOS before a prompt", {"false", "False"});
     field.ignored("all_probs", "not needed");
     field.ignored("compute_logprob", "log-probabilities are always computed");
@@ -80,8 +81,8 @@ struct RolloutConfig {
           "in the loss",
           at_least(1), unit("tokens"));
     field("logprobs", logprobs,
-          "source of a response's log-probabilities before a step's updates: recomputed in training's own passes (trainer), or as sampled "
-          "(engine), which on a CPU are the same bits. auto: engine on a CPU, until they ever differ");
+          "source of a response's log-probabilities before a step's updates: recomputed by the training code (trainer), or as sampled "
+          "(engine), which on a CPU are bit-identical. auto: engine on a CPU, unless they differ");
     field("reference", reference,
           "where the weights of the KL reference policy are: a second copy on the device (resident), a copy in host memory that is swapped "
           "in (swapped), or what fits (auto). With adapters the reference is the network without them");
@@ -120,8 +121,8 @@ constexpr auto enum_names(Unfinished) {
 
 inline constexpr const char* kLossNormHelp =
     "reference: mean over the tokens of a micro-batch, then over micro-batches. tokens: mean over all tokens of an update. sequences: mean "
-    "over the tokens of each response, then over responses. sum: sum over the tokens of a response, then mean over responses: the policy "
-    "gradient of complete responses";
+    "over the tokens of each response, then over responses. sum: sum over the tokens of a response, then mean over responses, the "
+    "sequence-level policy gradient";
 
 // Keys of `batch_iterator`.
 struct WorkQueueConfig {
@@ -129,7 +130,7 @@ struct WorkQueueConfig {
   int64_t port = 5557;
 
   void fields(auto&& field) {
-    field("use_flask", use_flask, "ranks take prompts from one queue, so faster ranks do more");
+    field("use_flask", use_flask, "ranks take prompts from a shared queue, so faster ranks process more");
     field("port", port, "port of the queue on rank 0; 0: any free port", at_least(0), at_most(65535));
   }
 };
@@ -170,9 +171,8 @@ struct OnlineModelConfig : NetworkConfig {
   }
   void fields(auto&& field) {
     NetworkConfig::fields(field);
-    field("micro_batch_size", micro_batch_size,
-          "responses whose tokens are averaged first, before the mean over micro-batches (loss_norm: reference)", at_least(1),
-          unit("responses"));
+    field("micro_batch_size", micro_batch_size, "responses per micro-batch, over whose tokens loss_norm=reference averages first",
+          at_least(1), unit("responses"));
     field("global_batch_size", global_batch_size, "responses per update, over all ranks", at_least(1), unit("responses"));
     field("data", data, "the prompts");
     field.ignored("offload_adam_states", "model.optim.offload_adam_states applies");
@@ -192,7 +192,7 @@ struct RewardEndpoint {
     field("name", name, "the model's name on the server");
     field("ip", ip, "the server's host");
     field("port", port, "the server's port", at_least(1), at_most(65535));
-    field("send", send, "what it receives; null: auto");
+    field("send", send, "what the server receives; null: auto (docs/rewards.md)");
     field("token_file", token_file, "file with the server's bearer token");
     field("wait_limit", wait_limit, "how long the server may be unreachable; null: 6000", above(0), unit("s"));
     field.alias("host", "ip");

@@ -28,10 +28,11 @@ struct PpoLoopConfig : OnlineLoopConfig, KlConfig {
     KlConfig::fields(field);
     field("critic_warmup_steps", critic_warmup_steps, "rounds of rollouts that train only the critic, before the first step", at_least(0));
     field("discount_factor", discount_factor, "gamma: discount per token", at_least(0), at_most(1));
-    field("gae_lambda", gae_lambda, "lambda of GAE: 1 relies on the observed rewards, 0 on the critic's next value", at_least(0),
+    field("gae_lambda", gae_lambda, "GAE lambda: 1 uses observed rewards only, 0 relies on the critic's next value", at_least(0),
           at_most(1));
-    field("normalize_advantages", normalize_advantages, "to mean 0 and standard deviation 1 over all tokens of a step");
-    field("unfinished", unfinished, "responses cut off before an end: train only the critic on them (drop), or train as usual (keep)");
+    field("normalize_advantages", normalize_advantages,
+          "normalize advantages to mean 0 and standard deviation 1 over all tokens of a step");
+    field("unfinished", unfinished, "responses cut off at max_length: train only the critic on them (drop), or the policy too (keep)");
     field("loss_norm", loss_norm, kLossNormHelp);
     field("ppo_epochs", ppo_epochs, "passes over the responses of a step", at_least(1));
     field("critic_epochs", critic_epochs, "the critic's passes over the responses of a step", follows("${.ppo_epochs}"), at_least(1));
@@ -74,10 +75,10 @@ struct CriticServersConfig {
     std::string train = "critic_train", infer = "critic_infer", save = "critic_save", restore = "critic_restore";
 
     void fields(auto&& field) {
-      field("train", train, "model that trains the critic");
-      field("infer", infer, "model that returns values");
-      field("save", save, "model that saves the critic");
-      field("restore", restore, "model that restores the critic to a save");
+      field("train", train, "model name of the training call");
+      field("infer", infer, "model name of the call that returns values");
+      field("save", save, "model name of the call that saves the critic");
+      field("restore", restore, "model name of the call that restores the critic");
     }
   };
   struct Critic {

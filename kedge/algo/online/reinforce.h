@@ -29,14 +29,15 @@ struct ReinforceLoopConfig : OnlineLoopConfig, KlConfig {
     KlConfig::fields(field);
     field("kl_reduce", kl_reduce, "KL penalty of a response: mean or sum over its tokens");
     field("baseline", baseline,
-          "what is subtracted from a reward: mean of the prompt's other responses (rloo), of all its responses (group_mean), that and a "
-          "division by their standard deviation (group_norm), mean of the step (batch_mean), or nothing (none)");
+          "what is subtracted from a reward: mean of the prompt's other responses (rloo), of all its responses (group_mean), the same and "
+          "then divided by their standard deviation (group_norm), mean of the step (batch_mean), or nothing (none)");
     field("ratio", ratio, "none: plain REINFORCE. clip: PPO's clipped ratio to the policy before the step's updates");
     field("ratio_eps", ratio_eps, "clip range of the ratio around 1", above(0));
-    field("unfinished", unfinished, "responses cut off before an end: left out of baseline and loss (drop), or treated as usual (keep)");
+    field("unfinished", unfinished,
+          "responses cut off at max_length: excluded from baseline and loss (drop), or treated like others (keep)");
     field("loss_norm", loss_norm, kLossNormHelp);
     field("reinforce_epochs", reinforce_epochs, "passes over the responses of a step", at_least(1));
-    field.refused("discount_factor", "a response has one reward", {"1", "1.0"});
+    field.refused("discount_factor", "a response has a single reward, so there is nothing to discount", {"1", "1.0"});
   }
 };
 

@@ -21,7 +21,7 @@ struct RsRolloutConfig : RolloutConfig {
 
   void fields(auto&& field) {
     field("num_rollouts_per_prompt", num_rollouts_per_prompt, "responses sampled per prompt", at_least(1));
-    field("top_n_rollouts", top_n_rollouts, "the best of them, used for training", at_least(1));
+    field("top_n_rollouts", top_n_rollouts, "how many of them, the best ones, are trained on", at_least(1));
     RolloutConfig::fields(field);
   }
 };

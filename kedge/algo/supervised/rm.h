@@ -26,7 +26,7 @@ struct RegressionConfig {
   void fields(auto&& field) {
     field("num_attributes", num_attributes, "values predicted per text", at_least(1));
     field("loss_func", loss_func,
-          "regression: squared error from the labels; the others: rows 2i and 2i+1 are responses A and B, and the first label ranks them "
+          "regression: squared error to the labels; the others: rows 2i and 2i+1 are responses A and B, and the first label ranks them "
           "from -3 (A is better) to 3 (B is better)");
     field("loss_mask_val", loss_mask_val, "labels with this value are left out of the loss");
     field("load_rm_head_weights", load_rm_head_weights, "load the reward head from the folder; false: start with a new head");
@@ -80,7 +80,7 @@ struct RmModelConfig : NetworkConfig {
     field.alias("loss_mask_val", "regression.loss_mask_val");
     field.ignored("force_head_dtype", "the head computes in fp32");
     field.ignored("forward_micro_batch_size", "validation uses micro_batch_size");
-    field.refused("output_sequence", "a reward model gives one reward for a row; kedge serve critic gives one for every token",
+    field.refused("output_sequence", "a reward model returns one reward per row; kedge serve critic returns a value per token",
                   {"false", "False"});
     field.ignored("share_embeddings_and_output_weights", "a reward model has no output embedding");
     field.refused("reward_standardization", "training uses raw rewards; give the measured mean and std to kedge score or a server");

@@ -66,9 +66,8 @@ struct SupervisedConfig : UpdateConfig {
   void fields(auto&& field) {
     field("max_epochs", max_epochs, "passes over the training data", at_least(1));
     field("max_steps", max_steps, "maximum number of steps; negative: no limit", at_least(-1));
-    field("val_check_interval", val_check_interval, "validate every N steps, or every such fraction of an epoch; 0: never");
-    field("save_interval", save_interval,
-          "save every N steps, or every such fraction of an epoch; a multiple of val_check_interval; 0: never",
+    field("val_check_interval", val_check_interval, "validate every N steps, or every fraction of an epoch (0.25); 0: never");
+    field("save_interval", save_interval, "save every N steps or every fraction of an epoch, a multiple of val_check_interval; 0: never",
           follows("${.val_check_interval}"));
     field("limit_train_batches", limit_train_batches, "training batches per epoch: a count, a fraction, or null for all");
     field("limit_val_batches", limit_val_batches, "batches per validation: a count, a fraction, or null for all; 0: no validation");

@@ -18,11 +18,11 @@ struct FieldNames {
   RoleNames roles = default_roles();
 
   void fields(auto&& field) {
-    field("prompt", prompt, "the prompt, text or messages; null: the first of text, prompt, messages, conversations that exists");
-    field("response", response, "the response; null: response or completion");
-    field("chosen", chosen, "the better response; null: chosen or chosen_response");
-    field("rejected", rejected, "the worse response; null: rejected or rejected_response");
-    field("label", label, "attribute values, or whether a response is desirable; null: label or preference");
+    field("prompt", prompt, "field with the prompt, text or messages; null: the first of text, prompt, messages, conversations");
+    field("response", response, "field with the response; null: response or completion");
+    field("chosen", chosen, "field with the better response; null: chosen or chosen_response");
+    field("rejected", rejected, "field with the worse response; null: rejected or rejected_response");
+    field("label", label, "field with attribute values, or with whether a response is desirable; null: label or preference");
     field("roles", roles, "map from role names in the file to those of the chat template");
   }
 };
@@ -47,7 +47,7 @@ struct DataConfig {
     field("seq_length", seq_length, "longest example", follows("${..encoder_seq_length}"), at_least(1), unit("tokens"));
     field("add_bos", add_bos, "put BOS before the prompt");
     field("append_eod", append_eod, "put EOS after the text");
-    field("drop_over_long", drop_over_long, "leave out rows that are too long, at load; false: replace each by the next row that fits");
+    field("drop_over_long", drop_over_long, "drop rows that are too long when loading; false: replace each by the next row that fits");
     field("prompt_template", prompt_template, "text with {field} placeholders that forms the prompt; null: use a field as the prompt");
     field("fields", names, "names of a row's fields if they differ from the usual ones");
     field.ignored("num_workers", "rows are read in place");

@@ -46,7 +46,7 @@ struct SftFilesConfig {
     field("drop_last", drop_last, "leave out an incomplete last batch");
     field("max_seq_length", max_seq_length, "longest row", or_train("max_seq_length", "${...encoder_seq_length}"), at_least(2),
           unit("tokens"));
-    field("label_key", label_key, "the field that is trained on; last in prompt_template", or_train("label_key"));
+    field("label_key", label_key, "field that is trained on; must be the last in prompt_template", or_train("label_key"));
     field("prompt_template", prompt_template, "text with {field} placeholders; \\n and other escapes are decoded",
           or_train("prompt_template"));
     field("truncation_field", truncation_field, "fields to shorten if a row is too long, separated by commas",
@@ -57,7 +57,7 @@ struct SftFilesConfig {
     field("add_eos", add_eos, "put EOS last", or_train("add_eos"));
     field("pad_to_max_length", pad_to_max_length, "pad every batch to max_seq_length");
     field("packed_sequence", packed_sequence, "the file contains packed rows");
-    field.ignored("min_seq_length", "no row is too short");
+    field.ignored("min_seq_length", "rows have no minimum length");
     field.ignored("memmap_workers", "the index of a file is built in seconds");
     field.ignored("num_workers", "rows are read in place");
     field.ignored("index_mapping_dir", "the index of a file is kept in memory");

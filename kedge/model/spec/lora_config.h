@@ -23,9 +23,9 @@ struct LoraConfig {
     field("adapter_dropout", adapter_dropout, "dropout rate of the adapters' outputs in training", at_least(0), below(1));
     field("target_modules", target_modules,
           "attention_qkv, attention_dense, mlp_fc1, mlp_fc2, attention, mlp, all, or names such as q_proj");
-    field("layer_selection", layer_selection, "1-based layers; null: all");
-    field.refused("column_init_method", "adapters' first matrices start Xavier-normal", {"xavier"});
-    field.refused("row_init_method", "adapters' second matrices start at zero", {"zero"});
+    field("layer_selection", layer_selection, "layers with adapters, counted from 1; null: all");
+    field.refused("column_init_method", "the first matrix of an adapter always starts Xavier-normal", {"xavier"});
+    field.refused("row_init_method", "the second matrix of an adapter always starts at zero", {"zero"});
     field.refused("weight_tying", "every layer has its own adapters", {"false", "False"});
     field.ignored("position_embedding_strategy", "only tied adapters use it");
   }

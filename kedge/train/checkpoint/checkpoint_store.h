@@ -30,16 +30,16 @@ struct CheckpointConfig {
 
   void fields(auto&& field) {
     field("monitor", monitor, "metric that ranks the checkpoints");
-    field("mode", mode, "whether small or large values of it are better");
+    field("mode", mode, "whether smaller (min) or larger (max) values are better");
     field("save_top_k", save_top_k, "number of best checkpoints kept; -1: all, 0: none", at_least(-1));
     field("save_last", save_last, "also keep the newest, as NAME-last");
-    field("filename", filename, "name pattern: {key} becomes key=value, {key:.3f} with three decimals");
+    field("filename", filename, "name pattern: {key} becomes key=value; {key:.3f}: with three decimals");
     field("save_nemo_on_train_end", save_nemo_on_train_end, "write the model of a finished run as a Hugging Face folder, FOLDER/model");
-    field("save_best_model", save_best_model, "that folder contains the best model; false: the last");
+    field("save_best_model", save_best_model, "FOLDER/model is the best model; false: the last one");
     field.ignored("always_save_nemo", "every checkpoint contains a Hugging Face folder");
     field.ignored("model_parallel_size", "models are not split over ranks");
-    field.ignored("async_save", "saving never blocks training");
-    field.refused("save_weights_only", "a run could not resume from a checkpoint without its state", {"false", "False"});
+    field.ignored("async_save", "checkpoints are always written in the background");
+    field.refused("save_weights_only", "a run cannot resume from weights alone", {"false", "False"});
   }
 };
 

@@ -30,11 +30,12 @@ struct RunConfig {
   [[nodiscard]] bool writes_model() const { return keep_folder && checkpoint_callback_params.save_nemo_on_train_end; }
   [[nodiscard]] Path parent() const { return exp_dir.value_or("kedge_runs"); }
   void fields(auto&& field) {
-    field("explicit_log_dir", explicit_log_dir, "the run's folder; null: EXP_DIR/NAME, plus a version folder if nothing is resumed");
+    field("explicit_log_dir", explicit_log_dir,
+          "the run's folder; null: EXP_DIR/NAME, plus a version folder if version is set or resume_if_exists=false");
     field("exp_dir", exp_dir, "parent folder of runs without explicit_log_dir; null: kedge_runs");
     field("name", name, "name of the run's folder in exp_dir");
-    field("version", version, "name of the version folder; null: the time, or version_N");
-    field("use_datetime_version", use_datetime_version, "name version folders by the time; false: version_0, version_1, ...");
+    field("version", version, "name of the version folder; null: see use_datetime_version");
+    field("use_datetime_version", use_datetime_version, "version folders are named by date and time; false: version_0, version_1, ...");
     field("resume_if_exists", resume_if_exists, "resume from the newest checkpoint in the folder");
     field("resume_ignore_no_checkpoint", resume_ignore_no_checkpoint, "start from scratch if there is no checkpoint; false: an error");
     field("resume_from_checkpoint", resume_from_checkpoint, "checkpoint to resume from if the folder has none");
@@ -47,7 +48,7 @@ struct RunConfig {
     field.ignored("resume_past_end", "a larger max_steps continues a finished run");
     field.ignored("log_step_timing", "times are always logged");
     field.ignored("step_timing_kwargs", "times are always logged");
-    field.ignored("seconds_to_sleep", "ranks wait for each other");
+    field.ignored("seconds_to_sleep", "ranks synchronize without sleeping");
     field.refused("create_early_stopping_callback", "not supported", {"false", "False"});
   }
 };

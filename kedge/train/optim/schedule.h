@@ -29,9 +29,10 @@ struct ScheduleConfig {
 
   void fields(auto&& field) {
     field("name", name, "decay after the warm-up: cosine, or constant");
-    field("warmup_steps", warmup_steps, "updates over which the learning rate rises", at_least(0));
+    field("warmup_steps", warmup_steps, "updates over which the learning rate rises to lr", at_least(0));
     field("constant_steps", constant_steps,
-          "final updates at min_lr (CosineAnnealing). With these and a warm-up, the first update's rate is 0", at_least(0));
+          "number of final updates at min_lr (CosineAnnealing); if this and warmup_steps are set, the first update has rate 0",
+          at_least(0));
     field("min_lr", min_lr, "learning rate at the end of the cosine", at_least(0));
     field("horizon", horizon, "unit of the cosine's length: trainer steps, as in NeMo-Aligner, or updates");
   }
