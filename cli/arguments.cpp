@@ -91,7 +91,7 @@ class FlagReader {
     if (const auto field = find_field(section_, key); field && !field->section) {
       if (equals != std::string::npos) return set(key, argument.substr(equals + 1));
       if (is_switch(field->type)) return set(key, "true");
-      check(next_ < arguments_.size(), argument, ": wants a value (", field->help, ")");
+      check(next_ < arguments_.size(), argument, ": expected a value (", field->help, ")");
       return set(key, arguments_[next_++]);
     }
     const auto negated = name.rfind("no-", 0) == 0 ? find_field(section_, key_of(name.substr(3))) : std::nullopt;
@@ -138,7 +138,7 @@ ConfigArguments read_config_arguments(const Arguments& arguments) {
     const std::string flag = argument.substr(0, argument.find('='));
     if (flag == "--config-path" || flag == "--config-name") {
       const bool has_value = flag.size() < argument.size();
-      check(has_value || i + 1 < arguments.size(), flag, ": wants a value");
+      check(has_value || i + 1 < arguments.size(), flag, ": expected a value");
       (flag == "--config-path" ? folder : name) = has_value ? argument.substr(flag.size() + 1) : arguments[++i];
     } else if (is_override(argument)) {
       result.overrides.push_back(argument);
@@ -148,7 +148,7 @@ ConfigArguments read_config_arguments(const Arguments& arguments) {
       result.file = argument;
     }
   }
-  check(!folder || name, "--config-path wants --config-name beside it");
+  check(!folder || name, "--config-path requires --config-name");
   check(!name || !result.file, "two configuration files: ", result.file.value_or("").string(), " and --config-name ", name.value_or(""));
   if (name) result.file = Path(folder.value_or(".")) / (name->ends_with(".yaml") ? *name : *name + ".yaml");
   return result;

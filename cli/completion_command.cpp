@@ -231,7 +231,7 @@ std::string completion_flags() {
 }
 
 int run_completion(const Arguments& arguments) {
-  constexpr std::string_view kWants = "kedge completion: wants the name of one shell: bash, zsh or fish";
+  constexpr std::string_view kWants = "kedge completion: expected the name of one shell: bash, zsh or fish";
   check(arguments.size() == 1, kWants);
   const auto shell = std::find_if(kShells.begin(), kShells.end(), [&](const Shell& one) { return one.name == arguments[0]; });
   check(shell != kShells.end(), kWants, ", found \"", arguments[0], "\"", nearest_hint(arguments[0], completion_words()));

@@ -84,7 +84,7 @@ class Evaluation {
         tokenizer_(load_tokenizer(settings_.start)),
         lengths_(online_lengths(settings_.online, network_.max_positions)),
         responses_(*tokenizer_, settings_.online.rollouts.val_sampling_params->end_strings) {
-    check(!responses_.end_ids().empty(), settings_.start.string(), ": its tokenizer names no end of text, so no answer could end");
+    check(!responses_.end_ids().empty(), settings_.start.string(), ": its tokenizer has no end-of-text token, so no answer could end");
     check_widths(settings_.online.widths, lengths_.context);
     find_starts();
     check_tokenizers();
@@ -118,7 +118,7 @@ class Evaluation {
     for (size_t i = 0; i < found_.targets.size();) {
       const EvalTarget target = found_.targets[i];
       if (is_gone(target)) {
-        log_warn(target.folder.string(), ": is gone; the run has kept other checkpoints since");
+        log_warn(target.folder.string(), ": no longer exists; the run has kept other checkpoints since");
         found_.targets.erase(found_.targets.begin() + static_cast<int64_t>(i));
         continue;
       }
@@ -171,8 +171,8 @@ class Evaluation {
     for (const EvalTarget& target : found_.targets) {
       const Path folder = is_of_online_run(target) ? starts_.at(target.run->folder).folder : target.base;
       if (!seen.insert(folder).second) continue;
-      check(load_tokenizer(folder)->fingerprint() == tokenizer_->fingerprint(), folder.string(), ": has another tokenizer than ",
-            settings_.start.string(), "; to it the prompts would be others");
+      check(load_tokenizer(folder)->fingerprint() == tokenizer_->fingerprint(), folder.string(), ": has a different tokenizer from ",
+            settings_.start.string(), "; the prompts would be different ones to it");
     }
   }
 

@@ -102,9 +102,9 @@ int run_export(const Arguments& arguments) {
   parse_arguments(describe(options), arguments, kExportPositionals);
   const std::optional<ModelSource> source = find_model_source(options.from, {options.step, options.best, options.last});
   const Path folder = find_base(options, source);
-  check(options.adapter || !options.merge, "--merge: wants --adapter beside it");
+  check(options.adapter || !options.merge, "--merge: requires --adapter");
   const bool keeps_adapter = options.adapter && !options.merge;
-  check(!keeps_adapter || !options.dtype, "--dtype: an adapter that is kept apart is written in fp32; --merge writes a whole model");
+  check(!keeps_adapter || !options.dtype, "--dtype: a separate adapter is written in fp32; --merge writes a complete model");
   if (source) log_info("taking ", source->what, ": ", source->folder.string());
   check(!is_same_folder(folder, options.out), "OUT: ", options.out, " is FROM itself");
   check(!options.adapter || !is_same_folder(*options.adapter, options.out), "OUT: ", options.out, " is the adapter itself");

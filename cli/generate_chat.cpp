@@ -14,7 +14,7 @@ namespace kedge::cli {
 namespace {
 
 constexpr std::string_view kChatHelp =
-    "/reset forgets the conversation, /quit, /exit or Ctrl-D ends, Ctrl-C ends an answer, /help shows this";
+    "/reset clears the conversation, /quit, /exit or Ctrl-D ends, Ctrl-C ends an answer, /help shows this";
 
 Json message(const char* role, const std::string& text) { return Json::Object{{"role", role}, {"content", text}}; }
 
@@ -73,7 +73,7 @@ int run_chat(Generation& generation, const GenerateOptions& options) {
       const std::optional<int> signal = chat.say(line);
       if (signal && !(is_terminal && *signal == SIGINT)) return exit_code_of(*signal);
     } catch (const UsageError& error) {
-      log_error(error.what(), "; /reset forgets what was said before");
+      log_error(error.what(), "; /reset clears the conversation");
       exit_code = kExitUsage;
     }
   }

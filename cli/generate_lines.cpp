@@ -22,7 +22,7 @@ PromptField prompt_of(const Json& line, const std::string& where) {
   constexpr std::array<std::string_view, 4> kKeys = {"prompt", "messages", "text", "ids"};
   for (const std::string_view key : kKeys)
     if (const Json* value = line.find(key)) return {key, *value};
-  throw UsageError(str(where, R"(: wants an object with "prompt", "messages", "text" or "ids")"));
+  throw UsageError(str(where, R"(: expected an object with "prompt", "messages", "text" or "ids")"));
 }
 
 TokenIds read_prompt(RowReader& reader, const Json& line, const std::string& where) {

@@ -31,8 +31,8 @@ struct Verdict {
   [[nodiscard]] std::string text() const {
     std::string all;
     for (const std::string& one : damage) all += (all.empty() ? "" : "; ") + one;
-    if (!damage.empty()) return (checkpoint ? "DAMAGED: " : "NOT WHOLE: ") + all;
-    return checkpoint->has_hashes() ? "every byte as it was saved" : "whole by its sizes; it was saved without hashes";
+    if (!damage.empty()) return (checkpoint ? "DAMAGED: " : "INCOMPLETE: ") + all;
+    return checkpoint->has_hashes() ? "every byte as it was saved" : "complete by file sizes; it was saved without hashes";
   }
 };
 
@@ -174,7 +174,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint, const std::optional<Ne
   FactPage page(kNameWidth, look);
   page.raw(checkpoint.folder.string());
   page.add("step", str(checkpoint.step()));
-  page.add("of", run ? str("kedge ", open_run(*run).algorithm, ", ", run->string()) : "a run that is not above it");
+  page.add("of", run ? str("kedge ", open_run(*run).algorithm, ", ", run->string()) : "unknown: it is not in a run's folder");
   page.add("network", network ? network_text(*network) : "cannot be read");
   page.add("trained", network && network->rank > 0 ? "adapters on " + network->base : "all weights");
   page.add("model dtype", network ? network->dtype : "");
@@ -189,8 +189,8 @@ std::string checkpoint_text(const Checkpoint& checkpoint, const std::optional<Ne
     bytes += checkpoint.files[i].bytes;
   }
   page.add("size", format_bytes(bytes));
-  page.add("whole", checkpoint.has_hashes() ? "yes, by the sizes of its files; --verify reads every byte"
-                                            : "yes, by the sizes of its files; it was saved without hashes");
+  page.add("complete", checkpoint.has_hashes() ? "yes, by the sizes of its files; --verify reads every byte"
+                                               : "yes, by the sizes of its files; it was saved without hashes");
   return page.text();
 }
 

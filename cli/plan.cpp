@@ -64,7 +64,7 @@ const Planned& find_planned(Arguments& arguments) {
     for (const Planned& planned : kPlanned)
       if (!is_server(planned) && file.find("trainer." + std::string(planned.name)) != nullptr) return planned;
   }
-  throw UsageError(str("kedge plan: wants ", alternatives(plan_words()), " first, or a file with a section ", alternatives(sections)));
+  throw UsageError(str("kedge plan: expected ", alternatives(plan_words()), " first, or a file with a section ", alternatives(sections)));
 }
 
 // --beside 'serve reward rm_model_file=DIR': what another process will take on the same device.
@@ -79,7 +79,7 @@ std::vector<Beside> take_besides(Arguments& arguments) {
       ++i;
       continue;
     }
-    check(i + 1 < arguments.size(), "--beside: wants a command in quotes, as in --beside 'serve reward rm_model_file=DIR'");
+    check(i + 1 < arguments.size(), "--beside: expected a command in quotes, as in --beside 'serve reward rm_model_file=DIR'");
     Beside beside{.command = arguments[i + 1], .report = {}};
     std::istringstream words(beside.command);
     Arguments other{std::istream_iterator<std::string>(words), {}};
@@ -117,7 +117,7 @@ int run_plan(const Arguments& given) {
   const Planned& planned = find_planned(arguments);
   PlanReport report = planned.plan(arguments, options);
   for (const Beside& beside : besides)
-    report.text += str("\nCounted beside it: kedge ", beside.command, ", ", format_bytes(beside.report.needed), "\n");
+    report.text += str("\nAlso counted: kedge ", beside.command, ", ", format_bytes(beside.report.needed), "\n");
   report.json.set("beside_bytes", options.beside);
   print_text(as_json ? report.json.dump() + "\n" : report.text);
   return report.fits ? kExitOk : kExitUsage;

@@ -191,12 +191,12 @@ bool DashboardApi::is_known(const HttpRequest& request) const {
 
 std::optional<HttpResponse> DashboardApi::refusal(const HttpRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") {
-    HttpResponse response = refused(405, "the dashboard only shows: GET and HEAD");
+    HttpResponse response = refused(405, "the dashboard is read-only: GET and HEAD");
     response.headers.emplace_back("Allow", "GET, HEAD");
     return response;
   }
   if (!is_own_host(find_header(request.headers, "Host").value_or("")))
-    return refused(403, "the dashboard is asked for by a name that is not this machine's; use its address or localhost");
+    return refused(403, "the request names a host that is not this machine; use its address or localhost");
   if (!is_known(request)) return refused(401, "open the address that kedge dashboard printed: its token lets you in");
   return std::nullopt;
 }

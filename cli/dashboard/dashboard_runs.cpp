@@ -139,7 +139,7 @@ Json DashboardRun::tiles() const {
   for (const char* metric : {"val_rollouts/rewards", "validation/loss", "validation/acc", "train_rollouts/init_policy_kl",
                              "train_rollouts/generation_length", "train_rollouts/fraction_of_samples_properly_ended"})
     if (const NumberRow* row = numbers_.find(metric); row != nullptr && row != main) add(row);
-  if (const auto rate = tokens_per_s(feed_)) all.push_back(tile("tokens a second", "number", std::nullopt, rate));
+  if (const auto rate = tokens_per_s(feed_)) all.push_back(tile("tokens per second", "number", std::nullopt, rate));
   return all;
 }
 

@@ -109,11 +109,11 @@ ReportPage read_page(const ReportOptions& options) {
 
 // A file that is there is replaced only where it is a report: a name mistyped costs nobody their work.
 void check_out(const Path& out) {
-  check(!is_folder(out), "--out: ", out.string(), " is a folder; wants the name of a file");
+  check(!is_folder(out), "--out: ", out.string(), " is a folder; expected the name of a file");
   if (out.has_parent_path()) check(is_folder(out.parent_path()), "--out: no folder ", out.parent_path().string());
   if (!is_file(out)) return;
   const MappedFile there(out);
-  check(there.text().starts_with(kReportMark), "--out: ", out.string(), " is there, and is no report of kedge; name another file");
+  check(there.text().starts_with(kReportMark), "--out: ", out.string(), " exists and is not a kedge report; give another file");
 }
 
 }  // namespace

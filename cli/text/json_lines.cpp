@@ -21,7 +21,7 @@ namespace kedge::cli {
 JsonLines::JsonLines(const std::string& input)
     : name_(input == "-" ? "standard input" : input), stream_(input == "-" ? std::cin : static_cast<std::istream&>(file_)) {
   if (input == "-") return;
-  check(!is_folder(input), input, ": is a folder; wants a file of JSON lines");
+  check(!is_folder(input), input, ": is a folder; expected a file of JSON lines");
   file_.open(input, std::ios::binary);
   check(file_.is_open(), input, ": cannot be read: ", std::strerror(errno));
 }
@@ -29,7 +29,7 @@ JsonLines::JsonLines(const std::string& input)
 // A read from a terminal goes on after a signal: what was typed is waited for first.
 void JsonLines::wait_for_terminal(const StopQuestion& stop) {
   if (!stop || &stream_ != &std::cin || ::isatty(STDIN_FILENO) != 1) return;
-  if (!std::exchange(has_told_, true)) log_info("reads JSON lines from the terminal; Ctrl-D ends, --help lists other ways");
+  if (!std::exchange(has_told_, true)) log_info("reading JSON lines from the terminal; Ctrl-D ends, --help lists other ways");
   pollfd typed{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   while (!stop() && ::poll(&typed, 1, static_cast<int>(kStopPeriod.count())) <= 0) {
   }

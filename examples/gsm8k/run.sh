@@ -22,7 +22,7 @@ command -v "$kedge" >/dev/null || die "no program '$kedge': put kedge on the PAT
 [ -e "$model/chat_template.jinja" ] || grep -qs '"chat_template"' "$model/tokenizer_config.json" ||
   die "MODEL: '$model' has no chat template (chat_template.jinja, or in tokenizer_config.json); take an instruct model"
 for name in train test; do
-  [ -s "$data/$name.jsonl" ] || die "DATA: no '$data/$name.jsonl'; GSM8K's two files are wanted"
+  [ -s "$data/$name.jsonl" ] || die "DATA: no '$data/$name.jsonl'; GSM8K's two files are needed"
 done
 mkdir -p "$out/data"
 

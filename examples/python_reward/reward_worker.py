@@ -29,7 +29,7 @@ NOT_COLUMNS = {"prompt", "prompts", "completion", "completions", "completion_ids
 def load(name):
     place, _, function = name.rpartition(":")
     if not place:
-        sys.exit(f"{name}: wants FILE.py:FUNCTION")
+        sys.exit(f"{name}: expected FILE.py:FUNCTION")
     if place.endswith(".py"):
         path = Path(place).resolve()
         sys.path.insert(0, str(path.parent))  # so that it can import its neighbours

@@ -121,7 +121,7 @@ std::string meaning_of(const Field& field) {
 
 std::vector<std::string> load_section(const Section& section, const ConfigText& text, const std::vector<std::string>& overrides) {
   ConfigNode user = parse_yaml(text.yaml, text.origin);
-  check(user.is_map(), user.where.prefix(), "wants keys and values at the top, found ", user.shown());
+  check(user.is_map(), user.where.prefix(), "expected keys and values at the top level, found ", user.shown());
   drop_defaults_list(user);
   const PathAliases aliases = all_aliases(section);
   move_aliases(user, aliases);

@@ -37,7 +37,7 @@ class Resolver {
     if (std::find(chain_.begin(), chain_.end(), path) != chain_.end()) {
       std::string circle;
       for (auto link = std::find(chain_.begin(), chain_.end(), path); link != chain_.end(); ++link) circle += *link + " -> ";
-      throw UsageError(str(node.where.prefix(), path, ": reference goes in a circle: ", circle, path));
+      throw UsageError(str(node.where.prefix(), path, ": circular reference: ", circle, path));
     }
     if (chain_.size() >= kMaxChain) throw UsageError(str(node.where.prefix(), path, ": more than ", kMaxChain, " references in a row"));
     chain_.push_back(path);
@@ -76,7 +76,7 @@ class Resolver {
         ConfigNode value = reference(text.substr(at + 2, end - at - 2), place);
         at = end + 1;
         if (!is_text && !single && at == text.size()) return value;
-        if (value.kind == ConfigNode::Kind::list || value.is_map()) fail(place, "a list or section cannot stand inside text");
+        if (value.kind == ConfigNode::Kind::list || value.is_map()) fail(place, "a list or section cannot be part of a text");
         out += value.is_null() ? "null" : value.text;
         single = std::move(value);
         is_text = true;
@@ -188,7 +188,7 @@ class Resolver {
     result.is_integer = read_integer(value.text, result.integer);
     result.number = static_cast<double>(result.integer);
     if (!result.is_integer && !read_number(value.text, result.number))
-      fail(place, str("wants a number in the expression, found ", value.shown()));
+      fail(place, str("expected a number in the expression, found ", value.shown()));
     return result;
   }
 
@@ -196,7 +196,7 @@ class Resolver {
     static const std::vector<std::string> kFunctions = {"multiply", "int_div", "subtract", "sum"};
     if (std::find(kFunctions.begin(), kFunctions.end(), function) == kFunctions.end())
       fail(place, str("unknown function \"", function, "\"; known: multiply, int_div, subtract, sum"));
-    if (args.size() != 2) fail(place, str(function, " wants two arguments, found ", args.size()));
+    if (args.size() != 2) fail(place, str(function, " expects two arguments, found ", args.size()));
     const Number &x = args[0], &y = args[1];
     if (function == "int_div") return integer_division(x, y, place);
     if (x.is_integer && y.is_integer) {
@@ -204,17 +204,17 @@ class Resolver {
       const bool overflows = function == "multiply"   ? __builtin_mul_overflow(x.integer, y.integer, &result)
                              : function == "subtract" ? __builtin_sub_overflow(x.integer, y.integer, &result)
                                                       : __builtin_add_overflow(x.integer, y.integer, &result);
-      if (overflows) fail(place, str(function, " goes beyond 64 bits"));
+      if (overflows) fail(place, str(function, " overflows 64 bits"));
       return ConfigNode::scalar(std::to_string(result));
     }
     const double result = function == "multiply" ? x.number * y.number : function == "subtract" ? x.number - y.number : x.number + y.number;
-    if (!std::isfinite(result)) fail(place, str(function, " gives no finite number"));
+    if (!std::isfinite(result)) fail(place, str(function, " has no finite result"));
     return ConfigNode::scalar(shortest(result));
   }
 
   // Rounds towards minus infinity, as the reference does.
   static ConfigNode integer_division(const Number& x, const Number& y, const Place& place) {
-    if (!x.is_integer || !y.is_integer) fail(place, "int_div wants integers");
+    if (!x.is_integer || !y.is_integer) fail(place, "int_div expects integers");
     if (y.integer == 0) fail(place, "int_div by zero");
     if (y.integer == -1) return call("subtract", {Number{true, 0, 0}, x}, place);
     int64_t quotient = x.integer / y.integer;

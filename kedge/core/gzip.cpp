@@ -34,7 +34,7 @@ class TemporaryFile {
       const ssize_t count = ::write(fd_, data, size);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0)
-        throw Error(str(path_, ": cannot be written: ", std::strerror(errno), "; TMPDIR names another place for unpacked files"));
+        throw Error(str(path_, ": cannot be written: ", std::strerror(errno), "; TMPDIR sets another folder for unpacked files"));
       data += count;
       size -= static_cast<size_t>(count);
     }

@@ -73,7 +73,7 @@ void set_screen_level(LogLevel level) {
 LogLevel parse_log_level(std::string_view name) {
   for (const LevelLook& look : kLooks)
     if (look.name == name) return look.level;
-  throw UsageError(str("log level: wants debug, info, warn or error, found \"", name, "\""));
+  throw UsageError(str("log level: expected debug, info, warn or error, found \"", name, "\""));
 }
 
 bool log_to_terminal() {

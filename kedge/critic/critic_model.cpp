@@ -67,7 +67,7 @@ Tensor CriticModel::values(std::span<const TokenIds> rows) const {
 }
 
 Tensor CriticModel::rewards(std::span<const TokenIds> rows) {
-  ensure(gives_rewards(), "rewards of a critic that gives none");
+  ensure(gives_rewards(), "rewards of a critic that returns none");
   Tensor rewards;
   start_->with([&](const Model& start) { rewards = RewardScorer(start, *options_.rewards).score(rows); });
   return rewards;

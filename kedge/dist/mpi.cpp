@@ -112,7 +112,7 @@ void World::broadcast(Bytes data, int root, size_t message_bytes) const {
 void World::exchange(std::span<const ConstBytes> to, std::span<const Bytes> from, size_t message_bytes) const {
   const auto size = static_cast<size_t>(size_);
   const auto self = static_cast<size_t>(rank_);
-  ensure(to.size() == size && from.size() == size && to[self].size() == from[self].size(), "exchange wants one part a rank");
+  ensure(to.size() == size && from.size() == size && to[self].size() == from[self].size(), "exchange needs one part per rank");
   // Messages between two ranks arrive in the order they were sent, so one tag is enough.
   constexpr int kTag = 1;
   std::vector<MPI_Request> requests;

@@ -21,7 +21,7 @@ DrawRow row_of(const Draw& draw, int64_t size) {
   row.top_p = static_cast<float>(draw.config.top_p);
   row.penalty = static_cast<float>(draw.config.repetition_penalty);
   row.top_k = static_cast<int32_t>(std::min(draw.config.top_k, size));
-  ensure(draw.from.not_yet.size() <= 1, "the sampling kernel holds back one id");
+  ensure(draw.from.not_yet.size() <= 1, "the sampling kernel masks at most one id");
   row.not_yet = draw.from.not_yet.empty() ? -1 : draw.from.not_yet[0];
   row.vocab_size = static_cast<int32_t>(draw.from.vocab_size > 0 ? draw.from.vocab_size : size);
   return row;

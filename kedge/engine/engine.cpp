@@ -159,7 +159,7 @@ std::optional<Finish> Engine::take(Open& open, int64_t sample, const Sequence& s
   const GenerateRequest& request = open.request;
   if (!drawn) {
     completion.error =
-        str(request.where, ": after ", completion.tokens.size(), " tokens the logits are no numbers, or no token may be drawn from them");
+        str(request.where, ": after ", completion.tokens.size(), " tokens the logits are not finite, or no token may be sampled from them");
     return Finish::failed;
   }
   completion.tokens.push_back(drawn->token);

@@ -22,11 +22,11 @@ void Scheduler::add(SequenceId first, int64_t num_samples, const std::vector<int
   check(max_length > length, where, ": a prompt of ", length, " tokens leaves no room for a response within ", max_length);
   // The last token is drawn and never computed.
   const int64_t wanted = blocks_.blocks_for(max_length - 1);
-  check(wanted <= blocks_.num_blocks(), where, ": ", max_length, " tokens want ", wanted, " blocks of the key-value memory, which has ",
+  check(wanted <= blocks_.num_blocks(), where, ": ", max_length, " tokens need ", wanted, " blocks of the KV cache, which has ",
         blocks_.num_blocks(), "; shorten the request or give the engine more memory");
   for (int64_t i = 0; i < num_samples; ++i) {
     const auto [place, is_new] = sequences_.emplace(first + i, Sequence{first + i, prompt, length, max_length, 0, {}, false, {}});
-    ensure(is_new, "sequence ", first + i, " is there already");
+    ensure(is_new, "sequence ", first + i, " already exists");
     if (i > 0) sequences_.at(first).followers.push_back(first + i);
   }
   waiting_.push_back(first);

@@ -57,7 +57,7 @@ EvalTarget start_target(const Run& run) {
 Run open_policy_run(const Path& folder) {
   auto run = std::make_shared<const RunOnDisk>(open_run(folder));
   check(trains_online(run->algorithm) || run->algorithm == "sft", folder.string(), ": a run of kedge ", run->algorithm,
-        ", which trains no policy; there are no answers to look at");
+        ", which trains no policy; there are no answers to evaluate");
   return run;
 }
 
@@ -68,7 +68,7 @@ std::string steps_text(const RunOnDisk& run) {
 }
 
 void add_run(std::vector<EvalTarget>& targets, const Run& run, const std::string& given, const StepChoice& choice) {
-  check(!run->checkpoints.empty(), given, ": has no whole checkpoint yet (exp_manager.checkpoint_callback_params says which are kept)");
+  check(!run->checkpoints.empty(), given, ": has no complete checkpoint yet (exp_manager.checkpoint_callback_params says which are kept)");
   for (const int64_t step : choice.steps) {
     const bool there = step == 0 || std::any_of(run->checkpoints.begin(), run->checkpoints.end(),
                                                 [&](const Checkpoint& one) { return one.step() == step; });
@@ -134,7 +134,7 @@ std::vector<int64_t> parse_whole_numbers(const std::string& text, const std::str
   while (true) {
     int64_t number = 0;
     const auto [stop, error] = std::from_chars(at, end, number);
-    check(error == std::errc() && number >= 0 && (stop == end || *stop == ','), flag, ": wants whole numbers with commas between, found \"",
+    check(error == std::errc() && number >= 0 && (stop == end || *stop == ','), flag, ": expected integers separated by commas, found \"",
           text, "\"");
     numbers.push_back(number);
     if (stop == end) return numbers;

@@ -151,7 +151,7 @@ void MetricsFeed::add_line(std::string_view line) {
   try {
     const Json read = Json::parse(line, file_.filename().string(), num_lines_);
     const int64_t step = read.at("step", where).as_integer(where);
-    check(step >= 0 && step <= kMaxStep, where, ": step: wants a whole number from 0 to ", kMaxStep, ", found ", step);
+    check(step >= 0 && step <= kMaxStep, where, ": step: expected an integer from 0 to ", kMaxStep, ", found ", step);
     const double time = read_metric(read.at("time", where), where);
     for (const auto& [name, value] : read.as_object(where))
       if (name != "step" && name != "time") add(step, name, number_of(value, where));

@@ -148,7 +148,7 @@ std::string sentence_on(const NumberRow& row) {
   const std::optional<Ends> ends = ends_of(row.series);
   if (!ends) return row.label + " was never a finite number";
   const std::string from_to = str(" from ", figure(ends->first, row), " to ", figure(ends->last, row));
-  if (!tells_noise(row.series)) return str(row.label, " went", from_to, ", too few numbers to tell that from noise");
+  if (!tells_noise(row.series)) return str(row.label, " went", from_to, ", too few values to tell that from noise");
   const Change change = change_of(row.series);
   if (change == Change::none) return str(row.label, " did not change by more than its noise,", from_to);
   const bool rose = change == Change::rose, is_good = rose == (row.wanted == Wanted::high);
@@ -211,10 +211,10 @@ std::vector<Hint> find_hints(const RunNumbers& numbers, double max_kl) {
   add_watched_losses(hints, numbers);
   if (max_kl > 0)
     add_rise(hints, numbers, "train_rollouts/init_policy_kl", max_kl,
-             str("KL run-away: more than ", format_number(max_kl), " nats a token (health.max_kl) from the start"));
+             str("KL run-away: more than ", format_number(max_kl), " nats per token (health.max_kl) from the start"));
   add_rise(hints, numbers, "train_rollouts/groups_without_spread", 0.6,
            "most prompts' answers all get the same reward: little is left to learn, or the reward is at its limit");
-  add_fall(hints, numbers, "train_rollouts/entropy", 0.2, "answers become alike");
+  add_fall(hints, numbers, "train_rollouts/entropy", 0.2, "answers become similar");
   add_fall(hints, numbers, "train_rollouts/distinct_2", 0.5, "answers repeat themselves or each other");
   std::stable_sort(hints.begin(), hints.end(), [](const Hint& a, const Hint& b) { return a.step < b.step; });
   return hints;
@@ -244,7 +244,7 @@ LogFindings read_log(std::string_view log) {
 
 std::string verdict_of(const RunNumbers& numbers) {
   const NumberRow* row = numbers.main();
-  if (row == nullptr) return "no number tells whether it worked";
+  if (row == nullptr) return "no metric shows whether it worked";
   const auto held_out = std::find_if(numbers.rows.begin(), numbers.rows.end(), [](const NumberRow& other) {
     return other.name.starts_with("val") && other.wanted != Wanted::any && other.series.values.size() > 1;
   });

@@ -51,7 +51,7 @@ RunOnDisk open_run(const Path& folder) {
   const Path file = starts_file(run.folder);
   const std::string where = file.string();
   run.starts = Json::parse(read_text(file), where);
-  check(!run.starts.as_array(where).empty(), where, ": tells of no start");
+  check(!run.starts.as_array(where).empty(), where, ": records no start");
   const Json& last = run.starts.as_array(where).back();
   run.started_in = last.at("folder", where).as_text(where);
   const Json::Array& words = last.at("command_line", where).as_array(where);

@@ -166,7 +166,7 @@ RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error) {
   }
   if (run.algorithm == "serve" && end.status.empty() && was_stopped(run.folder / "log.txt")) end.status = "ended: stopped by a signal";
   if (end.max_steps > 0) end.max_steps = std::max(end.max_steps, end.step);  // a complete run that was then asked for fewer
-  if (end.status.empty()) end.status = "not complete, and nothing runs: it was killed, or its machine went down";
+  if (end.status.empty()) end.status = "not complete, and not running: it was killed, or its machine went down";
   if (is_held) end.status = "running";
   return end;
 }

@@ -40,7 +40,7 @@ void cut_back_to_step(JsonlLog& file, int64_t step) {
       if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return file.cut_back(line.offset);
     }
   } catch (const UsageError& error) {
-    log_warn(error.what(), "; the file is kept as it is, so some steps may stand in it twice");
+    log_warn(error.what(), "; the file is kept as it is, so some steps may occur twice");
   }
 }
 
@@ -92,7 +92,7 @@ void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
     }
     if (found != positions.end())
       log_warn(file->path().string(), ": was changed since the checkpoint: it has ", file->offset(), " bytes, and a line ended at byte ",
-               found->second, " then. The run goes on without what is missing; lines of step ", step, " and later are removed");
+               found->second, " then. The run continues without the missing lines; lines of step ", step, " and later are removed");
     cut_back_to_step(*file, step);
   }
 }

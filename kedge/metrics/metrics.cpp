@@ -44,7 +44,7 @@ void MetricsLog::for_each_sink(Call call, const std::function<void(Sink&)>& run)
       run(*guarded.sink);
     } catch (const std::runtime_error& error) {  // the world's; a bug of ours is a logic_error and goes on up
       if (std::has_single_bit(++guarded.num_failures)) {
-        log_warn("METRICS ARE BEING LOST: ", error.what(), " (failure ", guarded.num_failures, "; the run goes on and tries again)");
+        log_warn("METRICS ARE BEING LOST: ", error.what(), " (failure ", guarded.num_failures, "; the run continues and retries)");
         guarded.failing = call;
       }
       continue;

@@ -44,7 +44,7 @@ using Failure = beast::error_code;
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kLingerBytes = 64 * kMiB;  // read and dropped from a peer that was refused while it was still sending
 constexpr auto kLingerTime = std::chrono::seconds(3);
-constexpr const char* kNoRoom = "no memory left for this request: too many others wait";
+constexpr const char* kNoRoom = "no memory left for this request: too many others are waiting";
 
 std::string cannot_listen(const HttpServerOptions& options, Failure failure) {
   return str("cannot listen on ", options.ip, ":", options.port, ": ", failure.message());
@@ -54,7 +54,7 @@ std::string cannot_listen(const HttpServerOptions& options, Failure failure) {
 void bind(tcp::acceptor& acceptor, const HttpServerOptions& options) {
   Failure failure;
   const auto address = asio::ip::make_address(options.ip, failure);
-  check(!failure, "cannot listen on ", options.ip, ": wants an IP address");
+  check(!failure, "cannot listen on ", options.ip, ": expected an IP address");
   const tcp::endpoint place(address, static_cast<uint16_t>(options.port));
   acceptor.open(place.protocol(), failure);
   if (!failure) acceptor.set_option(asio::socket_base::reuse_address(true), failure);
@@ -409,7 +409,7 @@ void HttpServer::Listener::run() {
       io_.run();
       return;
     } catch (const std::exception& error) {  // costs one connection, whose operations end here
-      log_error("a connection was given up: ", error.what());
+      log_error("a connection was dropped: ", error.what());
     }
   }
 }

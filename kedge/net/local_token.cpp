@@ -49,9 +49,9 @@ bool is_foreign_listener(const std::string& line, int64_t port) {
 
 LocalToken::LocalToken(int64_t port, const std::string& token) : file_(token_path(port)), token_(token) {
   const std::string folder = token_folder();
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw Error(str(folder, ": cannot be made: ", std::strerror(errno)));
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw Error(str(folder, ": cannot be created: ", std::strerror(errno)));
   check(is_ours_alone(folder, S_IFDIR), folder,
-        ": is not a folder of this user alone (mode 700), so no token is put there: remove it, or give the server a token_file");
+        ": is not private to this user (mode 700), so no token is written there: remove it, or give the server a token_file");
   const std::string temporary = str(file_, ".", getpid());
   unlink(temporary.c_str());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -65,7 +65,8 @@ ModelClient::~ModelClient() {
     working = !changed_.wait_for(lock, Milliseconds(20), [&] { return num_working_ == 0; });
   }
   for (const auto& worker : workers_) worker->thread.join();
-  for (Job& job : jobs_) job.promise.set_exception(std::make_exception_ptr(Error(str("the call to the ", server_name(), " was given up"))));
+  for (Job& job : jobs_)
+    job.promise.set_exception(std::make_exception_ptr(Error(str("the call to the ", server_name(), " was cancelled"))));
 }
 
 std::future<InferReply> ModelClient::infer(const std::string& model, InferRequest request, Resend resend) {
@@ -115,7 +116,7 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
   job.request.inputs = {};  // they may be gigabytes, and are in the body now
   const std::string what = str(job.model, " of the ", server_name());
   if (!is_kedge() && static_cast<int64_t>(body.bytes.size()) > kForeignBodyLimit)
-    throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than such a server reads (", kForeignBodyLimit, ")"));
+    throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than this server reads (", kForeignBodyLimit, ")"));
   HttpRequest call{"POST", "/v2/models/" + job.model + "/infer", headers(), std::move(body.bytes)};
   if (body.header_length) call.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.header_length));
   HttpResponse response = send(worker, call, job);
@@ -129,7 +130,7 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
     header_length = find_count(response.headers, "Inference-Header-Content-Length");
     return parse_reply(response.body, header_length);
   } catch (const Error& error) {
-    throw Error(str(what, ": an answer that makes no sense: ", error.what()));
+    throw Error(str(what, ": an invalid reply: ", error.what()));
   }
 }
 
@@ -146,7 +147,7 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
     if (!was_open) check_same_model(job.model);
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) throw Error(str("the call to the ", server_name(), " was given up"));
+      if (stopping_) throw Error(str("the call to the ", server_name(), " was cancelled"));
       worker.is_calling = true;
     }
     try {
@@ -163,8 +164,8 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
         worker.is_calling = false;
       }
       if (error.sent() && !may_repeat)
-        throw Error(str("the ", server_name(), " went away during ", request.target, " (", error.what(),
-                        "); whether the call was carried out is not known, and such a server would carry out a second one as well"));
+        throw Error(str("the ", server_name(), " was lost during ", request.target, " (", error.what(),
+                        "); it is unknown whether the call was executed, and this server would execute a repeated call again"));
       if (was_open && num_lost == 0) {  // closed while nobody used it, most likely
         ++num_lost;
         continue;
@@ -183,7 +184,7 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
 
 void ModelClient::pause(Milliseconds time) {
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, time, [&] { return stopping_; })) throw Error(str("the call to the ", server_name(), " was given up"));
+  if (changed_.wait_for(lock, time, [&] { return stopping_; })) throw Error(str("the call to the ", server_name(), " was cancelled"));
 }
 
 void ModelClient::abort_calls() {
@@ -253,13 +254,13 @@ void ModelClient::wait_until_loaded(const std::string& model) {
   while (get("/v2/models/" + model + "/ready").status != 200) {
     const auto now = Clock::now();
     if (now - begin >= server.start_limit)
-      throw Error(str("the ", server_name(), " is there, but its model ", model, " was not ready within ",
+      throw Error(str("the ", server_name(), " is up, but its model ", model, " was not ready within ",
                       std::chrono::duration_cast<seconds>(server.start_limit).count(), " s",
                       server.keys.empty() ? "" : "; its address is set by " + server.keys));
     if (is_time_to_tell(model, now))
-      log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ",
+      log_warn("the ", server_name(), " is up, but its model ", model, " is not ready; waited ",
                std::chrono::duration_cast<seconds>(now - begin).count(), " s");
-    check_stop(server.stop, str("the model ", model, " of the ", server_name(), ", which is not ready,"));
+    check_stop(server.stop, str("the model ", model, " of the ", server_name(), " (not ready)"));
     pause(std::min(server.period, Milliseconds(1000)));
   }
 }
@@ -291,7 +292,7 @@ ModelSignature ModelClient::signature(const std::string& model) {
     const std::lock_guard lock(mutex_);
     return signatures_.emplace(model, std::move(found)).first->second;
   } catch (const Error& error) {
-    throw Error(str(what, ": a configuration that makes no sense: ", error.what()));
+    throw Error(str(what, ": an invalid configuration: ", error.what()));
   }
 }
 
@@ -306,8 +307,8 @@ void ModelClient::check_same_model(const std::string& model) {
   } catch (const Error&) {  // no server of ours
   }
   if (now != before)
-    throw Error(str("the ", server_name(), " came back with another model as ", model, ": it was ", before, ", and is ",
-                    now.empty() ? "one that does not say what it is" : now));
+    throw Error(str("the ", server_name(), " came back with a different model as ", model, ": it was ", before, ", and is ",
+                    now.empty() ? "one that does not identify itself" : now));
 }
 
 }  // namespace kedge

@@ -90,11 +90,12 @@ class DataReader {
       throw RequestError(400, str(where_, ": data is nested deeper than the shape ", shape_json(tensor_.shape)));
     const int64_t wanted = is_nested ? tensor_.shape[level] : rest_[level];
     if (!std::cmp_equal(items.size(), wanted))
-      throw RequestError(400, str(where_, ": data wants ", wanted, is_nested ? " lists" : " values", level == 0 ? "" : " in an inner list",
-                                  " for the shape ", shape_json(tensor_.shape), ", found ", items.size()));
+      throw RequestError(400,
+                         str(where_, ": data: expected ", wanted, is_nested ? " lists" : " values", level == 0 ? "" : " in an inner list",
+                             " for the shape ", shape_json(tensor_.shape), ", found ", items.size()));
     if (is_nested) {
       for (const Json& item : items) {
-        if (!item.is_array()) wrong(item, "lists beside lists");
+        if (!item.is_array()) wrong(item, "only lists");
         read(item.as_array(""), level + 1);
       }
     } else if (tensor_.type == WireType::bytes) {
@@ -117,7 +118,7 @@ class DataReader {
     }
   }
   [[noreturn]] void wrong(const Json& item, std::string_view wanted) const {
-    throw RequestError(400, str(where_, ": data wants ", wanted, " for ", name_of(tensor_.type), ", found ", found_text(item)));
+    throw RequestError(400, str(where_, ": data: expected ", wanted, " for ", name_of(tensor_.type), ", found ", found_text(item)));
   }
 
   std::string_view where_;
@@ -151,7 +152,7 @@ void append_number(T value, const WireTensor& tensor, std::string& out) {
 }
 
 [[noreturn]] void refuse_half(const WireTensor& tensor, std::string_view where) {
-  throw RequestError(400, str(where, ": ", name_of(tensor.type), " cannot travel as JSON; send it binary"));
+  throw RequestError(400, str(where, ": ", name_of(tensor.type), " cannot be sent as JSON; send it as binary data"));
 }
 
 bool is_half(WireType type) { return type == WireType::fp16 || type == WireType::bf16; }
@@ -160,7 +161,7 @@ bool is_half(WireType type) { return type == WireType::fp16 || type == WireType:
 
 void read_json_data(const Json& data, std::string_view where, WireTensor& tensor) {
   if (is_half(tensor.type)) refuse_half(tensor, where);
-  check_request(data.is_array(), where, ": data wants a list, found ", found_text(data));
+  check_request(data.is_array(), where, ": data: expected a list, found ", found_text(data));
   static_cast<void>(num_elements(tensor.shape));  // no negative sizes
   tensor.data.clear();
   DataReader(where, tensor).read(data.as_array(where), 0);

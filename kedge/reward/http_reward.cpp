@@ -14,7 +14,7 @@ namespace kedge {
 
 HttpAddress parse_http_address(const std::string& url, const std::string& key) {
   static const std::string kScheme = "http://";
-  check(url.starts_with(kScheme), key, ": wants an address like http://host:port/path (TLS is not supported), found ", url);
+  check(url.starts_with(kScheme), key, ": expected an address like http://host:port/path (TLS is not supported) found ", url);
   const size_t slash = url.find('/', kScheme.size());
   const std::string place = url.substr(kScheme.size(), slash == std::string::npos ? slash : slash - kScheme.size());
   HttpAddress address;
@@ -27,7 +27,7 @@ HttpAddress parse_http_address(const std::string& url, const std::string& key) {
     const auto [stop, error] = std::from_chars(place.data() + colon + 1, end, address.port);
     is_port = error == std::errc() && stop == end && address.port > 0 && address.port < 65536;
   }
-  check(is_port && !address.host.empty(), key, ": wants an address like http://host:port/path, found ", url);
+  check(is_port && !address.host.empty(), key, ": expected an address like http://host:port/path, found ", url);
   return address;
 }
 
@@ -55,7 +55,7 @@ std::vector<RowReward> read_http_rewards(const std::string& body, size_t count, 
     const Json json = Json::parse(body, where);
     const Json* list = json.is_array() ? &json : json.find("rewards");
     if (list == nullptr) list = json.find("reward");
-    check(list != nullptr && list->is_array(), where, R"(: wants {"rewards": [...]}, found )", body.substr(0, 200));
+    check(list != nullptr && list->is_array(), where, R"(: expected {"rewards": [...]}, found )", body.substr(0, 200));
     const Json::Array& values = list->as_array(where);
     check(values.size() == count, where, ": ", values.size(), " rewards for ", count, " rows");
     std::vector<RowReward> rewards;
@@ -129,12 +129,12 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
       problem = error.what();
       is_away = !error.sent();
     }
-    if (tries >= options_.max_tries) throw Error(str("the reward endpoint ", where, " gave no rewards: ", problem));
-    log_warn("the reward endpoint ", where, " gave no rewards (", problem, "); asking again");
+    if (tries >= options_.max_tries) throw Error(str("the reward endpoint ", where, " returned no rewards: ", problem));
+    log_warn("the reward endpoint ", where, " returned no rewards (", problem, "); retrying");
     using Clock = std::chrono::steady_clock;
     for (const auto end = Clock::now() + pause; Clock::now() < end;) {
       std::this_thread::sleep_until(std::min(end, Clock::now() + kStopPeriod));
-      if (is_away) check_stop(options_.stop, str("the reward endpoint ", where, ", which is not there (", problem, "),"));
+      if (is_away) check_stop(options_.stop, str("the reward endpoint ", where, " (", problem, ")"));
     }
     pause = std::min<std::chrono::milliseconds>(pause * 2, std::chrono::seconds(30));
   }

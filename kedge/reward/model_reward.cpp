@@ -24,7 +24,7 @@ std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const
   const bool fits = rewards->type == WireType::fp32 && !rewards->shape.empty() && rewards->shape[0] == static_cast<int64_t>(count) &&
                     num_elements(rewards->shape) == static_cast<int64_t>(count);
   if (!fits)
-    throw Error(str(name, ": wants one FP32 reward for each of ", count, " rows, found ", name_of(rewards->type), " ",
+    throw Error(str(name, ": expected one FP32 reward for each of ", count, " rows, found ", name_of(rewards->type), " ",
                     shape_json(rewards->shape),
                     rewards->shape.size() == 2 && rewards->shape[1] > 1
                         ? "; a server with several attributes must merge them (model.regression.merge_attributes)"
@@ -153,15 +153,15 @@ void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, Rew
   std::call_once(warned_, [&] {
     const std::string text = rollout.prompt + rollout.response;
     if (input == RewardInput::text) {
-      log_warn(caller_.name, " does not say which tokenizer it has and takes no ids, so it gets text. One text:\n", text);
+      log_warn(caller_.name, " does not report its tokenizer and accepts no ids, so it gets text. Example:\n", text);
       return;
     }
     std::string ids;
     for (const TokenId id : rollout.ids) ids += str(ids.empty() ? "" : " ", id);
     log_warn(caller_.name,
-             " does not say which tokenizer it has, so it gets the policy's ids, with the token that ends a response: its tokenizer must "
+             " does not report its tokenizer, so it gets the policy's ids, with the token that ends a response: its tokenizer must "
              "be the ",
-             "policy's (send=text would send text). One row:\n", ids, "\n", text);
+             "policy's (send=text would send text). Example:\n", ids, "\n", text);
   });
 }
 

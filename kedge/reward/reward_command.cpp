@@ -261,7 +261,7 @@ class RewardCommand::Pool {
 
   // Its later lines could be taken for replies to what comes next.
   void refuse(Worker& worker, std::string_view line, std::string_view why) {
-    fail_rows(worker, str(worker.name, " wrote ", shown(line), ", which is no reply: ", why,
+    fail_rows(worker, str(worker.name, " wrote ", shown(line), ", which is not a reply: ", why,
                           "; only replies may go to standard output, anything else to standard error"));
     worker.process.reset();
   }
@@ -278,11 +278,11 @@ class RewardCommand::Pool {
     const std::string how = worker.process->ended().value_or("closed its output");
     worker.process.reset();
     if (worker.is_busy()) return lost(worker, how + " before it replied");
-    log_warn(worker.name, " ", how, " while nothing was asked of it", said(worker), "; it is started again when it is needed");
+    log_warn(worker.name, " ", how, " while it was idle", said(worker), "; it is restarted when needed");
   }
 
   static std::string said(const Worker& worker) {
-    return worker.last_words.empty() ? "" : str("; it last said ", shown(worker.last_words));
+    return worker.last_words.empty() ? "" : str("; its last output: ", shown(worker.last_words));
   }
 
   // Its process is gone; other ones get its rows.
@@ -318,7 +318,7 @@ class RewardCommand::Pool {
 
   void time_is_over(Worker& worker) {
     if (worker.rows.size() > 1) {
-      log_warn(worker.name, " gave no reply to ", worker.rows.size(), " rows in time and is killed; they are tried one by one");
+      log_warn(worker.name, " gave no reply to ", worker.rows.size(), " rows in time and is killed; they are retried one by one");
       try_alone(std::exchange(worker.rows, {}));
     } else {
       const PendingRow& row = worker.rows[0];

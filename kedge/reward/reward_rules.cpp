@@ -88,7 +88,7 @@ std::vector<std::string> right_texts(const Rollout& rollout, const RightText& ru
     } else if (one.is_number()) {
       texts.push_back(one.dump());
     } else {
-      throw RowProblem{str("the field \"", rule.field, "\" of its row wants text or a list of texts, found ", value.dump())};
+      throw RowProblem{str("the field \"", rule.field, "\" of its row must be text or a list of texts, found ", value.dump())};
     }
   };
   if (value.is_array()) {

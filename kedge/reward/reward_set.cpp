@@ -73,7 +73,7 @@ void RewardSet::add_member(std::string key, std::string label, const RewardSourc
   } else if (make_other) {
     member.source = make_other(member.key, config);
   }
-  check(member.source != nullptr, member.key, ".kind: rewards of kind ", name_of(config.kind), " cannot be had here");
+  check(member.source != nullptr, member.key, ".kind: rewards of kind ", name_of(config.kind), " are not available here");
   members_.push_back(std::move(member));
 }
 
@@ -114,7 +114,7 @@ std::string RewardSet::nobody_takes(const Rollout& rollout) const {
   std::string wanted;
   for (const Member& member : members_) {
     if (member.is_watched) continue;
-    wanted += str(wanted.empty() ? "" : "; ", member.key, " wants ");
+    wanted += str(wanted.empty() ? "" : "; ", member.key, " takes ");
     bool first = true;
     for (const auto& [field, value] : member.config.route) {
       fields.insert(field);
@@ -124,7 +124,7 @@ std::string RewardSet::nobody_takes(const Rollout& rollout) const {
   std::string has;
   for (const std::string& field : fields) {
     const Json* found = field_if_any(rollout, field);
-    has += str(has.empty() ? "" : ", ", field, found == nullptr ? " is not there" : " is " + found->dump());
+    has += str(has.empty() ? "" : ", ", field, found == nullptr ? " is missing" : " is " + found->dump());
   }
   return str("prompt ", rollout.prompt_id, ": no reward source takes its row, where ", has, "; ", wanted);
 }
@@ -170,7 +170,7 @@ std::vector<RowReward> RewardSet::rewards_of(Asked& asked, const Rollouts& rollo
   const auto checked = [](std::vector<RowReward> rewards, size_t wanted) {
     ensure(rewards.size() == wanted, "a source gave ", rewards.size(), " rewards for ", wanted, " rows");
     for (RowReward& reward : rewards)
-      if (!reward.failed() && !std::isfinite(reward.value)) reward.error = "its reward is no finite number";
+      if (!reward.failed() && !std::isfinite(reward.value)) reward.error = "its reward is not a finite number";
     return rewards;
   };
   std::vector<RowReward> rewards;

@@ -40,7 +40,7 @@ class ServerReward : public RewardSource {
 
 std::unique_ptr<RewardSource> server_source(const std::string& key, const RewardSourceConfig& config, const RewardSourceParts& parts) {
   const HttpAddress address = parse_http_address(config.url.value(), key + ".url");
-  check(address.target == "/", key, ".url: wants the server alone, as http://host:port, found ", *config.url);
+  check(address.target == "/", key, ".url: expected only the server's address, such as http://host:port, found ", *config.url);
   ClientOptions client;
   client.server.label = "reward server";
   client.server.host = address.host;

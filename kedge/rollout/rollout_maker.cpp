@@ -23,7 +23,7 @@ RolloutRows RolloutMaker::generate(const RolloutRequest& wish) {
 }
 
 RolloutRows RolloutMaker::generate_own(const RolloutRequest& wish) {
-  ensure(asked_.empty(), "rollouts whose rewards nobody took");
+  ensure(asked_.empty(), "rollouts whose rewards were never collected");
   const auto size = static_cast<int64_t>(wish.batch.size());
   if (queue_ != nullptr) {
     queue_->fill(size);
@@ -73,7 +73,7 @@ RolloutRow RolloutMaker::finish(const RolloutRequest& wish, Completion completio
   const auto found = open_.find(completion.request);
   Open& open = found->second;
   if (completion.finish == Finish::failed)
-    throw Error(str("prompt ", open.prompt.id, ": no answer can be drawn: ", completion.error, "; the policy's weights may be spoiled"));
+    throw Error(str("prompt ", open.prompt.id, ": no answer can be sampled: ", completion.error, "; the policy's weights may be corrupt"));
   const auto rollout = std::make_shared<Rollout>();
   rollout->prompt_id = open.prompt.id;
   rollout->sample = completion.sample;

@@ -54,7 +54,7 @@ int64_t recorded_every(const RolloutsConfig& config) {
     const auto [end, error] = std::from_chars(keep.data() + kEvery.size(), keep.data() + keep.size(), every);
     if (error != std::errc() || end != keep.data() + keep.size()) every = 0;
   }
-  check(every >= 1, "rollouts.keep: wants all, none or every:n with n from 1 on, found ", Json(config.keep).dump());
+  check(every >= 1, "rollouts.keep: expected all, none or every:n with n of at least 1, found ", Json(config.keep).dump());
   return every;
 }
 
@@ -70,7 +70,8 @@ void RolloutRecords::save(RecordHeader header, RolloutRows rows) {
     try {
       write_file(header, rows);
     } catch (const std::runtime_error& error) {  // the world's
-      if (!std::exchange(told_, true)) log_warn("the answers of step ", header.step, " are not kept: ", error.what(), " (the run goes on)");
+      if (!std::exchange(told_, true))
+        log_warn("the answers of step ", header.step, " are not recorded: ", error.what(), " (the run continues)");
     }
   });
 }
@@ -85,7 +86,7 @@ std::optional<RolloutRows> RolloutRecords::load(const StepKey& key) {
   if (found && !answers(*found, key)) found.reset();
   // Who failed to judge an answer may be well again.
   if (found && std::any_of(found->begin(), found->end(), [](const RolloutRow& row) { return row.reward.failed(); })) found.reset();
-  if (found) log_info("step ", key.header.step, ": the answers are those that were recorded before");
+  if (found) log_info("step ", key.header.step, ": reusing the answers recorded before");
   return found;
 }
 
@@ -95,7 +96,7 @@ std::optional<RolloutRows> RolloutRecords::read(int64_t step, const std::string&
   try {
     return read_rows(path_of(step), step, fingerprint);
   } catch (const Error& error) {
-    log_warn("the answers of step ", step, " cannot be used again: ", error.what());
+    log_warn("the answers of step ", step, " cannot be reused: ", error.what());
     return std::nullopt;
   }
 }

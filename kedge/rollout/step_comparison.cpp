@@ -233,14 +233,14 @@ StepComparison compare_step(const RecordedStep& recorded, const RecordedStep& co
   compare_updates(comparison, recorded.header.updates, computed.header.updates, tolerance);
   if (compares_hashes) compare_hashes(comparison, kWeightsAfter, recorded.header.weights_after, computed.header.weights_after);
   if (recorded.header.weights_before.empty())
-    comparison.notes.emplace_back("an older record, without the weights' hashes and the updates' numbers: those are not compared");
+    comparison.notes.emplace_back("an older record, without hashes of weights and metrics of updates: those are not compared");
   return comparison;
 }
 
 std::string blame_of(const StepComparison& comparison) {
   const auto is_other = [&](std::string_view name) { return differs(comparison, name); };
-  if (is_other(kWeightsBefore)) return "the weights before the step: they are not those that the record tells of";
-  if (is_other(kAnswers)) return "the record's tokens: the policy draws others";
+  if (is_other(kWeightsBefore)) return "the weights before the step: they differ from those in the record";
+  if (is_other(kAnswers)) return "the record's tokens: the policy samples others";
   const std::array<std::string_view, 3> of_tokens = {kEngine, kLogprobs, kReference};
   const auto num_others = std::count_if(of_tokens.begin(), of_tokens.end(), is_other);
   const Quantity* engine = comparison.find(kEngine);
@@ -251,7 +251,7 @@ std::string blame_of(const StepComparison& comparison) {
   }
   for (const std::string_view name : of_tokens)
     if (is_other(name)) return str("the record's ", name);
-  if (is_other(kSettings)) return "the prompts or settings: the run's answers came from others";
+  if (is_other(kSettings)) return "the prompts or settings: the run's answers came from different ones";
   if (is_other(kRewards) || is_other(kParts)) return "the record's rewards, or what gives them";
   for (const Quantity& quantity : comparison.quantities) {
     if (quantity.num_differ == 0) continue;

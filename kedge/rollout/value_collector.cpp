@@ -19,7 +19,7 @@ class ValueCollector::Rewards : public RewardSource {
       std::vector<RowReward> rewards;
       for (const Pending& one : asked) {
         const RolloutValues& reply = one.reply.get();
-        ensure(one.place < reply.rewards.size(), "rewards of a critic that gives none");
+        ensure(one.place < reply.rewards.size(), "rewards of a critic that returns none");
         rewards.push_back(reply.rewards[one.place]);
       }
       return rewards;

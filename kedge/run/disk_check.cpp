@@ -68,14 +68,14 @@ int64_t record_bytes(int64_t num_answers, int64_t prompt_tokens, int64_t answer_
 }
 
 void require_disk(const DiskPlan& plan) {
-  check(plan.fits(), plan.folder.string(), ": ", format_bytes(plan.free), " of disk are free, and two checkpoints of ",
+  check(plan.fits(), plan.folder.string(), ": ", format_bytes(plan.free), " of disk space are free, not enough for two checkpoints of ",
         format_bytes(plan.checkpoint),
-        " each have no room there; another exp_manager.explicit_log_dir, or "
+        " each; use another exp_manager.explicit_log_dir, or "
         "exp_manager.create_checkpoint_callback=false");
   if (plan.needed() > plan.free + plan.held)
-    log_warn(plan.folder.string(), ": ", format_bytes(plan.free), " of disk are free, and the run may take ", format_bytes(plan.needed()),
-             " (", plan.num_kept, " checkpoints of ", format_bytes(plan.checkpoint), ", answers ", format_bytes(plan.records),
-             "); exp_manager.checkpoint_callback_params.save_top_k and rollouts.keep make it less");
+    log_warn(plan.folder.string(), ": ", format_bytes(plan.free), " of disk space are free, and the run may take ",
+             format_bytes(plan.needed()), " (", plan.num_kept, " checkpoints of ", format_bytes(plan.checkpoint), ", answers ",
+             format_bytes(plan.records), "); exp_manager.checkpoint_callback_params.save_top_k and rollouts.keep reduce it");
 }
 
 }  // namespace kedge

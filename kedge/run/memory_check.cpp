@@ -182,7 +182,7 @@ void require_fit(const MemoryFit& verdict, const std::string& what) {
   throw UsageError(str(what, " needs ", format_bytes(is_host ? verdict.host_needed : verdict.needed), " of ", is_host ? "host " : "",
                        "memory", is_host || phase.empty() ? "" : " (" + phase + ")", ", and ",
                        format_bytes(is_host ? verdict.host_free : verdict.free), " are free",
-                       remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies));
+                       remedies.empty() ? "; no setting would make it fit" : ". What would fit:" + remedies));
 }
 
 MemoryRoom free_room(const Mesh& mesh) {

@@ -81,7 +81,7 @@ RewardSourceMaker OnlineJob::reward_maker(RewardSourceMaker other) const {
   return [this, other = std::move(other)](const std::string& key, const RewardSourceConfig& config) -> std::unique_ptr<RewardSource> {
     if (config.kind != RewardKind::custom) return other(key, config);
     const auto found = rewards_.find(key.substr(key.rfind('.') + 1));
-    check(found != rewards_.end(), key, ".kind: custom is for a program that brings this reward itself (examples/custom_reward)");
+    check(found != rewards_.end(), key, ".kind: custom is for a program that provides this reward itself (examples/custom_reward)");
     return std::make_unique<SharedReward>(found->second);
   };
 }
@@ -180,7 +180,7 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
   add_disk(report, setup.disk());
   if (options.wants_time && setup.memory.fits)
     add_time(report, step_work(setup), plan.steps.max_steps,
-             "where every answer is as long as it may be; rewards that others compute are not counted");
+             "if every answer has the maximum length; rewards computed elsewhere are not included");
   return report;
 }
 

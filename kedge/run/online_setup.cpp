@@ -62,7 +62,7 @@ void OnlineSetup::open_prompts() {
     return set;
   };
   prompts = open("train");
-  check(prompts != nullptr, "model.data.data_prefix: names no training prompts");
+  check(prompts != nullptr, "model.data.data_prefix: no training prompts");
   const bool validates = settings.loop.val_check_interval > 0;
   if (validates) validation = open("validation");
 }

@@ -33,18 +33,18 @@ constexpr std::array kRules = {
     ChangeRule{"model.peft.lora_tuning.adapter_dropout", ChangeKind::free, ""},
     ChangeRule{"model.seed", ChangeKind::refused, "rows would come in another order, some of them twice"},
     ChangeRule{"model.regression.num_attributes", ChangeKind::refused, "the head has another shape"},
-    ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored otherwise"},
-    ChangeRule{"model.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
-    ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
-    ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
-    ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
-    ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
-    ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored in another type"},
+    ChangeRule{"model.global_batch_size", ChangeKind::converted, "continues at the row where it stopped"},
+    ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "continues at the row where it stopped"},
+    ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.precision", ChangeKind::converted, "from the fp32 master weights"},
 };
 // Where a checkpoint of old does not say what weights the run began with, their path decides.
 constexpr ChangeRule kReferenceRule{"pretrained_checkpoint.restore_from_path", ChangeKind::refused,
-                                    "the reference policy would be another"};
+                                    "the reference policy would be a different one"};
 constexpr const char* kStart = "start";  // in a checkpoint's record
 
 std::vector<ChangeRule> rules_of(const RunJob& job, const Json& record) {
@@ -100,7 +100,7 @@ int RunSession::run(const Start& start) {
     result = run_loop(parts, options, step);
   } catch (const Interrupted& interrupted) {
     if (saver) saver->wait();
-    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", last_checkpoint_text()));
+    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; this step is discarded, ", last_checkpoint_text()));
   } catch (const std::exception& error) {
     if (saver) saver->wait();
     throw_if_out_of_memory(error, start.trainer.failed_phase());
@@ -119,7 +119,7 @@ void RunSession::throw_if_out_of_memory(const std::exception& error, std::string
   for (const std::string& remedy : check_memory(less).remedies) remedies += "\n  " + remedy;
   const std::string text = error.what();
   throw Error(str("out of memory", phase.empty() ? "" : str(" in the phase ", phase), " (", text.substr(0, text.find('\n')),
-                  "). Planned were ", format_bytes(job_.memory.needed), ", and ", format_bytes(job_.memory.free), " were free at the start",
+                  "). Planned: ", format_bytes(job_.memory.needed), ", and ", format_bytes(job_.memory.free), " were free at the start",
                   remedies.empty() ? "" : ". What would take less:" + remedies, "\n", last_checkpoint_text()));
 }
 
@@ -134,7 +134,7 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
     store_.emplace(folder_ / "checkpoints", job_.run.checkpoint_callback_params);
     set_log_file((folder_ / "log.txt").string());
     if (fork) {
-      check(store_->folders().empty(), folder_.string(), ": holds checkpoints already; a fork begins in a folder of its own");
+      check(store_->folders().empty(), folder_.string(), ": already holds checkpoints; a fork needs a new folder");
       resumed = open_checkpoint(*fork, "--fork").folder.string();
     } else if (const auto checkpoint = find_resume(job_.run, folder_, *store_)) {
       resumed = checkpoint->folder.string();
@@ -165,9 +165,9 @@ void RunSession::accept_start() const {
   const Json& now = record_.at(kStart, where);
   const auto text = [&](const Json& start, const char* key) { return start.at(key, where).as_text(where); };
   check(text(*before, "hash") == text(now, "hash"), checkpoint_->folder.string(), ": cannot resume: ", job_.kept_start,
-        " would be another. The weights in ", text(now, "folder"), " have the hash ", text(now, "hash"),
-        ", and those that the run began with, in ", text(*before, "folder"), ", had ", text(*before, "hash"),
-        ".\nPut them back, or begin a new run in another exp_manager.explicit_log_dir.");
+        " would be a different one. The weights in ", text(now, "folder"), " have the hash ", text(now, "hash"),
+        ", but those that the run started with, in ", text(*before, "folder"), ", had ", text(*before, "hash"),
+        ".\nRestore them, or start a new run in another exp_manager.explicit_log_dir.");
 }
 
 // What a checkpoint is compared by.
@@ -192,9 +192,9 @@ int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
 
 // After a step that is lost. Only rank 0 knows the checkpoints.
 std::string RunSession::last_checkpoint_text() const {
-  if (!store_) return "the last checkpoint stands";
+  if (!store_) return "the last checkpoint is kept";
   const std::optional<Checkpoint> newest = store_->newest();
-  return newest ? str("the last checkpoint, of step ", newest->step(), ", stands") : "and there is no checkpoint yet";
+  return newest ? str("the last checkpoint, of step ", newest->step(), ", is kept") : "and there is no checkpoint yet";
 }
 
 // Its settings and what it is made of, in its folder; and says what begins.
@@ -220,7 +220,7 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
            start.steps.max_steps, ", ", start.steps.steps_per_epoch, " an epoch; folder ", folder_.string());
   if (step >= start.steps.max_steps)
     log_info("the run is complete; a larger trainer.", job_.name,
-             ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
+             ".max_epochs or max_steps continues it, another exp_manager.explicit_log_dir starts from scratch");
 }
 
 void RunSession::finish(const Start& start, const LoopResult& result) const {

@@ -88,7 +88,7 @@ class Loop {
     if (signal != 0) {
       result_.reason = name_of_signal(signal);
       result_.exit_code = exit_code_of(signal);
-      log_info(result_.reason, " came: the run ends after step ", result_.step);
+      log_info(result_.reason, " received: the run ends after step ", result_.step);
     } else if (late) {
       result_.reason = "time limit";
       log_info("the time limit is reached: the run ends after step ", result_.step);

@@ -39,7 +39,7 @@ says tuned.html '<h3>Samples</h3>'
 expect 0 '^report.html: ' "$kedge" report fast
 says report.html '<title>fast</title>'
 echo mine >mine.txt
-expect 2 'error --out: mine.txt is there, and is no report of kedge; name another file$' "$kedge" report slow --out mine.txt
+expect 2 'error --out: mine.txt exists and is not a kedge report; give another file$' "$kedge" report slow --out mine.txt
 [ "$(cat mine.txt)" = mine ] || fail "mine.txt was written"
 expect 2 'missing RUNS' "$kedge" report
 expect 2 'nothing: no such folder' "$kedge" report nothing

@@ -22,7 +22,7 @@ quickstart=("$here/scripts/quickstart" --kedge "$program")
 [ "$size" = full ] || quickstart+=(--short)
 
 expect 0 'quickstart --algo ppo' "${quickstart[@]}" --help
-expect 2 "wants reinforce, ppo or rs, found 'dpo'" "${quickstart[@]}" --algo dpo
+expect 2 "expected reinforce, ppo or rs, found 'dpo'" "${quickstart[@]}" --algo dpo
 expect 2 'no model folder' "${quickstart[@]}" --model nowhere
 expect 2 'unknown option --fast' "${quickstart[@]}" --fast
 

@@ -12,9 +12,9 @@ void CriticTraining::restore_once(int64_t step) {
   const std::optional<int64_t> found = critic_.restore(step);
   if (!found) return;
   if (train_calls_ && *train_calls_ != *found)
-    throw Error(str("policy and critic do not belong together: at step ", step, " the policy's checkpoint was saved after ", *train_calls_,
-                    " training calls of the critic, and the critic's save of that step holds ", *found,
-                    ". Give this run the critic it was saved with, or start over in another exp_manager.explicit_log_dir"));
+    throw Error(str("policy and critic do not match: at step ", step, " the policy's checkpoint was saved after ", *train_calls_,
+                    " training calls of the critic, but the critic's save of that step has ", *found,
+                    ". Use the critic that this run was saved with, or start again in another exp_manager.explicit_log_dir"));
   train_calls_ = found;
 }
 

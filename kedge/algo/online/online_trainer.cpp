@@ -82,7 +82,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       health_(settings_.loop),
       invariants_(settings_.loop.health.invariants, str("trainer.", settings_.name, ".health.invariants"), settings_.loop.health.window),
       trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
-  ensure(!algorithm_->has_critic() || parts_.values != nullptr, "an algorithm with a critic, and none is there");
+  ensure(!algorithm_->has_critic() || parts_.values != nullptr, "the algorithm needs a critic, and there is none");
   if (algorithm_->has_critic()) critic_.emplace(parts_.values->critic(), settings_.critic_epochs);
   // With dropout an update sees other log-probabilities than the policy has, and so cannot look at them on its way.
   if (policy_.drops_out() && settings_.rollouts.logprobs != LogprobSource::engine) {
@@ -96,7 +96,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       if (hint) log_warn(*hint);
   if (parts_.group.rank() == 0)
     for (const std::string& hint : algorithm_->hints()) log_warn(hint);
-  check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
+  check(!responses_.end_ids().empty(), "the policy's tokenizer has no end-of-text token, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
   if (parts_.group.rank() != 0) return;
   if (parts_.store == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
@@ -383,7 +383,7 @@ void OnlineTrainer::look_at_gap(const Metrics& metrics) {
   const double gap = metrics.find("logprob_gap_max").value_or(0);
   if (!trusts_engine_ || settings_.rollouts.logprobs != LogprobSource::automatic || gap == 0) return;
   log_warn("step ", round_, ": log-probabilities of generation and of training differ by up to ", gap,
-           "; from now on they are computed anew before every step's updates");
+           "; from now on they are recomputed before every step's updates");
   trusts_engine_ = false;
 }
 

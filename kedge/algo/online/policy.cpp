@@ -167,7 +167,7 @@ Policy::Policy(Model& model, Group group, const PolicyOptions& options)
 void Policy::logprobs(std::span<const Pass> passes, RolloutRows& rows) const { add_policy_logprobs(model_, passes, rows); }
 
 void Policy::reference_logprobs(std::span<const Pass> passes, RolloutRows& rows) {
-  ensure(reference_.has_value(), "log-probabilities of a reference that is not there");
+  ensure(reference_.has_value(), "log-probabilities of a reference that does not exist");
   reference_->with([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
 }
 

@@ -112,7 +112,7 @@ void set_logprob_gap(Metrics& metrics, Rows rows) {
   for (const RolloutRow& row : rows) {
     const std::vector<float>& drawn = row.rollout->logprobs;
     if (!has_entropy(row) || drawn.empty()) continue;
-    ensure(row.logprobs.size() == drawn.size(), row.logprobs.size(), " log-probs beside ", drawn.size(), " of the engine");
+    ensure(row.logprobs.size() == drawn.size(), row.logprobs.size(), " log-probs, but ", drawn.size(), " of the engine");
     for (size_t i = 0; i < drawn.size(); ++i) {
       const double gap = std::abs(double{drawn[i]} - double{row.logprobs[i]});
       mean.add(gap);
@@ -185,11 +185,11 @@ std::optional<std::string> ending_hint(std::span<const RolloutRow> rows, const E
   const auto ended = [](const RolloutRow& row) { return row.rollout->finished; };
   const auto num_ended = static_cast<size_t>(std::count_if(rows.begin(), rows.end(), ended));
   if (num_ended * 10 >= rows.size()) return std::nullopt;
-  std::string text =
-      str(num_ended, " of ", rows.size(), " answers ended by themselves; a limit cut the others", remedy, ". What ends an answer:");
+  std::string text = str(num_ended, " of ", rows.size(), " answers ended by themselves; the others were cut off by a length limit", remedy,
+                         ". What ends an answer:");
   const char* before = " ";
   for (const auto& [id, spelling] : ends) text += str(std::exchange(before, ", "), Json(spelling).dump(), " (", id, ")");
-  text += ends.empty() ? " nothing. They stop so:" : ". They stop so:";
+  text += ends.empty() ? " nothing. Where they were cut off:" : ". Where they were cut off:";
   size_t num_shown = 0;
   for (const RolloutRow& row : rows) {
     if (ended(row)) continue;

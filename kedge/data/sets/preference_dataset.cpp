@@ -67,7 +67,7 @@ PreferencePair PreferenceReader::read_answers(const Row& row) const {
     if (!rejected.is_text()) row.fail_type("the rejected answer", "a string", rejected);
     const auto chosen_parts = hh_prompt(chosen.as_text("")), rejected_parts = hh_prompt(rejected.as_text(""));
     if (!chosen_parts || !rejected_parts)
-      row.fail(RowFault::missing_field, "no \"prompt\" field, and the answers are no dialogues with \"Assistant:\" turns");
+      row.fail(RowFault::missing_field, "no \"prompt\" field, and the answers are not dialogues with \"Assistant:\" turns");
     better = *chosen_parts;
     worse = *rejected_parts;
   }
@@ -89,9 +89,9 @@ PreferenceDataset::PreferenceDataset(Rows rows, TextEncoder encoder, const Prefe
       use_(use),
       reader_(config, std::move(chat)),
       kept_(rows_.size()),
-      replacements_(str("pairs of at most ", config.seq_length, " tokens a side")) {
+      replacements_(str("pairs of at most ", config.seq_length, " tokens per side")) {
   check(use == PreferenceUse::ranking || rows_.rows_per_example() == 1, rows_.name(),
-        ": lines of {\"text\"} do not say where the prompt ends; wants rows of prompt, chosen and rejected");
+        ": lines of {\"text\"} do not say where the prompt ends; expected rows of prompt, chosen and rejected");
   std::mutex mutex;
   std::vector<int64_t> different;
   kept_.filter([&](int64_t row) {
@@ -150,8 +150,7 @@ PreferenceExample PreferenceDataset::get(int64_t index) const {
     if (example.masked) {
       const auto cut = [&](TokenIds& ids) { ids.resize(std::min<size_t>(ids.size(), kMaskedTokens)); };
       cut(example.chosen), cut(example.rejected);
-      masked_.note(rows_.where(kept_[index]), " is too long (wants pairs of at most ", config_.seq_length,
-                   " tokens a side) and teaches nothing");
+      masked_.note(rows_.where(kept_[index]), " is too long (limit: ", config_.seq_length, " tokens per side) and is left out of the loss");
     }
     return example;
   }

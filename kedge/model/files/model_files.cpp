@@ -19,11 +19,11 @@ constexpr const char* kBiasKey = "kedge_score_bias";  // in config.json: the fol
 
 HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const Path& folder, const LoadOptions& options) {
   if (options.head == HeadKind::language) {
-    check(config.num_labels == 0, folder.string(), ": a score model (", config.num_labels, " labels) where a language model is wanted");
+    check(config.num_labels == 0, folder.string(), ": a score model (", config.num_labels, " labels) where a language model is expected");
     return stored_head(config, files);
   }
   if (has_score_head(config, files)) return stored_head(config, files);
-  check(options.new_labels > 0, folder.string(), ": no score head (tensor score.weight) where a reward model or critic is wanted");
+  check(options.new_labels > 0, folder.string(), ": no score head (tensor score.weight) where a reward model or critic is expected");
   return {HeadKind::score, options.new_labels, options.new_bias};
 }
 

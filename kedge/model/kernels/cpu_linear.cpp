@@ -493,7 +493,7 @@ bool linear_suits(const Tensor& x, const Tensor& weight) {
 
 void linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms) {
   ensure(x.size(1) == weight.size(1) && out.size(0) == x.size(0) && out.size(1) == weight.size(0), "shapes of a product");
-  ensure(!terms.beside.defined() || (terms.beside.is_contiguous() && terms.beside.sizes() == out.sizes()), "a sum beside a product");
+  ensure(!terms.beside.defined() || (terms.beside.is_contiguous() && terms.beside.sizes() == out.sizes()), "shape of an added term");
   x.scalar_type() == at::kFloat ? run_linear<float>(x, weight, out, terms) : run_linear<at::BFloat16>(x, weight, out, terms);
 }
 

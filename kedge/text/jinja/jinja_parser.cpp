@@ -218,7 +218,7 @@ class Parser : public ExpressionParser {
   }
 
   std::unique_ptr<Stmt> parse_leave(std::unique_ptr<Stmt> stmt) {
-    if (breakable_ == 0) fail_at(stmt->line, "break and continue stand only inside a for");
+    if (breakable_ == 0) fail_at(stmt->line, "break and continue are only allowed inside a for");
     return stmt;
   }
 

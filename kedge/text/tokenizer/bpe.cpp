@@ -97,8 +97,8 @@ void BpeModel::encode_word(std::string_view word, WordCache::Table& cache, Token
 
 TokenId BpeModel::unk_id() const {
   const auto id = vocab_.find(*options_.unk_token);
-  check(id.has_value(), "the text has a character that the vocabulary lacks, and so is its unk_token \"", *options_.unk_token,
-        "\" lacking");
+  check(id.has_value(), "the text has a character that is not in the vocabulary, and its unk_token \"", *options_.unk_token,
+        "\" is not either");
   return *id;
 }
 

@@ -39,7 +39,7 @@ class Trainer {
  public:
   Trainer(std::span<const std::string> texts, const BpeTraining& training) : training_(training) {
     for (const std::string& token : training.special_tokens) {
-      check(!token.empty() && !ids_.contains(token), "a special token is empty or stands twice: \"", token, "\"");
+      check(!token.empty() && !ids_.contains(token), "a special token is empty or occurs twice: \"", token, "\"");
       add_token(token);
     }
     std::set<std::u32string::value_type> alphabet;
@@ -154,8 +154,8 @@ class Trainer {
 
 TokenizerFiles train_bpe(std::span<const std::string> texts, const BpeTraining& training) {
   const auto smallest = static_cast<int64_t>(256 + training.special_tokens.size());
-  check(training.vocab_size >= smallest, "a vocabulary of ", training.vocab_size, " is too small: wants ", smallest,
-        " or more for bytes and special tokens");
+  check(training.vocab_size >= smallest, "a vocabulary of ", training.vocab_size, " is too small: ", smallest,
+        " or more are needed for bytes and special tokens");
   Trainer trainer(texts, training);
   trainer.run();
   return trainer.files();

@@ -42,7 +42,7 @@ void filter(std::string_view text, std::string& out, bool& first_kept, Keep&& ke
 
 std::string one_char(const Json& json, const std::string& where) {
   const std::string& text = json.as_text(where);
-  check(!text.empty() && utf8_length(text) == text.size(), where, ": wants one character, found \"", text, "\"");
+  check(!text.empty() && utf8_length(text) == text.size(), where, ": expected one character, found \"", text, "\"");
   return text;
 }
 

@@ -32,7 +32,7 @@ SplitBehavior parse_behavior(const std::string& name, const std::string& where) 
   for (const auto& [known, behavior] : kBehaviors)
     if (name == known) return behavior;
   throw UsageError(
-      str(where, ": \"", name, "\" is not supported; wants Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous"));
+      str(where, ": \"", name, "\" is not supported; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous"));
 }
 
 // Appends the match and what stood before it, unmatched.

@@ -24,8 +24,8 @@ EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string>
       if (std::find(rules.end_ids.begin(), rules.end_ids.end(), ids.back()) == rules.end_ids.end()) rules.end_ids.push_back(ids.back());
     } else {
       log_warn("end string \"", end,
-               "\" is no single token of this tokenizer: answers are searched for its text, which is slow, and a token that "
-               "goes on behind it is missed");
+               "\" is not a single token of this tokenizer: answers are searched for its text, which is slow, and a token that "
+               "continues past its end is missed");
       rules.end_texts.push_back(end);
     }
   }

@@ -13,7 +13,7 @@ constexpr std::string_view kPrefix("\0", 1);
 }  // namespace
 
 TokenId TextEncoder::bos_id() const {
-  check(bos.has_value(), "a BOS token is asked for, and the tokenizer has none");
+  check(bos.has_value(), "a BOS token is requested, and the tokenizer has none");
   return *bos;
 }
 

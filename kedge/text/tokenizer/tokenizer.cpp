@@ -37,7 +37,7 @@ Json pieces_for_class(const std::string& tokenizer_class, const std::string& whe
     return json;
   }
   check(std::find(kGpt2Like.begin(), kGpt2Like.end(), tokenizer_class) != kGpt2Like.end(), where, ": how ", tokenizer_class,
-        " splits text is not known; a tokenizer.json would tell");
+        " splits text is not known; provide a tokenizer.json");
   json.set("pre_tokenizer", byte_level(true));
   return json;
 }
@@ -150,7 +150,7 @@ bool has_tokenizer(const Path& folder) {
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder) {
   check(std::filesystem::is_directory(folder), folder.string(), ": no such folder");
   check(has_tokenizer(folder), folder.string(),
-        ": no tokenizer: wants tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
+        ": no tokenizer: expected tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
   SpecialTokenFiles files = SpecialTokenFiles::read(folder);
   const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
   if (has("tokenizer.model") && !has("tokenizer.json")) {

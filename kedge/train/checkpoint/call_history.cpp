@@ -70,7 +70,7 @@ void CallHistory::open_newest() {
     const Path folder = set_aside_ / "journals";
     make_folder(folder);
     fs::copy_file(path, folder / (path.filename().string() + "-damaged"), fs::copy_options::overwrite_existing);
-    log_warn(path.string(), ": its end cannot be read; a copy of it as it was is in ", folder.string(), " until the next save");
+    log_warn(path.string(), ": its end cannot be read; a copy of the original is in ", folder.string(), " until the next save");
   }
   current_ = std::make_unique<Journal>(path);
 }
@@ -91,7 +91,7 @@ void CallHistory::find_journals() {
     if (fs::file_size(path) == 0) {
       fs::remove(path);
     } else {
-      log_warn(path.string(), ": its first record cannot be read, as a crash leaves it or a bad disk; the journal is in ",
+      log_warn(path.string(), ": its first record cannot be read, after a crash or a disk error; the journal is in ",
                (set_aside_ / "journals").string(), " until the next save");
       move_into(path, set_aside_ / "journals");
     }
@@ -171,7 +171,7 @@ void CallHistory::prune() {
     }
     remove_journals(0, oldest);
   } catch (const std::runtime_error& error) {
-    log_warn("what is no longer needed takes room until the next save: ", error.what());
+    log_warn("files that are no longer needed take up space until the next save: ", error.what());
   }
 }
 
@@ -189,7 +189,7 @@ void CallHistory::tell_checkpoint(const Opening& opening, const HistoryListener&
     if (number_of(one) == opening.checkpoint && is_sound(one)) return listener.load(&one);
   if (!is_file(journal_path(opening.before)) || opening.before >= opening.checkpoint)
     throw Error(str(checkpoints_.string(), ": a checkpoint is damaged or missing, and so is the journal of the calls that led to it"));
-  log_warn(checkpoints_.string(), ": a checkpoint is damaged or missing; all calls since the one before it are made again");
+  log_warn(checkpoints_.string(), ": a checkpoint is damaged or missing; all calls since the one before it are replayed");
   tell_journal(opening.before, listener);
 }
 
@@ -199,7 +199,7 @@ void CallHistory::tell_journal(int64_t number, const HistoryListener& listener) 
   if (!opening.remark.is_null()) listener.remark(opening.remark);
   const MappedFile file(journal_path(number));
   const auto [records, size] = read_journal(file.text());
-  if (size != file.size()) throw Error(str(file.path().string(), ": damaged behind record ", records.size()));
+  if (size != file.size()) throw Error(str(file.path().string(), ": damaged after record ", records.size()));
   for (size_t i = 1; i < records.size(); ++i) {
     const bool taken_back = i + 1 < records.size() && records[i + 1].front() == kTakenBack;
     if (records[i].front() == kCall && !taken_back) listener.call(records[i].substr(1));
@@ -238,7 +238,7 @@ void CallHistory::save(CheckpointMeta meta, const Json& remark, const std::funct
     try {
       remove_stray();
     } catch (const std::exception& error) {
-      log_error("no call is taken until a save that failed can be removed: ", error.what());
+      log_error("no call is accepted until a failed save can be removed: ", error.what());
     }
     throw;
   }

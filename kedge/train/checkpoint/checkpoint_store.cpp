@@ -119,7 +119,7 @@ void remove_hidden(const Path& hidden) {
   try {
     remove_tree(hidden);
   } catch (const Error& error) {
-    log_warn(error.what(), "; it takes room until the run is started again");
+    log_warn(error.what(), "; it takes up space until the run is restarted");
   }
 }
 
@@ -213,7 +213,7 @@ void verify_checkpoint(const Checkpoint& checkpoint) {
     } catch (const UsageError& error) {
       one = file.name + ": " + error.what();
     } catch (const Error& error) {
-      throw Error(str(error.what(), ". Try again; where it stays so, move ", checkpoint.folder.string(),
+      throw Error(str(error.what(), ". Try again; if the error persists, move ", checkpoint.folder.string(),
                       " away to resume from an earlier checkpoint"));
     }
     if (!one.empty()) all += (all.empty() ? "" : "; ") + one;
@@ -226,7 +226,7 @@ bool is_sound(const Checkpoint& checkpoint) {
     verify_checkpoint(checkpoint);
     return true;
   } catch (const UsageError& error) {
-    log_warn("a damaged checkpoint is passed over: ", error.what());
+    log_warn("skipping a damaged checkpoint: ", error.what());
     return false;
   }
 }
@@ -243,7 +243,7 @@ void open_checkpoints(const Path& folder) {
     if (!name.starts_with(kReplaced)) continue;
     const Path checkpoint = folder / name.substr(kReplaced.size());
     if (fs::exists(checkpoint)) continue;
-    log_info(checkpoint.string(), " stands again: the run ended before another took its place");
+    log_info(checkpoint.string(), " is restored: the run ended before another replaced it");
     rename_folder(path, checkpoint);
     sync_folder(folder);
     path.clear();
@@ -269,7 +269,7 @@ std::vector<Checkpoint> list_checkpoints(const Path& folder) {
     try {
       found.push_back(read_checkpoint(path));
     } catch (const UsageError& error) {
-      log_warn("not a whole checkpoint: ", error.what());
+      log_warn("incomplete checkpoint: ", error.what());
     }
   }
   // The last one stands behind its twin among the best.

@@ -56,8 +56,8 @@ Journal::Journal(const Path& file) : file_(file) {
   const JournalRecords found = read_journal(bytes.text());
   num_records_ = static_cast<int64_t>(found.records.size());
   if (found.size < bytes.size()) {
-    log_warn(file.string(), ": ", bytes.size() - found.size, " bytes behind record ", num_records_,
-             " are torn or damaged, as a crash leaves them, and are cut off");
+    log_warn(file.string(), ": ", bytes.size() - found.size, " bytes after record ", num_records_,
+             " are incomplete or damaged, as after a crash, and are cut off");
     file_.cut_back(static_cast<int64_t>(found.size));
   }
   file_.sync();

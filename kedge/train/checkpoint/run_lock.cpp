@@ -58,7 +58,7 @@ std::string holder_in(const std::string& text) {
 }
 
 [[noreturn]] void throw_held(const Path& folder, const std::string& note) {
-  throw UsageError(str(folder.string(), ": another run is at work in this folder", holder_in(note)));
+  throw UsageError(str(folder.string(), ": another run is using this folder", holder_in(note)));
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ bool RunLock::take_lock() {
     if (system_.flock(file_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno == EWOULDBLOCK || errno == EINTR) continue;
     log_warn((folder_ / ".lock").string(), ": this file system has no locks (", std::strerror(errno),
-             "); a second run in this folder is recognised by a note in that file, unless both start at the same moment");
+             "); a second run in this folder is detected by a note in that file, unless both start at the same moment");
     return false;
   }
   throw_held(folder_, read_note(file_));
@@ -106,7 +106,7 @@ bool RunLock::take_lock() {
 void RunLock::watch_note() const {
   const std::string before = read_note(file_);
   log_info(folder_.string(), ": a run", holder_in(before), " did not record its end; watching for ",
-           std::chrono::duration<double>(system_.beat * kWatchedBeats).count(), " s whether it is still at work");
+           std::chrono::duration<double>(system_.beat * kWatchedBeats).count(), " s whether it is still running");
   for (int i = 0; i < kWatchedBeats * kLooksABeat; ++i) {
     std::this_thread::sleep_for(system_.beat / kLooksABeat);
     const std::string now = read_note(file_);
