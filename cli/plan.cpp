@@ -84,7 +84,7 @@ std::vector<Beside> take_besides(Arguments& arguments) {
     std::istringstream words(beside.command);
     Arguments other{std::istream_iterator<std::string>(words), {}};
     const Planned* planned = take_command(other);
-    check(planned != nullptr, "--beside: \"", beside.command, "\" begins with none of the commands that can be planned");
+    check(planned != nullptr, "--beside: \"", beside.command, "\" does not start with a command that can be planned");
     beside.report = planned->plan(other, {});
     besides.push_back(std::move(beside));
     arguments.erase(arguments.begin() + static_cast<int64_t>(i), arguments.begin() + static_cast<int64_t>(i) + 2);

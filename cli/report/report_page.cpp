@@ -148,7 +148,7 @@ std::string settings_html(const ReportPage& page) {
     html += "</tr></thead>\n<tbody>\n";
     for (const SettingRow& row : page.settings) {
       html += "<tr>" + cell(row.key, "code");
-      for (const auto& value : row.values) html += value ? cell(*value, "code") : "<td class=\"faint\">not there</td>";
+      for (const auto& value : row.values) html += value ? cell(*value, "code") : "<td class=\"faint\">not set</td>";
       html += "</tr>\n";
     }
     html += "</tbody></table></div>\n";
@@ -191,7 +191,7 @@ std::string reproduce_html(const Runs& runs) {
       for (const StoryFile& file : *files)
         if (file.state != StoryFile::State::same)
           gone += str("<li><code>", escaped(file.path.string()), "</code> ",
-                      file.state == StoryFile::State::gone ? "is not there any more" : "has changed since", "</li>\n");
+                      file.state == StoryFile::State::gone ? "no longer exists" : "has changed since", "</li>\n");
     if (!gone.empty()) html += str("<p>Some of its inputs have changed:</p>\n<ul>\n", gone, "</ul>\n");
   }
   return html;

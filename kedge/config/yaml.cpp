@@ -80,7 +80,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (!level.node.is_map()) {
       level.node.items.push_back(std::move(node));
     } else if (!level.has_key) {
-      if (node.kind != ConfigNode::Kind::scalar) fail(mark, "a key must be a word");
+      if (node.kind != ConfigNode::Kind::scalar) fail(mark, "a key must be a string");
       if (level.node.member(node.text) != nullptr) fail(mark, str("key \"", node.text, "\" occurs twice in one map"));
       level.key = std::move(node.text);
       level.has_key = true;

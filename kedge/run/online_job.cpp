@@ -161,8 +161,8 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
   report.fits = setup.memory.fits;
   report.needed = setup.memory.needed;
   report.text = plan_heading(setup.settings.name, setup.folder, setup.storage.dtype, setup.mesh);
-  report.text += str("\nSteps\n  ", plan.steps.max_steps, " in all, ", plan.steps.steps_per_epoch, " an epoch of ", setup.prompts->size(),
-                     " prompts; validation every ", plan.intervals.validate, ", saving every ", plan.intervals.save,
+  report.text += str("\nSteps\n  ", plan.steps.max_steps, " in total, ", plan.steps.steps_per_epoch, " per epoch of ",
+                     setup.prompts->size(), " prompts; validation every ", plan.intervals.validate, ", saving every ", plan.intervals.save,
                      "\n  a step: ", step_text(setup), "\n");
   report.text += memory_text(setup.memory, {{"critic", setup.critic_bytes}, {"reward models", setup.judge_bytes}});
   Json& json = report.json;

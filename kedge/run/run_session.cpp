@@ -217,7 +217,7 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
   add_run_record(folder_, run_record(facts));
   log_info(job_.name, " of ", format_number(static_cast<double>(start.model.trained().num_elements())), " parameters, ",
            kedge::name_of(start.model.parameters().options().dtype), " on ", kedge::name_of(job_.device), ": steps ", step, " to ",
-           start.steps.max_steps, ", ", start.steps.steps_per_epoch, " an epoch; folder ", folder_.string());
+           start.steps.max_steps, ", ", start.steps.steps_per_epoch, " per epoch; folder ", folder_.string());
   if (step >= start.steps.max_steps)
     log_info("the run is complete; a larger trainer.", job_.name,
              ".max_epochs or max_steps continues it, another exp_manager.explicit_log_dir starts from scratch");

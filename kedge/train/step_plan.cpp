@@ -15,7 +15,7 @@ std::optional<std::string> fewer_steps_hint(const StepPlan& plan, int64_t max_ep
   if (cap < 0 || plan.max_steps >= cap) return std::nullopt;
   return str(section, ".max_steps: ", cap, " steps are requested, but ", plan.max_steps,
              plan.max_steps == 1 ? " is made: " : " are made: ", section, ".max_epochs=", max_epochs, " over ", plan.steps_per_epoch,
-             plan.steps_per_epoch == 1 ? " step" : " steps", " an epoch; raise ", section, ".max_epochs for more");
+             plan.steps_per_epoch == 1 ? " step" : " steps", " per epoch; raise ", section, ".max_epochs for more");
 }
 
 StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap) {

@@ -99,7 +99,7 @@ same_runs whole none
 [ -e none/rollouts ] && fail 'rollouts.keep=none keeps'
 
 # Plans and configurations
-expect 0 '20 in all, 10 an epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${reinforce[@]:1}"
+expect 0 '20 in total, 10 per epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${reinforce[@]:1}"
 expect 0 '4 prompts x 4 answers of up to 16 tokens, 2 updates; prompts of up to 48 tokens' "$kedge" plan "${reinforce[@]:1}"
 expect 0 '"updates_per_step": 2,' "$kedge" plan reinforce whole/config.yaml --json
 expect 0 'fits: .* needed, .* free' "$kedge" plan "${rs[@]:1}"
@@ -118,13 +118,13 @@ for name in reinforce rs; do
   expect 0 "^ *trainer\\.$name\\.val_check_interval +integer +10$" "$kedge" config $name
   "$kedge" config $name --yaml >$name.yaml || fail "no configuration of $name"
   # As it stands, with what it wants.
-  expect 0 '4 an epoch of 40 prompts' "$kedge" plan $name $name.yaml "${online[@]}" "${rule[@]}" model.$name.num_rollout_samples=10 model.global_batch_size=10
+  expect 0 '4 per epoch of 40 prompts' "$kedge" plan $name $name.yaml "${online[@]}" "${rule[@]}" model.$name.num_rollout_samples=10 model.global_batch_size=10
 done
 sets=(pretrained_checkpoint.restore_from_path=lm trainer.accelerator=cpu 'model.data.data_prefix={train: [prompts.jsonl], validation: [val_prompts.jsonl], test: [val_prompts.jsonl]}' \
   model.data.add_bos=false model.encoder_seq_length=512)
 for name in reinforce rs; do
-  expect 0 '20 in all, 2 an epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/tiny/$name.yaml" "${sets[@]}"
-  expect 0 '2 in all, 1 an epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/reference/gpt_${name}_actor.yaml" "${sets[@]}" \
+  expect 0 '20 in total, 2 per epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/tiny/$name.yaml" "${sets[@]}"
+  expect 0 '2 in total, 1 per epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/reference/gpt_${name}_actor.yaml" "${sets[@]}" \
     model.$name.num_rollout_samples=32 model.global_batch_size=32 trainer.$name.max_epochs=2
 done
 

@@ -358,10 +358,10 @@ kill -9 "$judge"
 wait "$judge" 2>/dev/null
 
 # Plans and configurations
-expect 0 '20 in all, 5 an epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${ppo[@]:1}"
+expect 0 '20 in total, 5 per epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${ppo[@]:1}"
 expect 0 '"algorithm": "ppo"' "$kedge" plan ppo whole/config.yaml --json
 expect 0 '^ *trainer\.ppo\.critic_warmup_steps +integer +0$' "$kedge" config ppo
 "$kedge" config ppo --yaml >ppo.yaml || fail 'no configuration of ppo'
-expect 0 'an epoch of 40 prompts' "$kedge" plan ppo ppo.yaml "${online[@]}" model.ppo.num_rollout_samples=10 model.global_batch_size=10
+expect 0 'per epoch of 40 prompts' "$kedge" plan ppo ppo.yaml "${online[@]}" model.ppo.num_rollout_samples=10 model.global_batch_size=10
 
 exit $((failures > 0))

@@ -166,12 +166,12 @@ expect 0 'done: step 9 of 9' "$kedge" "${words[@]:1}" trainer.accelerator=cpu tr
 python3 -c 'import json
 losses = [line["validation/loss"] for line in map(json.loads, open("first/sft/metrics.jsonl")) if "validation/loss" in line]
 assert len(losses) >= 3 and losses == sorted(losses, reverse=True) and losses[0] > losses[-1], losses' || fail 'the first example of the help trains nothing'
-expect 0 'trainer.sft.max_steps: 100 steps are requested, but 15 are made: trainer.sft.max_epochs=1 over 15 steps an epoch' \
+expect 0 'trainer.sft.max_steps: 100 steps are requested, but 15 are made: trainer.sft.max_epochs=1 over 15 steps per epoch' \
   "${sft[@]}" exp_manager.explicit_log_dir=fewer trainer.sft.max_steps=100 trainer.sft.max_epochs=1
 
 # Plans
 expect 0 'fits: .* needed, .* free' "$kedge" plan "${sft[@]:1}"
-expect 0 '15 an epoch; validation every 2, saving every 2' "$kedge" plan "${sft[@]:1}"
+expect 0 '15 per epoch; validation every 2, saving every 2' "$kedge" plan "${sft[@]:1}"
 expect 0 '"fits": true' "$kedge" plan whole/config.yaml --json
 expect 0 '60 training rows' "$kedge" plan "${rm[@]:1}"
 expect 2 'expected sft, rm, ppo, reinforce, rs, serve reward or serve critic first' "$kedge" plan model.seed=3
@@ -179,11 +179,11 @@ expect 0 'done: step 1 of 1' "$kedge" train_gpt_sft "${sft[@]:2}" exp_manager.ex
 
 # The files that come with kedge
 sets=(model.restore_from_path=lm model.data.train_ds.file_path=train.jsonl model.data.validation_ds.file_path=val.jsonl)
-expect 0 '21 in all, 7 an epoch' "$kedge" plan "$here/../../configs/tiny/sft.yaml" "${sets[@]}"
+expect 0 '21 in total, 7 per epoch' "$kedge" plan "$here/../../configs/tiny/sft.yaml" "${sets[@]}"
 expect 2 '60 rows are fewer than one batch of 128' "$kedge" plan "$here/../../configs/reference/gpt_sft.yaml" "${sets[@]}"
 sets=(pretrained_checkpoint.restore_from_path=lm 'model.data.data_prefix={train: [pairs.jsonl], validation: [val_pairs.jsonl], test: [val_pairs.jsonl]}')
-expect 0 '21 in all, 7 an epoch' "$kedge" plan "$here/../../configs/tiny/rm.yaml" "${sets[@]}"
-expect 0 '30 in all, 30 an epoch' "$kedge" plan "$here/../../configs/reference/training_rm.yaml" "${sets[@]}" model.global_batch_size=2
+expect 0 '21 in total, 7 per epoch' "$kedge" plan "$here/../../configs/tiny/rm.yaml" "${sets[@]}"
+expect 0 '30 in total, 30 per epoch' "$kedge" plan "$here/../../configs/reference/training_rm.yaml" "${sets[@]}" model.global_batch_size=2
 
 # Mistakes are told before weights are read
 expect 2 'model.restore_from_path' "$kedge" sft model.data.train_ds.file_path=train.jsonl

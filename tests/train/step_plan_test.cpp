@@ -16,7 +16,7 @@ using Epochs = std::vector<int64_t>;
 // spec/trainers.md 21.9
 TEST(StepPlan, StepsThatTheEpochsDoNotHaveAreWarnedOf) {
   EXPECT_EQ(fewer_steps_hint(plan_steps(10, 4, 1, 100), 1, 100, "trainer.sft"),
-            "trainer.sft.max_steps: 100 steps are requested, but 2 are made: trainer.sft.max_epochs=1 over 2 steps an epoch; raise "
+            "trainer.sft.max_steps: 100 steps are requested, but 2 are made: trainer.sft.max_epochs=1 over 2 steps per epoch; raise "
             "trainer.sft.max_epochs for more");
   EXPECT_EQ(fewer_steps_hint(plan_steps(10, 4, 50, 100), 50, 100, "trainer.sft"), std::nullopt);
   EXPECT_EQ(fewer_steps_hint(plan_steps(10, 4, 1, -1), 1, -1, "trainer.sft"), std::nullopt);

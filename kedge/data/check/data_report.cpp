@@ -228,8 +228,8 @@ std::string to_text(const DataReport& report) {
   std::string text = str(report.name, ": ", report.num_examples, " examples, ", report.num_good, " good\n");
   for (const auto& fault : report.faults) text += str("  ", fault.count, " x ", name_of(fault.kind), ", first: ", fault.first, "\n");
   if (report.num_good == 0) return text;
-  text += str("tokens: ", report.total_tokens, " in all; shortest ", report.min_tokens, ", median ", report.median_tokens, ", 95 % up to ",
-              report.p95_tokens, ", longest ", report.max_tokens, "\n");
+  text += str("tokens: ", report.total_tokens, " in total; shortest ", report.min_tokens, ", median ", report.median_tokens,
+              ", 95 % up to ", report.p95_tokens, ", longest ", report.max_tokens, "\n");
   int64_t largest = 1;
   for (const auto& bucket : report.histogram) largest = std::max(largest, bucket.count);
   for (const auto& bucket : report.histogram)

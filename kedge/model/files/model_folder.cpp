@@ -73,7 +73,7 @@ std::optional<Path> find_in_cache(const Path& model, std::string_view where) {
   const bool is_hash = !commit.empty() && std::all_of(commit.begin(), commit.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
   check(is_hash, ref.string(), ": expected the name of a snapshot, found \"", commit, "\"");
   const Path snapshot = model / "snapshots" / commit;
-  check(is_folder(snapshot), where, ": ", ref.string(), " names the snapshot ", commit, ", which is not there: an incomplete download?");
+  check(is_folder(snapshot), where, ": ", ref.string(), " names the snapshot ", commit, ", which does not exist: an incomplete download?");
   return snapshot;
 }
 

@@ -316,7 +316,7 @@ class Translator {
     while (length < most && at_ + length < text_.size() && std::isxdigit(static_cast<unsigned char>(text_[at_ + length])) != 0) ++length;
     uint32_t code = 0;
     std::from_chars(text_.data() + at_, text_.data() + at_ + length, code, 16);
-    if (length < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) refuse("a number that is no code point");
+    if (length < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) refuse("a number that is not a code point");
     at_ += length;
     return code;
   }

@@ -66,7 +66,7 @@ TEST(ReportPage, RunsStandBesideEachOther) {
       report_html({.title = "both", .made = "now", .runs = {run_of("first"), second}, .settings = {{"a", {"1", std::nullopt}}}});
   EXPECT_THAT(html, HasSubstr("<th colspan=\"3\">first</th><th colspan=\"3\">second</th>"));
   EXPECT_THAT(html, HasSubstr("<td>loss</td><td></td><td></td><td></td><td class=\"n\">2</td>"));  // only one of them has it
-  EXPECT_THAT(html, HasSubstr("<td class=\"code\">1</td><td class=\"faint\">not there</td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"code\">1</td><td class=\"faint\">not set</td>"));
   EXPECT_THAT(html, HasSubstr("All settings of second"));
 }
 

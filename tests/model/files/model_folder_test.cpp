@@ -97,7 +97,7 @@ TEST(ModelFolder, AHalfDownloadedModelIsCalledThat) {
   EXPECT_EQ(folder_fault("m"), "--model: " + model + " has no refs/main: an incomplete download?");
   put(model + "/refs/main", kHash);
   EXPECT_EQ(folder_fault("m"),
-            "--model: " + model + "/refs/main names the snapshot " + kHash + ", which is not there: an incomplete download?");
+            "--model: " + model + "/refs/main names the snapshot " + kHash + ", which does not exist: an incomplete download?");
   put(model + "/refs/main", "../../elsewhere");
   EXPECT_EQ(folder_fault("m"), model + "/refs/main: expected the name of a snapshot, found \"../../elsewhere\"");
 }
