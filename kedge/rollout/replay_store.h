@@ -1,6 +1,6 @@
 #pragma once
-// Plays the records of a run to its trainer: hands out the recorded answers whatever the fingerprint, and compares what comes of them with
-// what was recorded. Reads, never writes.
+// Replays the records of a run to its trainer: returns the recorded answers whatever the fingerprint, and compares the results with
+// what was recorded. Reads only.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,11 +12,11 @@
 
 namespace kedge {
 
-// Who helps to look closely at a step. What is empty is not looked at.
+// Functions for checking a step closely. Empty ones are skipped.
 struct ReplayHelpers {
   std::function<void(RolloutRows& rows)> add_logprobs = {};  // of the rows' tokens, by the policy as it is then
-  RewardSource* rewards = nullptr;                           // judges the recorded answers again
-  bool draws = false;                                        // and the policy draws them again
+  RewardSource* rewards = nullptr;                           // scores the recorded answers again
+  bool draws = false;                                        // and the policy samples them again
 };
 
 // Not thread-safe, but find() may be called from several threads between two steps' load() and save().

@@ -1,5 +1,5 @@
 #pragma once
-// What happens to an example that is too long: another stands in for it, or it is left out at load. Counted and logged.
+// What happens to an example that is too long: another replaces it, or it is left out at load. Counted and logged.
 #include <cstdint>
 #include <functional>
 #include <optional>
