@@ -1,5 +1,5 @@
 #pragma once
-// The folder of a run: where it lies, how long the run may take, and what of an earlier run in it is gone on with.
+// The folder of a run: where it is, how long the run may take, and how an earlier run in it is resumed.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,20 +48,20 @@ struct RunConfig {
   }
 };
 
-// The folder by the configuration, made where it is not there. `now` names a version: "2026-01-31_12-00-00".
+// The folder by the configuration, created if missing. `now` names a version: "2026-01-31_12-00-00".
 [[nodiscard]] Path open_run_folder(const RunConfig& config, std::string_view now);
 [[nodiscard]] std::string time_as_version();
 
-// The checkpoint to go on from, all of whose bytes are as they were saved, or none where there are no checkpoints. A folder that holds
+// The checkpoint to resume from, with all bytes verified, or none if there are no checkpoints. A folder that holds
 // checkpoints of a run that is not to be resumed is a UsageError, and so is one that holds checkpoints none of which can be used: a new run
 // there would erase what is left of the old one.
 [[nodiscard]] std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store);
 
-// Numbers and samples of an earlier run, which a run that begins in this folder would erase, get names of their own:
+// Metrics and samples of an earlier run, which a new run in this folder would erase, are renamed:
 // metrics.jsonl.before-1, ...
 void set_metrics_aside(const Path& folder);
 
-// A checkpoint by its folder, which must be whole and undamaged; `key` opens the error.
+// A checkpoint by its folder, which must be complete and undamaged; `key` opens the error.
 [[nodiscard]] Checkpoint open_checkpoint(const Path& folder, std::string_view key);
 
 }  // namespace kedge
