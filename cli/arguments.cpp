@@ -34,7 +34,7 @@ bool is_switch(const std::string& type) { return without_null(type) == "bool"; }
 // Given several times, each with one value.
 bool is_list(const std::string& type) { return type.starts_with("list of "); }
 
-// MODEL for an argument that goes by its place, --max-tokens for a flag.
+// MODEL for a positional argument, --max-tokens for a flag.
 std::string shown_name(std::string key, const std::vector<std::string>& positionals) {
   if (!is_positional(key, positionals)) return flag_of(std::move(key));
   std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -49,7 +49,7 @@ std::string left_of(const KeyRow& row, const std::vector<std::string>& positiona
   return name + " " + (type.find('|') == std::string::npos ? "<" + type + ">" : type);
 }
 
-// " [16]", " (required)"; empty where the default is nothing.
+// " [16]", " (required)"; empty if there is no default.
 std::string default_text(const KeyRow& row) {
   const std::string& value = row.default_value;
   if (value == "(required)") return " " + value;
@@ -155,7 +155,7 @@ ConfigArguments read_config_arguments(const Arguments& arguments) {
 }
 
 std::string flags_help(const Section& section, const std::vector<std::string>& positionals) {
-  constexpr size_t kWidestLeft = 36;  // beside one that is wider there is no room: its meaning stands below
+  constexpr size_t kWidestLeft = 36;  // a wider one leaves no room: its description goes below
   const std::vector<KeyRow> rows = key_rows(section);
   size_t width = 0;
   for (const KeyRow& row : rows)

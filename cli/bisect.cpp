@@ -33,11 +33,11 @@ struct BisectOptions {
 
 const std::vector<std::string> kBisectPositionals = {"run"};
 
-// What came of replaying steps in order.
+// The result of replaying steps in order.
 struct Playback {
   int64_t num_played = 0, last = -1;
   std::optional<StepComparison> first_other = {};  // the first step that does not match
-  std::optional<Finding> broken = {};              // or the first whose record no step can come of
+  std::optional<Finding> broken = {};              // or the first with an impossible record
   std::vector<std::string> notes = {};
   bool is_exact = true;
 };
@@ -47,7 +47,7 @@ void add_once(std::vector<std::string>& notes, const std::vector<std::string>& m
     if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
 }
 
-// Says now and then how far it is.
+// Logs progress occasionally.
 class SlowTeller {
  public:
   void tell(int64_t step, int64_t last) {

@@ -42,7 +42,7 @@ Policies find_policies(const EvalOptions& options, const Words& words) {
   }
   policies.targets = find_targets(given, choice);
   if (options.baseline) {
-    // A checkpoint brings the start of its run, and is the baseline itself.
+    // A checkpoint includes the start of its run, and is the baseline itself.
     const Path folder = fs::weakly_canonical(*options.baseline);
     const auto found =
         std::find_if(policies.targets.begin(), policies.targets.end(), [&](const EvalTarget& one) { return one.folder == folder; });

@@ -27,7 +27,7 @@ class Chat {
     if (options_.system) messages_.push_back(message("system", *options_.system));
   }
 
-  // The signal that ended the answer early, if one did. What cannot be answered is an error, and is as if it had not been said.
+  // The signal that ended the answer early, if any. A message that cannot be answered is an error and is dropped.
   std::optional<int> say(const std::string& text) {
     const std::string where = str("what was said ", ++num_said_ == 1 ? "first" : str("as number ", num_said_));
     Json messages = messages_;

@@ -91,7 +91,7 @@ ModelConfig config_of(const InitOptions& options, const Tokenizer* tokenizer) {
   return parse_model_config(json, "--shape " + options.shape);
 }
 
-// Parameter by parameter, so that a large model shows how far it is.
+// Parameter by parameter, so that a large model shows progress.
 void draw_weights(Model& model, uint64_t seed) {
   Parameters& parameters = model.parameters();
   int64_t done = 0;

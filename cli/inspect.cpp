@@ -269,7 +269,7 @@ void inspect_adapter(const Path& folder, bool as_json) {
       as_json);
 }
 
-// Names of the runs that lie in a folder.
+// Names of the runs in a folder.
 std::vector<std::string> runs_in(const Path& folder) {
   std::vector<std::string> names;
   if (!is_folder(folder)) return names;

@@ -22,10 +22,10 @@ constexpr size_t kNameWidth = 13;
 
 bool output_is_utf8() { return is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG")); }
 
-// What every byte of a checkpoint's folder says.
+// The result of checking every byte of a checkpoint's folder.
 struct Verdict {
   Path folder;
-  std::optional<Checkpoint> checkpoint = {};  // none: not whole
+  std::optional<Checkpoint> checkpoint = {};  // none: incomplete
   std::vector<std::string> damage = {};
 
   [[nodiscard]] std::string text() const {
@@ -36,7 +36,7 @@ struct Verdict {
   }
 };
 
-// Are all files of the one the very files of the other, under a second name?
+// Are all files of the one hard links to the other's?
 bool are_twins(const Checkpoint& a, const Checkpoint& b) {
   return std::equal(
       a.files.begin(), a.files.end(), b.files.begin(), b.files.end(), [&](const CheckpointFile& one, const CheckpointFile& other) {
@@ -101,7 +101,7 @@ std::string numbers_text(const std::map<std::string, int64_t>& numbers) {
   return text;
 }
 
-// Of many numbers those that were measured on validation data, or else those of training.
+// Of many metrics those of validation, or else those of training.
 std::string metrics_text(const std::map<std::string, double>& metrics) {
   for (const std::string_view prefix : {"val_", "train_"}) {
     std::string text;
@@ -154,7 +154,7 @@ Json json_of(const Checkpoint& checkpoint, const std::optional<NetworkFacts>& ne
                       {"record", checkpoint.meta.record}};
 }
 
-// What it was trained with, as the checkpoint itself remembers it.
+// What it was trained with, as stored in the checkpoint.
 std::string settings_text(const Json& record) {
   const Json* identity = record.find("identity");
   if (identity == nullptr) return "";

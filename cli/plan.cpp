@@ -41,7 +41,7 @@ std::string alternatives(const std::vector<std::string>& names) {
   return text;
 }
 
-// The command that these arguments begin with; it is taken from them. None where they begin with no command.
+// The command at the start of these arguments, which is removed from them. None if there is no command.
 const Planned* take_command(Arguments& arguments) {
   const std::string one = arguments.empty() ? "" : arguments[0], two = arguments.size() < 2 ? one : one + " " + arguments[1];
   for (const Planned& planned : kPlanned) {
@@ -52,7 +52,7 @@ const Planned* take_command(Arguments& arguments) {
   return nullptr;
 }
 
-// Named first, or told by the section of the file that only it has.
+// Named first, or determined by a section of the file that only it has.
 const Planned& find_planned(Arguments& arguments) {
   if (const Planned* planned = take_command(arguments)) return *planned;
   const ConfigArguments given = read_config_arguments(arguments);

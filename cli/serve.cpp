@@ -27,7 +27,7 @@
 namespace kedge::cli {
 namespace {
 
-// --insecure and --token-file FILE, wherever they stand, as keys of the section that has the server's.
+// --insecure and --token-file FILE, at any place, as keys of the server's section.
 Arguments without_flags(const Arguments& arguments, const std::string& section) {
   Arguments rest;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -88,7 +88,7 @@ int serve_reward(const Arguments& arguments) {
   log_info("reward model ", folder.string(), ": ", format_number(static_cast<double>(model->parameters().num_elements())), " parameters, ",
            name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens");
   ServedModel service = make_reward_service(config.inference.model_name, rows, scorer, batches);
-  // A caller that loses its connection looks whether it has come back to the same model.
+  // A caller that loses its connection checks that it reconnects to the same model.
   service.signature.parameters.emplace_back("model_print", str(folder.filename().string(), " ", start_print(*model)));
   return serve_until_told({config.inference, {std::move(service)}, mesh.device, begin});
 }

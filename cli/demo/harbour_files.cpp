@@ -12,7 +12,7 @@
 namespace kedge::cli {
 namespace {
 
-// Every file draws from visitors of its own.
+// Every file has its own visitors.
 enum Purpose : uint64_t { kHeldOut, kConversations, kPairs, kPrompts };
 
 Json message(const char* role, const std::string& content) { return Json::Object{{"role", role}, {"content", content}}; }
@@ -130,7 +130,7 @@ class HarbourWriter {
   const HarbourFilesConfig& config_;
   std::vector<TownQuestion> held_out_;
   std::set<std::string> held_out_texts_;
-  std::vector<std::string> texts_;  // that the tokenizer is learnt from
+  std::vector<std::string> texts_;  // that the tokenizer is trained on
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ std::string heading_cell(std::string_view text, size_t columns = 1) {
   return str("<th", columns > 1 ? str(" colspan=\"", columns, "\"") : "", ">", escaped(text), "</th>");
 }
 
-// A section of the page with a heading; nothing where it has no content.
+// A section of the page with a heading; nothing if it has no content.
 std::string section(std::string_view id, std::string_view title, const std::string& content) {
   return content.empty() ? "" : str("<section id=\"", id, "\">\n<h2>", title, "</h2>\n", content, "</section>\n");
 }
@@ -35,7 +35,7 @@ std::string folded(std::string_view title, const std::string& content) {
   return content.empty() ? "" : str("<details><summary>", escaped(title), "</summary>\n", content, "</details>\n");
 }
 
-// Above what belongs to one of several runs.
+// Heading of one of several runs.
 std::string run_heading(const Runs& runs, size_t i) {
   return runs.size() == 1 ? "" : str("<h3><i class=\"mark k", i % kNumColours, "\"></i>", escaped(runs[i].name), "</h3>\n");
 }

@@ -26,7 +26,7 @@ JsonLines::JsonLines(const std::string& input)
   check(file_.is_open(), input, ": cannot be read: ", std::strerror(errno));
 }
 
-// A read from a terminal goes on after a signal: what was typed is waited for first.
+// A read from a terminal continues after a signal: wait for input first.
 void JsonLines::wait_for_terminal(const StopQuestion& stop) {
   if (!stop || &stream_ != &std::cin || ::isatty(STDIN_FILENO) != 1) return;
   if (!std::exchange(has_told_, true)) log_info("reading JSON lines from the terminal; Ctrl-D ends, --help lists other ways");
@@ -63,7 +63,7 @@ Json short_number(float value) {
 void print_json_line(const Json& value) { print_text(value.dump() + "\n"); }
 
 void print_text(std::string_view text) {
-  if (::isatty(STDOUT_FILENO) == 1) set_status_line("");  // the text would go on behind it
+  if (::isatty(STDOUT_FILENO) == 1) set_status_line("");  // the text would continue after it
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw Error(str("standard output: cannot be written: ", std::strerror(errno)));
 }

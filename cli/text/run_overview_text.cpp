@@ -25,7 +25,7 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
   return text;
 }
 
-// As someone in this folder would write it.
+// Relative to the current folder.
 std::string shown(const Path& path) {
   const Path near = path.lexically_relative(std::filesystem::current_path());
   return near.empty() || *near.begin() == ".." ? path.string() : near.string();
@@ -53,7 +53,7 @@ std::string state_text(const StoryFile& file) {
   return "";
 }
 
-// One word for all files of the model it began with.
+// One word for all files of its initial model.
 std::string base_state(const RunOverview& overview) {
   for (const StoryFile& file : overview.model_files)
     if (file.state != StoryFile::State::same) return file.path.filename().string() + " " + state_text(file);
@@ -133,7 +133,7 @@ void add_numbers(FactPage& page, const RunOverview& overview, const PageLook& lo
   for (const std::string& line : wrap(remark, look.width)) page.raw(line);
 }
 
-// Long texts end in dots: this is a page to look at, log.txt has it all.
+// Long texts end in dots: this is an overview, log.txt has the full text.
 std::string shortened(std::string_view text, size_t most) {
   const std::string first_line(text.substr(0, text.find('\n')));
   const std::string clean = printable(first_line);

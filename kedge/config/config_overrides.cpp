@@ -52,7 +52,7 @@ class ValueReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw UsageError(str(kCommandLine, ": ", whole_, ": ", what)); }
-  // For a text in braces such as a template, which was meant as a text.
+  // For a text in braces, such as a template.
   [[nodiscard]] std::string quoting_hint() const {
     return str("; { opens a map, so a text that starts with it needs quotes inside the shell's: '",
                whole_.substr(0, whole_.size() - text_.size()), "\"", text_, "\"'");

@@ -44,7 +44,7 @@ class Resolver {
     const Where where = node.where;
     const bool added = node.added;
     ConfigNode value = evaluate(node.text, Place{path, where});
-    value.where = where;  // an error about the value is mended where it was written
+    value.where = where;  // an error about the value points to where it was written
     value.added = added;
     node = std::move(value);
     chain_.pop_back();
@@ -63,7 +63,7 @@ class Resolver {
   // Text with references in it. A value that is one reference and nothing else takes the target's own kind.
   ConfigNode evaluate(std::string_view text, const Place& place) {
     std::string out;
-    bool is_text = false;  // anything beside a single reference
+    bool is_text = false;  // anything in addition to a single reference
     std::optional<ConfigNode> single;
     size_t at = 0;
     while (at < text.size()) {
@@ -97,7 +97,7 @@ class Resolver {
     fail(place, str("no closing } in \"", text, "\""));
   }
 
-  // What stands between ${ and }.
+  // The text between ${ and }.
   ConfigNode reference(std::string_view inner, const Place& place) {
     const size_t colon = inner.find(':');
     if (colon == std::string_view::npos) return look_up(inner, place);
@@ -139,7 +139,7 @@ class Resolver {
     return node;
   }
 
-  // `.x` stands beside the value that refers to it, `..x` beside its section.
+  // `.x` is a sibling of the value that refers to it, `..x` a sibling of its section.
   static std::string absolute(std::string_view name, const Place& place) {
     if (name.empty() || name[0] != '.') return std::string(name);
     std::string_view base = place.path;
@@ -212,7 +212,7 @@ class Resolver {
     return ConfigNode::scalar(shortest(result));
   }
 
-  // Rounds towards minus infinity, as the reference does.
+  // Rounds towards minus infinity, as NeMo-Aligner does.
   static ConfigNode integer_division(const Number& x, const Number& y, const Place& place) {
     if (!x.is_integer || !y.is_integer) fail(place, "int_div expects integers");
     if (y.integer == 0) fail(place, "int_div by zero");

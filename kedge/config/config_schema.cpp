@@ -37,7 +37,7 @@ void check_bounds(const Field& field, const ConfigNode& value, const ConfigNode&
   report_wanted(found, path, bounds_text(field.rules), report);
 }
 
-// Keys that an unknown one may have been meant for. Sections of a list or a map are not among the keys known beforehand.
+// Similar keys for an unknown one. Sections of a list or a map are not among the keys known beforehand.
 std::string hint(const Section& section, const std::string& key, const std::string& path, const BindReport& report) {
   std::vector<std::string> candidates = report.known_keys;
   for (const Field& field : section.fields) {

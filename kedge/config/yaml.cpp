@@ -120,7 +120,7 @@ class TreeBuilder : public YAML::EventHandler {
   size_t num_nodes_ = 0;
 };
 
-// May the text stand without quotes and read back as the same text?
+// Can the text be written without quotes and read back unchanged?
 bool is_safe_plain(std::string_view text) {
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/';

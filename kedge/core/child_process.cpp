@@ -21,7 +21,7 @@ void close_fd(int& fd) {
   fd = -1;
 }
 
-// Both ends close when they are forgotten, and when another program is started.
+// Both ends close on destruction, and when another program is started.
 struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};

@@ -50,7 +50,7 @@ int64_t peak_bytes(at::Device device) { return device.is_cuda() ? peak_cuda_byte
 
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr || dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-  // torch's allocator for the CPU has no type of its own for it.
+  // torch's CPU allocator has no exception type for it.
   return dynamic_cast<const c10::Error*>(&error) != nullptr &&
          std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
 }
@@ -85,7 +85,7 @@ std::string name_of(at::ScalarType dtype) {
 }
 
 void make_cuda_deterministic() {
-  // A product may use another algorithm where its room is too small, and does so by chance where several share it.
+  // A product may use another algorithm if its workspace is too small, which varies if several share it.
   static_cast<void>(::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0));
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(true, false);

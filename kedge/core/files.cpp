@@ -66,7 +66,7 @@ void sync_path(const Path& path, int flags) {
 
 constexpr std::string_view kTemporary = ".tmp";
 
-// Unique among the processes and threads that may write the same file at the same time, but for those whose process had our number before.
+// Unique among the processes and threads that may write the same file at the same time, except by processes that had the same pid before.
 Path temporary_beside(const Path& path) {
   static std::atomic<uint64_t> counter = 0;
   return path.parent_path() / str(".", path.filename().string(), ".", ::getpid(), ".", counter++, kTemporary);
@@ -81,7 +81,7 @@ int make_temporary(const Path& path, Path& temporary) {
   return fd;
 }
 
-// What file systems without hard links, or with too few of them, say.
+// The errors of file systems without hard links, or with too few of them.
 bool has_no_links(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK || error == EXDEV || error == EINVAL;
 }
@@ -183,7 +183,7 @@ void make_folder(const Path& folder) {
   std::vector<Path> missing;
   std::error_code error;
   Path path = std::filesystem::absolute(folder, error);
-  if (!path.has_filename()) path = path.parent_path();  // behind a "/" at the end
+  if (!path.has_filename()) path = path.parent_path();  // after a "/" at the end
   for (; !error && !std::filesystem::exists(path, error) && path.has_relative_path(); path = path.parent_path()) missing.push_back(path);
   std::filesystem::create_directories(folder, error);
   if (error) throw_file_error(error.value(), str(folder.string(), ": cannot be created as a folder: ", error.message()));
@@ -217,7 +217,7 @@ void remove_temporaries(const Path& folder) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with('.') && name.ends_with(kTemporary) && entry.is_regular_file(error)) found.push_back(entry.path());
   }
-  for (const Path& path : found) std::filesystem::remove(path, error);  // one that stays takes room and does no harm
+  for (const Path& path : found) std::filesystem::remove(path, error);  // a leftover takes space but does no harm
 }
 
 void sync_folder(const Path& folder) { sync_path(folder.empty() ? Path(".") : folder, O_DIRECTORY); }
@@ -298,7 +298,7 @@ void MappedFile::drop_pages(size_t begin, size_t end) const {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   begin = (begin + page - 1) / page * page;
   end = end >= size_ ? size_ : end / page * page;
-  if (begin < end) ::madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);  // only a hint: a failure costs memory alone
+  if (begin < end) ::madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);  // only a hint: a failure only costs memory
 }
 
 std::string MappedFile::read(size_t begin, size_t end) const {

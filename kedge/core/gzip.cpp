@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1U << 18U;
 
-// A file that is written to and then mapped; its name is gone when this is.
+// A file that is written to and then mapped; it is unlinked with this object.
 class TemporaryFile {
  public:
   TemporaryFile() : path_((std::filesystem::temp_directory_path() / "kedge-unpacked-XXXXXX").string()), fd_(::mkstemp(path_.data())) {

@@ -25,7 +25,7 @@ std::string line_and_column(std::string_view text, size_t position, int64_t firs
   return str(line, ":", before.size() - line_start + 1);
 }
 
-// Builds a Json from the parser's events, so that no second tree stands in memory.
+// Builds a Json from the parser's events, so that there is no second tree in memory.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(std::string_view text, std::string_view origin, int64_t first_line) : text_(text), origin_(origin), first_line_(first_line) {}

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
-// A handler can reach nothing but globals. 0: none came yet.
+// A handler can reach nothing but globals. 0: none received yet.
 std::atomic<int> g_received = 0;
 std::array<struct sigaction, kSignals.size()> g_old_actions;
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not wait for a lock");

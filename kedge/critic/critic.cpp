@@ -30,7 +30,7 @@ const Checkpoint* find_label(const std::vector<Checkpoint>& saved, int64_t label
   return found == saved.rend() ? nullptr : &*found;
 }
 
-// "3, 5 and 0, the beginning": what can be restored.
+// "3, 5 and 0, the start": what can be restored.
 std::string labels_text(const std::vector<Checkpoint>& checkpoints) {
   std::string text;
   for (const Checkpoint& one : checkpoints)
@@ -64,7 +64,7 @@ void take_numbers(std::string_view& bytes, std::vector<T>& numbers, int64_t coun
 
 }  // namespace
 
-// A line of JSON, then the numbers as they lie in memory, little-endian.
+// A line of JSON, then the raw numbers, little-endian.
 std::string to_bytes(const TrainCall& call) {
   Json header;
   header.set("call", kTrain);
@@ -139,7 +139,7 @@ void Critic::start() {
   start_print_ = print;
 }
 
-// The same calls on another start give another critic, and nobody would notice.
+// The same calls on another initial model give another critic, unnoticed.
 void Critic::check_start(const std::string& print) const {
   check(print == start_print_, "pretrained_checkpoint.restore_from_path: not the model that the critic in ", parts_.folder.string(),
         " started from: its weights, its config.json or the seed of new weights differ. Use the original model, or start from scratch in "
@@ -168,7 +168,7 @@ void Critic::recover() {
                          ++num_calls;
                        }});
   } catch (const std::exception& error) {
-    // Killed before it was taken back, the newest call failed then as it fails now. Memory may be there at the next start.
+    // If the process was killed before the rollback, the newest call failed then as now. Memory may suffice at the next start.
     if (num_begun == num_calls || num_begun < num_told(history_) || is_out_of_memory(error)) throw;
     log_warn("the newest training call fails and is rolled back: ", error.what());
     history_.take_back();
@@ -204,7 +204,7 @@ void Critic::load(const Checkpoint* checkpoint) {
   try {
     parts_.log.resume(model_->step(), positions);
   } catch (const UsageError& error) {
-    log_warn("the critic continues, but its metrics may be duplicated or missing: ", error.what());  // weights do not hang on a log
+    log_warn("the critic continues, but its metrics may be duplicated or missing: ", error.what());  // weights do not depend on a log
   }
 }
 
@@ -327,7 +327,7 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
   return remember(done);
 }
 
-// Before anything is changed: a caller who is refused finds the critic as it was.
+// Before anything is changed: a rejected call leaves the critic unchanged.
 void Critic::check_sound(const Checkpoint& checkpoint, int64_t actor_step) {
   try {
     verify_checkpoint(checkpoint);
@@ -350,7 +350,7 @@ CriticResult Critic::restore(int64_t actor_step, const std::string& key, const C
   const Remembered done{kRestore, key, {0, calls, epoch_ + 1}};
   if (!owner_.empty() && owner != owner_) log_warn("the run ", owner, " takes over the critic of the run ", owner_);
   try {
-    // On disk first: what load() cuts off of the log would be missed by a start that finds the critic where it was.
+    // On disk first: load() truncates the log, which a restart at the old state would still need.
     history_.go_back(checkpoint, remark_of(to_json(done), owner, done.result.epoch));
     load(checkpoint);
   } catch (...) {

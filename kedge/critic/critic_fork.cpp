@@ -35,7 +35,7 @@ std::vector<Checkpoint> saves_in(const Path& from, const std::string& what) {
   return saves;
 }
 
-// What is the other's alone: whose it was, what it was asked, and where its log stood.
+// Data of the original only: its owner, its past calls, and its log's position.
 void forget_owner(CheckpointMeta& meta) {
   meta.record.set("owner", "");
   meta.record.set("calls", Json(Json::Array{}));

@@ -49,7 +49,7 @@ ServedModel changing_model(const std::string& name) {
   return model;
 }
 
-// [rows, width], with zeros behind the rows' ends.
+// [rows, width], with zeros after the rows' ends.
 WireTensor values_tensor(const Critic& critic, const ReadRows& read) {
   const Tensor packed = critic.values(read.rows);
   const auto* value = packed.const_data_ptr<float>();
@@ -75,7 +75,7 @@ ServedModel infer_service(const CriticServiceParts& parts) {
   model.may_run = [&critic = parts.critic](const InferRequest& request) {
     critic.check_epoch(integer_parameter(request.parameters, "epoch"));
     const int64_t wanted = integer_parameter(request.parameters, "min_train_calls").value_or(0), done = critic.train_calls();
-    // A caller has one training call under way at most: more than that will never come, because this is not the critic it knew.
+    // A caller has at most one pending training call: a larger count never arrives, because this is a different critic.
     if (wanted > done + 1)
       throw RequestError(409, str("the call expects a critic after ", wanted, " training calls, but this one has had ", done));
     return done >= wanted;

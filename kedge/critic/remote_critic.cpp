@@ -63,7 +63,7 @@ void RemoteCritic::check_server() {
 std::future<RolloutValues> RemoteCritic::values(Rollouts rollouts) {
   auto sent = std::make_shared<std::promise<std::future<InferReply>>>();
   auto reply = std::make_shared<std::future<std::future<InferReply>>>(sent->get_future());
-  // Only our servers hold a call back until they have trained as often as it wants; before any other, training must be over.
+  // Only kedge servers delay a call until the required training is done; with others, training must be finished first.
   sender_.post([this, sent, rollouts, training = training_, wanted = train_calls_, epoch = epoch_] {
     try {
       InferRequest request = ids_request(rollouts, options_.pad_to_length);
@@ -77,7 +77,7 @@ std::future<RolloutValues> RemoteCritic::values(Rollouts rollouts) {
     }
   });
   return std::async(std::launch::deferred, [this, reply, rollouts = std::move(rollouts), training = training_] {
-    if (training.valid()) (void)training.get();  // where it failed, the call below would wait for ever
+    if (training.valid()) (void)training.get();  // if it failed, the call below would wait forever
     return read_values(reply->get().get(), rollouts);
   });
 }
@@ -119,7 +119,7 @@ Json RemoteCritic::change_parameters(const char* call) {
   return parameters;
 }
 
-// The others' calls for values must name the same numbers.
+// The others' calls for values must use the same counts.
 void RemoteCritic::share_train_calls() {
   std::array<double, 2> shared = {-1, -1};
   if (leads()) shared = {static_cast<double>(train_calls_), static_cast<double>(epoch_)};
@@ -132,7 +132,7 @@ void RemoteCritic::train(CriticBatch batch) {
   finish_training();
   is_training_ = true;
   if (leads()) {
-    // A save that must be sent again must not find a critic that has gone on. How it went is told to those who wait for it.
+    // A repeated save must not find a critic that was trained further. Its result is for those who wait for it.
     if (saving_.valid()) std::exchange(saving_, {}).wait();
     const std::vector<int64_t> wide = {batch.num_rows, batch.width}, narrow = {batch.num_rows, batch.width - 1};
     InferRequest request;
@@ -183,7 +183,7 @@ std::shared_future<void> RemoteCritic::save(int64_t actor_step, int64_t resumabl
   auto reply = std::make_shared<std::future<std::future<InferReply>>>(sent->get_future());
   sender_.post([this, sent, request = std::move(request), training = training_]() mutable {
     try {
-      if (training.valid()) (void)training.get();  // on its way, it could be overtaken; and what failed must not be saved as done
+      if (training.valid()) (void)training.get();  // while pending, it could be overtaken; and a failed training must not be saved
       sent->set_value(client_.infer(options_.save, std::move(request), Resend::by_key));
     } catch (...) {
       sent->set_exception(std::current_exception());
@@ -201,7 +201,7 @@ std::optional<int64_t> RemoteCritic::restore(int64_t actor_step) {
 }
 
 void RemoteCritic::restore_here(int64_t actor_step) {
-  // What is under way is undone as well, but must not arrive behind this.
+  // Pending calls are undone as well, but must not arrive after this.
   if (training_.valid()) std::exchange(training_, {}).wait();
   if (saving_.valid()) std::exchange(saving_, {}).wait();
   if (!client_.is_kedge()) {
@@ -210,7 +210,7 @@ void RemoteCritic::restore_here(int64_t actor_step) {
     return;
   }
   InferRequest request;
-  epoch_ = -1;  // the reply gives a new one
+  epoch_ = -1;  // the reply contains a new one
   request.parameters = change_parameters("restore");
   if (options_.take_over) request.parameters.set("take_over", true);
   request.inputs = {int64_tensor("actor_step", {1}, std::vector<int64_t>{actor_step})};

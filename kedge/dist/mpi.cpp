@@ -17,7 +17,7 @@ namespace kedge::mpi {
 namespace {
 
 // MPI is loaded when a job has ranks, and nothing of it is linked: one process runs on machines that have none, and any version with the
-// same name will do (Open MPI 4 and 5 share theirs). Global, because its plugins look for its symbols.
+// same name works (Open MPI 4 and 5 share theirs). Global, because its plugins look for its symbols.
 void* open_library(int mode) { return ::dlopen(KEDGE_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL | mode); }
 
 struct Library {

@@ -33,7 +33,7 @@ void make_room(Tensor& tensor, int64_t bytes, const at::TensorOptions& options) 
 
 }  // namespace
 
-// The draws and the tokens used so far go up in one piece, the drawn ones come back into the same.
+// The draws and the tokens used so far are uploaded in one buffer, the sampled ones come back in the same.
 std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host, Tensor& device) {
   ensure(logits.scalar_type() == at::kFloat && logits.is_contiguous(), "the sampling kernel takes fp32 logits");
   const c10::cuda::CUDAGuard guard(logits.device());

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The keys that rewards can come from, in a file that may be a whole configuration of a trainer.
+// The keys that rewards can come from, in a file that may be a complete configuration of a trainer.
 struct RewardFile {
   RewardConfig reward;
   std::optional<RemoteRewardConfig> remote_rm;
@@ -44,7 +44,7 @@ PolicySettings load_settings(OnlineJob& job, const std::optional<Path>& file, co
 
 InFolder::InFolder(const Path& folder) : before_(fs::current_path()) { fs::current_path(folder); }
 InFolder::~InFolder() {
-  std::error_code gone;  // a folder that was removed meanwhile is nobody's error
+  std::error_code gone;  // a folder that was removed meanwhile is not an error
   fs::current_path(before_, gone);
 }
 
@@ -111,7 +111,7 @@ void choose_prompts(PolicySettings& settings, const std::optional<Path>& file, c
   } else {
     check(!data.data_prefix.is_null(), of,
           ": no prompts are configured; give --prompts FILE, lines with \"text\" or \"prompt\" (docs/data.md)");
-    // Files of training need not be there any more.
+    // Training files may no longer exist.
     if (const Json* validation = data.data_prefix.find("validation")) files = *validation;
     if (files.is_null()) return;
   }

@@ -23,7 +23,7 @@ ModelSource source_of(const Checkpoint& checkpoint, const Path& started_in, cons
   return {checkpoint.folder / "model", started_in, str("the checkpoint of step ", checkpoint.step(), rank), checkpoint.step()};
 }
 
-// The model that a complete run left is its last word, unless it was gone on with since.
+// The model of a complete run is final, unless the run was resumed since.
 std::optional<ModelSource> finished_model(const RunOnDisk& run) {
   const Path model = run.folder / "model", file = run.folder / "summary.json";
   if (!is_folder(model) || !is_file(file)) return std::nullopt;

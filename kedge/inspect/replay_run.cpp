@@ -18,7 +18,7 @@
 namespace kedge {
 namespace {
 
-// Sums of several ranks run in another order on one. What that changes is tiny at first, and grows with every update.
+// Several ranks sum in another order than one. The difference is tiny at first, and grows with every update.
 constexpr double kLooseTolerance = 1e-3;
 
 std::string where_of(const RunOnDisk& run) { return (run.folder / "run.json").string(); }
@@ -30,7 +30,7 @@ const Json& identity_of(const Checkpoint& checkpoint) {
   return checkpoint.meta.record.at("identity", where);
 }
 
-// Without what only says where a run lies and how long it goes.
+// Without keys that only set a run's folder and length.
 std::string settings_text(const Json& identity) {
   Json::Object kept;
   for (const auto& [key, value] : identity.as_object("settings"))
@@ -38,7 +38,7 @@ std::string settings_text(const Json& identity) {
   return Json(kept).dump_compact();
 }
 
-// The same as a configuration to load; keys that a checkpoint adds are none of it.
+// The same as a configuration to load; without keys that a checkpoint adds.
 ConfigText config_of(const Checkpoint& checkpoint) {
   Json::Object kept;
   for (const auto& [key, value] : identity_of(checkpoint).as_object("settings"))
@@ -73,7 +73,7 @@ bool is_recorded(RewardKind kind, const ReplayChoice& choice) {
   return kind == RewardKind::critic || kind == RewardKind::custom || (is_server && !choice.servers);
 }
 
-// The checkpoint of another run that this one began with.
+// The checkpoint of another run that this one started from.
 std::optional<Path> parent_of(const RunOnDisk& run) {
   std::optional<Path> parent;
   const std::string where = where_of(run);
@@ -150,7 +150,7 @@ std::vector<SettingsPart> settings_parts(const RunOnDisk& run, OnlineJob& job) {
     before = std::move(settings);
     from = checkpoint.step();
   }
-  // What came after the newest checkpoint was done under what the run was started with last.
+  // Steps after the newest checkpoint were done with the settings of the last start.
   load_config(job.section(), run.config, {});
   if (parts.empty() || settings_text(to_json(section_node(job.section()))) != before) parts.push_back({from});
   return parts;
@@ -267,7 +267,7 @@ void ReplayRun::add_logprobs(RolloutRows& rows) {
 StepComparison ReplayRun::play(bool closely) {
   if (closely) {
     ReplayHelpers helpers{.rewards = rewards_.get(), .draws = choice_.regenerate};
-    // On a CPU generation and training agree to the bit, in whatever passes. Elsewhere those of training itself are compared.
+    // On a CPU generation and training are bit-identical, in any passes. Elsewhere those of training itself are compared.
     if (setup_.mesh.device.is_cpu()) helpers.add_logprobs = [this](RolloutRows& rows) { add_logprobs(rows); };
     store_->look_closely(std::move(helpers));
   }

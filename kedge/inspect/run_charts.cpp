@@ -51,8 +51,8 @@ constexpr std::array kCharts = {
     KnownChart{"step_time", "Time of a step", "s", ChartFormat::seconds, false},
 };
 
-// What stands behind the group's name ("train_rollouts/"), and the chart it belongs to. A name that ends in "/" stands for all below it.
-// `label`: put behind training or validation; empty where the chart has but one such number.
+// The name after the group ("train_rollouts/"), and the chart it belongs to. A name that ends in "/" matches all below it.
+// `label`: added after training or validation; empty if the chart has only one such metric.
 struct KnownNumber {
   std::string_view rest, chart, label;
 };
@@ -116,7 +116,7 @@ constexpr std::array kSplits = {SplitName{"train", Split::training},          Sp
                                 SplitName{"train_optim", Split::training},    SplitName{"validation", Split::validation},
                                 SplitName{"val_rollouts", Split::validation}, SplitName{"timers", Split::timers}};
 
-// "train_rollouts/watch/polite" is {training, "watch/polite"}; what has no group that we know is all rest.
+// "train_rollouts/watch/polite" is {training, "watch/polite"}; a name without a known group is all rest.
 struct NameParts {
   Split split = Split::none;
   std::string_view rest;

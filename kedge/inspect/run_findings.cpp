@@ -27,7 +27,7 @@ std::vector<Path> folders_in(const Path& folder) {
   return folders;
 }
 
-// A step that a damaged checkpoint does not tell stands in its name, mostly: "reinforce-step=3-...".
+// The step of a damaged checkpoint is usually in its name: "reinforce-step=3-...".
 int64_t step_in_name(const Path& folder) {
   const std::string name = folder.filename().string();
   const size_t found = name.find("step=");

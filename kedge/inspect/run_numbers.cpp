@@ -12,7 +12,7 @@
 namespace kedge {
 namespace {
 
-// In the order in which they are shown. A name that ends in "/" stands for all below it, the rest of their names put behind the label.
+// In the order in which they are shown. A name that ends in "/" matches all below it, the rest of their names added after the label.
 struct KnownRow {
   std::string_view name, label;
   Wanted wanted;
@@ -41,7 +41,7 @@ constexpr std::array kKnown = {
 };
 constexpr std::array<std::string_view, 4> kFinite = {"train_optim/loss", "train_optim/grad_norm", "train/grad_norm", "train/loss"};
 
-// The rewards of one source alone are the reward.
+// The rewards of a single source are the reward.
 constexpr std::string_view kSources = "train_rollouts/rewards/", kWatched = "train_rollouts/watch/";
 
 const KnownRow* known_row(std::string_view name) {
@@ -76,7 +76,7 @@ void add_turns(std::vector<Hint>& hints, const RunNumbers& numbers) {
                                        figure(turn->last, row), " at the end")});
 }
 
-// A share of what it began with.
+// A fraction of its initial value.
 void add_fall(std::vector<Hint>& hints, const RunNumbers& numbers, std::string_view name, double share, std::string_view what) {
   const NumberRow* row = numbers.find(name);
   const std::optional<Ends> ends = row == nullptr ? std::nullopt : ends_of(row->series);
@@ -116,18 +116,18 @@ void add_idle_updates(std::vector<Hint>& hints, const RunNumbers& numbers) {
   }
 }
 
-// Worse at the end than at the beginning: what was watched and not trained on.
+// Worse at the end than at the start: what was watched and not trained on.
 void add_watched_losses(std::vector<Hint>& hints, const RunNumbers& numbers) {
   for (const NumberRow& row : numbers.rows) {
     const std::optional<Ends> ends = ends_of(row.series);
     if (!row.name.starts_with(kWatched) || !ends || change_of(row.series) != Change::fell) continue;
-    if (turn_of(row.series, row.wanted)) continue;  // told with the others
+    if (turn_of(row.series, row.wanted)) continue;  // reported with the others
     hints.push_back({row.series.steps.back(), str(row.label, ", which is not trained on, fell from ", figure(ends->first, row), " to ",
                                                   figure(ends->last, row), ": the reward rose at its cost, or it drifted")});
   }
 }
 
-// The number behind the last occurrence of a word.
+// The number after the last occurrence of a word.
 std::optional<int64_t> number_after(std::string_view line, std::string_view word) {
   const size_t at = line.rfind(word);
   if (at == std::string_view::npos) return std::nullopt;
@@ -137,7 +137,7 @@ std::optional<int64_t> number_after(std::string_view line, std::string_view word
   return error == std::errc() && end != rest.data() ? std::optional(number) : std::nullopt;
 }
 
-// "2026-11-16 02:24:28 warning text": the text behind the label, where the line has it.
+// "2026-11-16 02:24:28 warning text": the text after the label, if the line has it.
 std::optional<std::string> labelled(std::string_view line, std::string_view label) {
   constexpr size_t kClock = 20;  // "2026-11-16 02:24:28 "
   if (line.size() <= kClock || !line.substr(kClock).starts_with(label)) return std::nullopt;
@@ -249,7 +249,7 @@ std::string verdict_of(const RunNumbers& numbers) {
     return other.name.starts_with("val") && other.wanted != Wanted::any && other.series.values.size() > 1;
   });
   std::string verdict = sentence_on(*row) + (held_out == numbers.rows.end() ? "" : "; " + sentence_on(*held_out));
-  // A better reward is no success where what it was to stand for got worse.
+  // A better reward is not a success if what it should measure got worse.
   for (const NumberRow& watched : numbers.rows)
     if (watched.name.starts_with(kWatched) && change_of(watched.series) == Change::fell) verdict += str("; but ", watched.label, " fell");
   return verdict;

@@ -56,7 +56,7 @@ RunOnDisk open_run(const Path& folder) {
   run.started_in = last.at("folder", where).as_text(where);
   const Json::Array& words = last.at("command_line", where).as_array(where);
   check(words.size() >= 2, where, ": the command line of the last start names no command");
-  for (const Json& word : words) static_cast<void>(word.as_text(where));  // so that whoever tells of the run need not ask again
+  for (const Json& word : words) static_cast<void>(word.as_text(where));  // so that callers need not look it up again
   run.algorithm = words[1].as_text(where);
   const Path checkpoints = run.folder / "checkpoints";
   if (is_folder(checkpoints)) run.checkpoints = each_step_once(list_checkpoints(checkpoints));

@@ -50,7 +50,7 @@ void add_sources(std::vector<RunServer>& servers, const Json& settings, const ch
                          .port = address.port,
                          .token_file = file_at(source, "token_file", started_in)});
     } catch (const UsageError&) {
-      continue;  // no address, nobody to ask
+      continue;  // no address, nothing to query
     }
   }
 }

@@ -32,7 +32,7 @@ Json line_of(int64_t step, double time) {
   return line;
 }
 
-// A file with a line that nobody can read stays as it is.
+// A file with an unreadable line is kept as it is.
 void cut_back_to_step(JsonlLog& file, int64_t step) {
   try {
     for (const JsonlLine& line : read_jsonl(file.path())) {

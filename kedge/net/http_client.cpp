@@ -43,7 +43,7 @@ class HttpConnection::Parts {
   HttpResponse send(const HttpRequest& request, const HttpTimes& times) {
     const std::string where = str(host_, ":", port_);
     bool sent = false;
-    aborted_ = false;  // what ended the call before is not for this one
+    aborted_ = false;  // an abort of the previous call does not apply to this one
     try {
       if (!stream_.socket().is_open()) connect(times.connect);
       sent = true;

@@ -16,12 +16,12 @@ std::string in_quotes(std::string_view text) { return Json(text).dump(); }
 // The JSON of a body as it grows, and the tensors whose bytes are to follow it.
 class BodyWriter {
  public:
-  // The next member of the object that stands open; its value follows.
+  // The next member of the open object; its value follows.
   void key(std::string_view name) {
     out += out.empty() ? '{' : ',';
     out += in_quotes(name) + ":";
   }
-  // Everything of one tensor behind its name, type and shape.
+  // Everything of one tensor after its name, type and shape.
   void data(const WireTensor& tensor, bool binary) {
     if (binary) {
       out += str(R"(,"parameters":{"binary_data_size":)", tensor.data.size(), "}}");
@@ -63,7 +63,7 @@ void write_list(std::string& out, const std::vector<Item>& items, Write&& write)
   out += ']';
 }
 
-// The JSON of a body and the bytes behind it.
+// The JSON of a body and the bytes after it.
 struct Parts {
   std::string_view json, binary;
 };
@@ -75,7 +75,7 @@ Parts split(std::string_view body, std::optional<int64_t> header_length) {
   return {body.substr(0, static_cast<size_t>(*header_length)), body.substr(static_cast<size_t>(*header_length))};
 }
 
-// The member as an object; an empty one where there is none.
+// The member as an object; an empty one if there is none.
 const Json& parameters_of(const Json& object, std::string_view where) {
   static const Json kNone{Json::Object{}};
   const Json* parameters = object.find("parameters");

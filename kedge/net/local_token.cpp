@@ -30,7 +30,7 @@ std::optional<std::string> read_local(int64_t port) {
   try {
     return read_token_file(token_path(port), "token");
   } catch (const UsageError&) {
-    return std::nullopt;  // it goes with its server, perhaps just now
+    return std::nullopt;  // it is removed with its server, perhaps just now
   }
 }
 
@@ -65,7 +65,7 @@ LocalToken::LocalToken(int64_t port, const std::string& token) : file_(token_pat
 LocalToken::~LocalToken() {
   try {
     if (read_text(file_) == token_ + "\n") unlink(file_.c_str());
-  } catch (const std::exception&) {  // somebody has tidied up
+  } catch (const std::exception&) {  // it was removed
   }
 }
 

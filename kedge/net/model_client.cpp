@@ -16,7 +16,7 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr int64_t kForeignBodyLimit = 2147483647;  // Triton reads lengths as 32 bits
 
-// Doubles with every try, up to ten seconds, and is spread so that many clients do not come back at the same moment.
+// Doubles with every attempt, up to ten seconds, with jitter so that many clients do not retry at the same moment.
 Milliseconds back_off(int64_t tries) {
   thread_local std::minstd_rand spread{std::random_device{}()};
   const int64_t longest = std::min<int64_t>(10000, int64_t{100} << std::min<int64_t>(tries, 7));
@@ -58,7 +58,7 @@ void ModelClient::give_up() {
 
 ModelClient::~ModelClient() {
   give_up();
-  // Again and again: a worker that is just beginning its call does not hear the first one, and an answer may take hours.
+  // Repeatedly: a worker that is just starting its call misses the first one, and a reply may take hours.
   for (bool working = true; working;) {
     abort_calls();
     std::unique_lock lock(mutex_);
@@ -120,7 +120,7 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
   HttpRequest call{"POST", "/v2/models/" + job.model + "/infer", headers(), std::move(body.bytes)};
   if (body.header_length) call.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.header_length));
   HttpResponse response = send(worker, call, job);
-  if (may_be_unloaded(response)) {  // the server was started anew; it has done nothing
+  if (may_be_unloaded(response)) {  // the server was restarted; it has done nothing
     wait_until_loaded(job.model);
     response = send(worker, call, job);
   }
@@ -156,7 +156,7 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
         const std::lock_guard lock(mutex_);
         worker.is_calling = false;
       }
-      if (response.status == 401 && wants_local && show_local_token(request)) continue;  // it was started anew just now
+      if (response.status == 401 && wants_local && show_local_token(request)) continue;  // it was restarted just now
       if (response.status != 503) return response;
     } catch (const ConnectionError& error) {
       {
@@ -166,7 +166,7 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
       if (error.sent() && !may_repeat)
         throw Error(str("the ", server_name(), " was lost during ", request.target, " (", error.what(),
                         "); it is unknown whether the call was executed, and this server would execute a repeated call again"));
-      if (was_open && num_lost == 0) {  // closed while nobody used it, most likely
+      if (was_open && num_lost == 0) {  // most likely closed while idle
         ++num_lost;
         continue;
       }
@@ -198,8 +198,8 @@ HttpHeaders ModelClient::headers() const {
   return {{"Authorization", authorization_of(*options_.server.token)}};
 }
 
-// Calls that change something want a token; without a given one it is the one that a server of ours on this machine has made, anew at every
-// start. Is it another one than the request showed before?
+// Calls that change something need a token; without a configured one it is that of a kedge server on this machine, new at every
+// start. Is it different from the one in the request?
 bool ModelClient::show_local_token(HttpRequest& request) const {
   const std::optional<std::string> token = find_local_token(options_.server.host, options_.server.port);
   if (!token || find_header(request.headers, "Authorization") == authorization_of(*token)) return false;
@@ -265,7 +265,7 @@ void ModelClient::wait_until_loaded(const std::string& model) {
   }
 }
 
-// Many calls may wait for the same model, and one of them says so.
+// Many calls may wait for the same model, and one of them logs it.
 bool ModelClient::is_time_to_tell(const std::string& model, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const auto last = told_.find(model);
@@ -304,7 +304,7 @@ void ModelClient::check_same_model(const std::string& model) {
   std::string now;
   try {
     if (response.status == 200) now = parameter_of(read_model_config(Json::parse(response.body)), "model_print");
-  } catch (const Error&) {  // no server of ours
+  } catch (const Error&) {  // not a kedge server
   }
   if (now != before)
     throw Error(str("the ", server_name(), " came back with a different model as ", model, ": it was ", before, ", and is ",

@@ -114,7 +114,7 @@ void ModelServer::stop() {
   ready_ = false;
   queue_->stop();
   http_->stop();
-  reader_.reset();  // nobody posts any more
+  reader_.reset();  // no more tasks are posted
   local_token_.reset();
 }
 
@@ -165,7 +165,7 @@ void ModelServer::handle(HttpRequest request, const HttpReply& reply) {
   reply.send(answer_model(model, route->action));
 }
 
-// What is asked of the server as a whole; none where the address is another.
+// Requests to the server itself; none for other addresses.
 std::optional<HttpResponse> ModelServer::answer_server(const HttpRequest& request, const std::vector<std::string>& parts) {
   const auto is = [&](std::string_view method, std::initializer_list<std::string_view> path) {
     const bool same = std::equal(parts.begin(), parts.end(), path.begin(), path.end());

@@ -61,7 +61,7 @@ void ServerWatch::wait_until_up() {
   const auto is_decided = [&] { return is_up_ || stopping_ || is_refused_; };
   for (auto now = begin; now < begin + limit; now = Clock::now()) {
     if (changed_.wait_until(lock, std::min(now + kStopPeriod, begin + limit), is_decided)) break;
-    // One that is only suspected, since a call to it was lost, may well be at work.
+    // One that is only suspected, because a call was lost, may still be running.
     if (is_away_) check_stop(options_.stop, str("the ", name(), " (", why_, ")"));
   }
   if (is_up_) return;
@@ -81,18 +81,18 @@ void ServerWatch::run() {
     asks_now_ = false;
     const bool anew = std::exchange(asks_anew_, false);
     lock.unlock();
-    if (anew) connection_.close();  // a server that ends may still answer here, and take no new connections
+    if (anew) connection_.close();  // a server that is stopping may still reply here, and accept no new connections
     const Health health = ask();
     lock.lock();
     if (stopping_) return;
     note(health);
     if (health.is_lost && was_up_) {
-      // Calls under way to a machine that vanished without a word would wait for ever.
+      // Pending calls to a machine that vanished would wait forever.
       lock.unlock();
       on_gone_();
       lock.lock();
     }
-    // One that is gone is asked every second, so that it is not left waiting when it is back.
+    // An unreachable one is polled every second, so that it is noticed soon when it is back.
     const auto pause = is_up_ ? options_.period : std::min(options_.period, std::chrono::milliseconds(1000));
     changed_.wait_for(lock, pause, [&] { return stopping_ || asks_now_; });
     if (asks_now_ && !is_up_)
@@ -101,7 +101,7 @@ void ServerWatch::run() {
 }
 
 ServerWatch::Health ServerWatch::ask() {
-  // Ready, not only alive: a server that starts or ends takes no calls.
+  // Ready, not only alive: a server that is starting or stopping accepts no calls.
   HttpRequest request{"GET", "/v2/health/ready", {}, ""};
   if (options_.token) request.headers.emplace_back("Authorization", authorization_of(*options_.token));
   if (options_.token && is_loopback(options_.host) && !is_port_ours(options_.port))

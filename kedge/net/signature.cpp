@@ -160,7 +160,7 @@ Json model_config(const ModelSignature& signature) {
 ModelSignature read_model_config(const Json& config) {
   try {
     return read_config(config);
-  } catch (const UsageError& error) {  // not the user's fault: a server wrote it
+  } catch (const UsageError& error) {  // not a user error: a server wrote it
     throw Error(error.what());
   }
 }

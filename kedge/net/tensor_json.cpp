@@ -50,7 +50,7 @@ void with_number_type(WireType type, Use&& use) {
   throw Bug(str(name_of(type), " as JSON numbers"));
 }
 
-// False where the value is no such number, or one that T cannot hold.
+// False if the value is not such a number, or T cannot hold it.
 template <typename T>
 bool read_number(const Json& value, T& number) {
   if constexpr (std::same_as<T, bool>) {
@@ -82,7 +82,7 @@ class DataReader {
       if (__builtin_mul_overflow(rest_[i + 1], tensor.shape[i], &rest_[i])) rest_[i] = std::numeric_limits<int64_t>::max();
   }
 
-  // `level`: how many lists the list stands in.
+  // `level`: the nesting depth of the list.
   void read(const Json::Array& items, size_t level) {
     check_request(level < kMaxNesting, where_, ": data is nested deeper than ", kMaxNesting, " levels");
     const bool is_nested = !items.empty() && items.front().is_array();
@@ -123,7 +123,7 @@ class DataReader {
 
   std::string_view where_;
   WireTensor& tensor_;
-  std::vector<int64_t> rest_;  // elements of a list that stands in i others; the largest number where they cannot be counted
+  std::vector<int64_t> rest_;  // elements of a list at depth i; the largest number where they cannot be counted
 };
 
 // The fewest digits that give the same float when read as one, if they also do when read as a double and rounded; else the double's.

@@ -60,7 +60,7 @@ std::span<const T> number_values(const WireTensor& tensor, WireType type) {
   return {reinterpret_cast<const T*>(tensor.data.data()), tensor.data.size() / sizeof(T)};
 }
 
-// Takes the text at the front of `bytes` away and returns it; none where the bytes end before it does.
+// Takes the text at the front of `bytes` away and returns it; none if the bytes end before it does.
 bool next_text(std::string_view& bytes, std::string_view& text) {
   if (bytes.size() < kLengthBytes) return false;
   uint32_t length = 0;
@@ -91,7 +91,7 @@ int64_t num_rows(const WireTensor& tensor) {
   return tensor.shape.front();
 }
 
-// Elements of one row; 0 where there are no rows to ask.
+// Elements of one row; 0 if there are no rows.
 int64_t row_elements(const WireTensor& tensor) { return num_rows(tensor) == 0 ? 0 : num_elements(tensor.shape) / num_rows(tensor); }
 
 }  // namespace

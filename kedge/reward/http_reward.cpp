@@ -69,13 +69,13 @@ std::vector<RowReward> read_http_rewards(const std::string& body, size_t count, 
     }
     return rewards;
   } catch (const UsageError& error) {
-    throw Error(error.what());  // the endpoint's mistake, not the user's
+    throw Error(error.what());  // an error of the endpoint, not of the user
   }
 }
 
 namespace {
 
-// As long as an endpoint that is busy asks for, in seconds; a date, or more than ten minutes, is not believed.
+// The Retry-After of a busy endpoint, in seconds; a date, or more than ten minutes, is ignored.
 std::chrono::milliseconds retry_after(const HttpResponse& response) {
   const std::string value = find_header(response.headers, "Retry-After").value_or("");
   const bool is_number = !value.empty() && value.size() < 6 && value.find_first_not_of("0123456789") == std::string::npos;
@@ -124,7 +124,7 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
       problem = str("HTTP ", response.status, ": ", response.body.substr(0, 1000));
       const bool is_busy = response.status == 408 || response.status == 425 || response.status == 429;
       if (is_busy) pause = std::max(pause, retry_after(response));
-      if (response.status >= 400 && response.status < 500 && !is_busy) tries = options_.max_tries;  // asking again would change nothing
+      if (response.status >= 400 && response.status < 500 && !is_busy) tries = options_.max_tries;  // retrying would change nothing
     } catch (const ConnectionError& error) {
       problem = error.what();
       is_away = !error.sent();

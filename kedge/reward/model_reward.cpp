@@ -17,7 +17,7 @@ bool takes(const ModelSignature& signature, std::string_view input) {
 
 std::vector<RowReward> failed(size_t count, const std::string& error) { return std::vector<RowReward>(count, RowReward{.error = error}); }
 
-// One reward a row. A model that gives several attributes must merge them itself.
+// One reward per row. A model that returns several attributes must merge them itself.
 std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const std::string& name) {
   const WireTensor* rewards = find_tensor(reply.outputs, "rewards");
   if (rewards == nullptr) throw Error(str(name, ": the answer has no rewards"));
@@ -91,14 +91,14 @@ RewardInput choose_input(const ModelSignature& signature, const ModelRewardOptio
   if (options.send != RewardInput::automatic) return options.send;
   const std::string tokenizer = parameter_of(signature, "tokenizer_fingerprint"),
                     chat = parameter_of(signature, "chat_template_fingerprint");
-  // Servers that publish none, NeMo-Aligner's among them, get the policy's ids, as NeMo-Aligner sends them. Text goes to one that takes no
-  // ids.
+  // Servers that publish none, NeMo-Aligner's among them, get the policy's ids, as NeMo-Aligner sends them. Text goes to one that accepts
+  // no ids.
   if (tokenizer.empty()) return takes(signature, "sentences") && !takes(signature, "tokens") ? RewardInput::text : RewardInput::tokens;
   const bool is_conversation = !conversation_of(rollout).is_null();
   const bool same_ids = tokenizer == options.tokenizer_fingerprint;
   const bool same_template = chat == options.chat_template_fingerprint;
   if (same_ids && (!is_conversation || same_template)) return RewardInput::tokens;
-  // The model was trained on conversations as its own template words them.
+  // The model was trained on conversations in its own template.
   if (is_conversation && !chat.empty() && takes(signature, "messages")) return RewardInput::messages;
   return RewardInput::text;
 }
@@ -182,7 +182,7 @@ std::vector<RowReward> ModelReward::rewards_of(const Part& part, std::future<Inf
   } catch (const RemoteError& error) {
     if (part.rollouts.size() == 1) return failed(1, error.what());
   }
-  // One bad row spoils a call: each alone shows which it was.
+  // One bad row fails a call: sending each alone shows which.
   std::vector<RowReward> rows;
   std::vector<std::future<InferReply>> replies;
   const auto alone = [&](size_t row) { return Part{part.input, {row}, {part.rollouts[row]}}; };

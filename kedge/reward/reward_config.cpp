@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kCommonKeys = {"kind", "weight", "route", "clip"};
 
-// The keys that one kind reads beside those of all kinds; the first ones must be set.
+// The keys that one kind uses in addition to those of all kinds; the first ones must be set.
 struct KindKeys {
   RewardKind kind;
   size_t num_required;
@@ -50,7 +50,7 @@ void check_clip(const std::optional<std::vector<double>>& clip, const std::strin
 }
 
 void check_source(const RewardSourceConfig& config, const std::string& key, Errors& errors) {
-  RewardSourceConfig copy = config;  // describe() hands out setters, so it wants an object it may change
+  RewardSourceConfig copy = config;  // describe() hands out setters, so it needs a mutable object
   const KindKeys& own = keys_of(config.kind);
   const Section section = describe(copy);
   for (const Field& field : section.fields) {

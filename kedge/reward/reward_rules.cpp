@@ -15,7 +15,7 @@
 namespace kedge {
 namespace {
 
-// What is wrong with this row alone; becomes its RowReward's error.
+// An error of this row only; becomes its RowReward's error.
 struct RowProblem {
   std::string text;
 };
@@ -106,7 +106,7 @@ std::u32string characters_of(std::string_view text) {
   return characters;
 }
 
-// The share of places at which the two have the same character; two empty texts are alike.
+// The fraction of places at which the two have the same character; two empty texts are equal.
 double overlap(std::u32string_view left, std::u32string_view right) {
   const auto [shorter, longer] = std::minmax({left.size(), right.size()});
   if (longer == 0) return 1;

@@ -55,7 +55,7 @@ RewardSet::~RewardSet() {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
-  for (Member& member : members_) member.source.reset();  // gives up what is under way, so that nobody waits for it below
+  for (Member& member : members_) member.source.reset();  // cancels pending calls, so that nothing waits for them below
 }
 
 void RewardSet::add_member(std::string key, std::string label, const RewardSourceConfig& config, const RewardSourceMaker& make_other) {
@@ -164,7 +164,7 @@ void RewardSet::finish(Job& job) {
   job.promise.set_value(std::move(rewards));
 }
 
-// What one source says of its rows, after the retries, with errors that name the source and the prompt.
+// One source's rewards of its rows, after the retries, with errors that name the source and the prompt.
 std::vector<RowReward> RewardSet::rewards_of(Asked& asked, const Rollouts& rollouts) {
   const Member& member = *asked.member;
   const auto checked = [](std::vector<RowReward> rewards, size_t wanted) {
@@ -178,7 +178,7 @@ std::vector<RowReward> RewardSet::rewards_of(Asked& asked, const Rollouts& rollo
     rewards = checked(asked.reply.get(), asked.rows.size());
   } catch (const Error& error) {
     if (!member.is_watched) throw;
-    rewards.assign(asked.rows.size(), RowReward{.error = error.what()});  // nobody trains on it
+    rewards.assign(asked.rows.size(), RowReward{.error = error.what()});  // it is not trained on
   }
   for (int64_t round = 0; round < config_.retries && !member.is_rule; ++round) {
     std::vector<size_t> failed;
@@ -203,7 +203,7 @@ std::vector<RowReward> RewardSet::ask_again(const Member& member, Rollouts rollo
   const size_t num_rows = rollouts.size();
   std::future<std::vector<RowReward>> reply;
   {
-    const std::lock_guard lock(mutex_);  // the source goes only after closing_ is set
+    const std::lock_guard lock(mutex_);  // the source is destroyed only after closing_ is set
     if (closing_) return std::vector<RowReward>(num_rows, RowReward{.error = "closed before it replied"});
     reply = member.source->submit(std::move(rollouts));
   }

@@ -27,7 +27,7 @@ class ServerReward : public RewardSource {
  public:
   ServerReward(const ClientOptions& client, const std::string& model, ModelRewardOptions options)
       : client_(client), reward_(remote_caller(client_, model), std::move(options)) {}
-  // What waits to be sent to a server that is away must not wait for it, one after the other.
+  // Queued calls to an unreachable server must not wait for it one after another.
   ~ServerReward() override { client_.give_up(); }
   ServerReward(const ServerReward&) = delete;
   ServerReward& operator=(const ServerReward&) = delete;

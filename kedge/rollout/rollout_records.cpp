@@ -33,7 +33,7 @@ bool answers(const RolloutRows& rows, const StepKey& key) {
   });
 }
 
-// What a run left that was killed while it wrote.
+// Leftovers of a run that was killed while writing.
 void remove_unfinished(const Path& folder) {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
@@ -69,7 +69,7 @@ void RolloutRecords::save(RecordHeader header, RolloutRows rows) {
   worker_.post([this, header = std::move(header), rows = std::move(rows)] {
     try {
       write_file(header, rows);
-    } catch (const std::runtime_error& error) {  // the world's
+    } catch (const std::runtime_error& error) {  // an I/O error
       if (!std::exchange(told_, true))
         log_warn("the answers of step ", header.step, " are not recorded: ", error.what(), " (the run continues)");
     }
@@ -84,7 +84,7 @@ void RolloutRecords::write_file(const RecordHeader& header, const RolloutRows& r
 std::optional<RolloutRows> RolloutRecords::load(const StepKey& key) {
   std::optional<RolloutRows> found = read(key.header.step, key.header.fingerprint);
   if (found && !answers(*found, key)) found.reset();
-  // Who failed to judge an answer may be well again.
+  // A reward source that failed may work again.
   if (found && std::any_of(found->begin(), found->end(), [](const RolloutRow& row) { return row.reward.failed(); })) found.reset();
   if (found) log_info("step ", key.header.step, ": reusing the answers recorded before");
   return found;
@@ -102,7 +102,7 @@ std::optional<RolloutRows> RolloutRecords::read(int64_t step, const std::string&
 }
 
 void RolloutRecords::flush() {
-  const auto done = std::make_shared<std::promise<void>>();  // the worker may still be about to leave it when this returns
+  const auto done = std::make_shared<std::promise<void>>();  // the worker may still be about to write it when this returns
   worker_.post([done] { done->set_value(); });
   done->get_future().wait();
 }

@@ -46,7 +46,7 @@ class RowCheck {
     each(name,
          [&](QuantityCheck& check, const Pair& pair) { check.lists(pair.recorded->*list, pair.computed->*list, {.answer = pair.place}); });
   }
-  // Which answers have one depends on whether generation and training agree to the bit, as they need not within a tolerance.
+  // Which answers have one depends on whether generation and training are bit-identical, which a tolerance does not require.
   void entropies() const {
     each("entropy", [&](QuantityCheck& check, const Pair& pair) {
       const std::optional<double>&recorded = pair.recorded->entropy, &computed = pair.computed->entropy;
@@ -161,7 +161,7 @@ std::string place_text(const RecordPlace& place) {
 void QuantityCheck::differ(double by, const RecordPlace& place, std::string recorded, std::string computed) {
   quantity_.num_differ += 1;
   if (quantity_.num_differ == 1) quantity_.first = place;
-  // Of two that are no numbers apart the first stays.
+  // Of two without a numeric distance the first stays.
   if (quantity_.num_differ > 1 && !(by > quantity_.largest)) return;
   quantity_.largest = by;
   quantity_.place = place;
@@ -244,7 +244,7 @@ std::string blame_of(const StepComparison& comparison) {
   const std::array<std::string_view, 3> of_tokens = {kEngine, kLogprobs, kReference};
   const auto num_others = std::count_if(of_tokens.begin(), of_tokens.end(), is_other);
   const Quantity* engine = comparison.find(kEngine);
-  // One number of one list may have been changed; tokens decide all lists, and every number behind them.
+  // One number of one list may have been changed; tokens determine all lists, and every number after them.
   if (num_others > 1 || (engine != nullptr && engine->num_differ > 1)) {
     const auto other = std::find_if(of_tokens.begin(), of_tokens.end(), is_other);
     return str("the record's tokens: from ", place_text(comparison.find(*other)->first), " on they do not have its log-probabilities");

@@ -61,7 +61,7 @@ std::vector<ValueCollector::Pending> ValueCollector::rewards_of(const Rollouts& 
 std::unique_ptr<RewardSource> ValueCollector::rewards() { return std::make_unique<Rewards>(*this); }
 
 void ValueCollector::take(const Group& group, RolloutRows& rows) {
-  critic_.finish_training();  // where it failed no values come, and every rank must know
+  critic_.finish_training();  // if it failed there are no values, and every rank must know
   std::map<const Rollout*, Pending> pending;
   {
     const std::lock_guard lock(mutex_);

@@ -32,7 +32,7 @@ void choose_head(CriticStart& start, const CriticServerConfig& config, const std
 }  // namespace
 
 CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const std::string& key) {
-  static_cast<void>(critic_options(config));  // refuses what cannot be
+  static_cast<void>(critic_options(config));  // rejects invalid settings
   CriticStart start;
   start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, key);
   start.network = load_model_config(start.folder);

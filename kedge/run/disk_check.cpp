@@ -25,7 +25,7 @@ int64_t bytes_below(const Path& folder) {
   int64_t bytes = 0;
   std::set<std::pair<dev_t, ino_t>> seen;
   std::error_code error;
-  // What cannot be read is not counted: the room is estimated, and a save tells its own errors.
+  // What cannot be read is not counted: the space is an estimate, and a save reports its own errors.
   for (std::filesystem::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     struct stat info {};
     if (::lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode) && seen.emplace(info.st_dev, info.st_ino).second)
@@ -50,7 +50,7 @@ DiskPlan plan_disk(const RunConfig& run, int64_t max_steps, int64_t save, const 
   DiskPlan plan;
   plan.folder = nearest_folder(run);
   plan.free = free_disk_bytes(plan.folder);
-  // Adapters alone where they train, in fp32.
+  // Only the adapters if they are trained, in fp32.
   const int64_t model = network.lora ? memory.gradients : memory.parameters;
   if (config.save_nemo_on_train_end) plan.model = model;
   if (save <= 0 || !run.create_checkpoint_callback) return plan;
@@ -62,7 +62,8 @@ DiskPlan plan_disk(const RunConfig& run, int64_t max_steps, int64_t save, const 
 }
 
 int64_t record_bytes(int64_t num_answers, int64_t prompt_tokens, int64_t answer_tokens) {
-  // Measured: a line has some 500 bytes beside its tokens; one of a prompt has its id and its text, one of an answer three numbers more.
+  // Measured: a line has about 500 bytes in addition to its tokens; one of a prompt has its id and its text, one of an answer three numbers
+  // more.
   constexpr int64_t kLine = 500, kPromptToken = 10, kAnswerToken = 50;
   return num_answers * (kLine + prompt_tokens * kPromptToken + answer_tokens * kAnswerToken);
 }

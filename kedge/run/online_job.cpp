@@ -24,7 +24,7 @@ RewardSourceMaker with_critic(ValueCollector* collector, RewardSourceMaker make_
   };
 }
 
-// Rewards that still wait for the critic when the run ends must not be waited for.
+// Rewards that still wait for the critic when the run ends are cancelled.
 class CancelAtEnd {
  public:
   explicit CancelAtEnd(CriticLink* critic) : critic_(critic) {}
@@ -44,7 +44,7 @@ std::string step_text(const OnlineSetup& setup) {
              "; prompts of up to ", setup.lengths.max_prompt, " tokens; the learning rate's horizon: ", setup.plan.horizon, " updates");
 }
 
-// A source of the program's own, which may use it elsewhere too.
+// The program's own source, which it may also use elsewhere.
 class SharedReward : public RewardSource {
  public:
   explicit SharedReward(std::shared_ptr<RewardSource> source) : source_(std::move(source)) {}

@@ -37,7 +37,7 @@ class SupervisedJob : public Job {
   [[nodiscard]] virtual std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const = 0;
   // `model` is null until it is loaded.
   [[nodiscard]] virtual SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) = 0;
-  // What sampling takes between steps, where maximum length of rows.
+  // Memory of sampling between steps, with this maximum length of rows.
   [[nodiscard]] virtual int64_t cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const;
   virtual void add_summary(Json& summary, const Metrics& last) const;
 

@@ -27,7 +27,7 @@ void CriticTraining::train(const RolloutRows& rows) {
 
 FolderWriter CriticTraining::save(StateSnapshot& state, int64_t step, const std::function<FolderWriter()>& save_policy) const {
   // Only both together are a checkpoint. The critic writes while the policy does, unless training waits meanwhile: then it saves when the
-  // policy's part is on disk, so that the few saves it keeps do not run ahead of a disk that is full here.
+  // policy's part is on disk, so that the few saves it keeps are not newer than what is on a full disk here.
   std::shared_future<void> saving;
   if (state.copies()) saving = critic_.save(step, resumable_step_);
   if (train_calls_) state.set("trainer.train_calls", *train_calls_);
@@ -57,7 +57,7 @@ CriticBatch critic_batch(const RolloutRows& rows, int64_t epochs) {
       ++batch.num_rows;
       batch.tokens.insert(batch.tokens.end(), rollout.ids.begin(), rollout.ids.end());
       batch.tokens.resize(static_cast<size_t>(batch.num_rows) * width, 0);
-      // What is learned at a place belongs to the id after it: the prompt's last place is the answer's first.
+      // The target at a position belongs to the id after it: the prompt's last place is the answer's first.
       const auto before = static_cast<size_t>(rollout.prompt_length - 1), end = static_cast<size_t>(batch.num_rows) * (width - 1);
       const auto add = [&](std::vector<float>& to, const std::vector<float>& numbers) {
         to.resize(to.size() + before, 0);

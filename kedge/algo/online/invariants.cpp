@@ -32,7 +32,7 @@ std::vector<std::string> broken_by_updates(const StepEvidence& seen) {
 std::vector<std::string> Invariants::judge(int64_t step, const StepEvidence& evidence) {
   if (on_broken_ == OnBroken::off) return {};
   std::vector<std::string> broken = broken_by_updates(evidence);
-  // Nothing may be learned from weights that are no numbers, at any step.
+  // Training must not continue with weights that are not finite, at any step.
   bool ends = !broken.empty() && (!judged_ || !evidence.is_finite);
   judged_ = judged_ || evidence.learned;
   const bool all_failed = evidence.num_rows > 0 && evidence.num_failed_rewards == evidence.num_rows;

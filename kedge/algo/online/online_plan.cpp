@@ -11,7 +11,7 @@ namespace {
 
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// As the reference counts: trainer steps where they are capped, else batches of prompts, although every tick is an update.
+// As NeMo-Aligner counts: trainer steps if they are capped, else batches of prompts, although every tick is an update.
 int64_t reference_horizon(const OnlineSettings& settings, int64_t num_prompts, int num_ranks) {
   if (settings.loop.max_steps >= 0) return settings.loop.max_steps;
   const int64_t share = settings.model.global_batch_size / num_ranks;

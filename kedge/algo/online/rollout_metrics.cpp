@@ -89,7 +89,7 @@ void set_parts(Metrics& metrics, Rows rows) {
   for (const auto& [label, mean] : means) mean.set_in(metrics, label.starts_with("watch/") ? std::string(label) : str("rewards/", label));
 }
 
-// Low where answers say the same again and again, each for itself or all alike.
+// Low if answers repeat themselves or each other.
 double distinct_pairs(Rows rows) {
   std::vector<uint64_t> pairs;
   for (const RolloutRow& row : rows) {
@@ -105,7 +105,7 @@ double distinct_pairs(Rows rows) {
 
 bool has_entropy(const RolloutRow& row) { return row.entropy.has_value(); }
 
-// Between the log-probs the engine drew by and those of training.
+// Between the log-probs of sampling and those of training.
 void set_logprob_gap(Metrics& metrics, Rows rows) {
   Mean mean;
   double max = 0;
@@ -123,7 +123,7 @@ void set_logprob_gap(Metrics& metrics, Rows rows) {
   if (metrics.find("logprob_gap_mean")) metrics.set("logprob_gap_max", max);
 }
 
-// The last bytes, from the first whole character on.
+// The last bytes, from the first complete character on.
 std::string_view tail_of(std::string_view text) {
   constexpr size_t kBytes = 60;
   if (text.size() <= kBytes) return text;

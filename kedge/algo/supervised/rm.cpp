@@ -16,7 +16,7 @@ namespace kedge {
 namespace {
 
 constexpr size_t kRankingSums = 6, kRegressionSums = 2;
-constexpr int64_t kScoredAttribute = 4;  // of the losses with a strength: helpfulness, in the reference's order of nine
+constexpr int64_t kScoredAttribute = 4;  // of the losses with a strength: helpfulness, in NeMo-Aligner's order of nine
 
 Pooling pooling_of(const RmModelConfig& config) { return config.use_avg_pool ? Pooling::mean : Pooling::last; }
 

@@ -18,7 +18,7 @@ struct Seen {
   uint64_t row_hash = 0, prompt_hash = 0;
 };
 
-// FNV-1a: two different texts among a thousand million fall together with a chance of about 3 %.
+// FNV-1a: two different texts among a thousand million collide with a probability of about 3 %.
 uint64_t hash_of(std::string_view text, uint64_t hash = 0xCBF29CE484222325U) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
   return hash;

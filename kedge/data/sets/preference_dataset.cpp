@@ -56,7 +56,7 @@ PreferencePair PreferenceReader::read_answers(const Row& row) const {
   const Json& chosen = answer(row, names.chosen, "chosen", "chosen_response");
   const Json& rejected = answer(row, names.rejected, "rejected", "rejected_response");
   PromptResponse better, worse;
-  if (is_dialogue(chosen) || is_dialogue(rejected)) {  // whole dialogues, whatever the prompt field holds
+  if (is_dialogue(chosen) || is_dialogue(rejected)) {  // complete dialogues, whatever the prompt field holds
     better = reader_.dialogue(row, read_messages(row, chosen, "the chosen answer", names.roles));
     worse = reader_.dialogue(row, read_messages(row, rejected, "the rejected answer", names.roles));
   } else if (reader_.has_prompt(row)) {

@@ -110,7 +110,7 @@ void write_weights(const Model& model, const Path& folder, WeightType type, int6
   index.set("metadata", metadata);
   index.set("weight_map", map);
   write_atomic(index_file, index.dump(2) + "\n");
-  std::filesystem::remove(folder / "model.safetensors");  // of an earlier, smaller save: it would win over the index
+  std::filesystem::remove(folder / "model.safetensors");  // of an earlier, smaller save: it would take precedence over the index
   remove_shards_but(folder, names);
 }
 
@@ -147,7 +147,7 @@ void save_model(const Model& model, const Path& folder, const SaveOptions& optio
       log_warn(folder.string(), ": the score head has a bias (score.bias), which transformers does not read");
   }
   if (options.companions) copy_companions(*options.companions, folder);
-  write_atomic(folder / "config.json", config.dump(2) + "\n");  // last: a folder without it is no model
+  write_atomic(folder / "config.json", config.dump(2) + "\n");  // last: a folder without it is not a model
 }
 
 }  // namespace kedge

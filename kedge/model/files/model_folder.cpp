@@ -63,7 +63,7 @@ bool is_hub_name(std::string_view name) {
          !name.starts_with('/') && !name.ends_with('/') && !name.starts_with('.') && name.find("/.") == std::string_view::npos;
 }
 
-// The snapshot that `main` named when it was last fetched; none where the cache knows no such model.
+// The snapshot that `main` named when it was last fetched; none if the cache has no such model.
 std::optional<Path> find_in_cache(const Path& model, std::string_view where) {
   if (!is_folder(model)) return std::nullopt;
   const Path ref = model / "refs" / "main";

@@ -80,13 +80,13 @@ Json config_of(const Adapters& adapters, const ModelConfig& config, const std::s
   std::set<std::string> kinds;
   std::set<int64_t> layers;
   for (const LinearSlice& slice : adapters.slices()) {
-    // GPT-2 has two c_proj a layer; the longer name keeps them apart.
+    // GPT-2 has two c_proj per layer; the longer name distinguishes them.
     const size_t cut = slice.kind == "c_proj" ? slice.module.rfind('.', slice.module.rfind('.') - 1) : slice.module.rfind('.');
     kinds.insert(slice.module.substr(cut + 1));
     layers.insert(slice.layer);
   }
   Json::Array targets, numbers;
-  // Where not every kind stands in every layer, whole names say which do.
+  // If not every kind is in every layer, complete names specify which are.
   const bool regular = adapters.slices().size() == kinds.size() * layers.size();
   for (const std::string& kind : kinds)
     if (regular) targets.emplace_back(kind);

@@ -106,7 +106,7 @@ SafetensorsMetadata parse_metadata(const Json& json, const std::string& where) {
   return metadata;
 }
 
-// The format wants the tensors to cover the data: no byte is in none of them or in two.
+// The format requires the tensors to cover the data: no byte is in none of them or in two.
 void check_coverage(const std::vector<TensorEntry>& entries, size_t data_size, const std::string& origin) {
   size_t covered = 0;
   for (const TensorEntry& entry : entries) {

@@ -14,7 +14,7 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-// The stored name of a slice; empty where there is none.
+// The stored name of a slice; empty if there is none.
 std::string stored_name(const WeightFiles& files, const WeightSlice& slice) {
   if (files.find(slice.name) != nullptr) return slice.name;
   for (const std::string& name : slice.other_names)

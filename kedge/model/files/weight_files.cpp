@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-// A trainer leaves pickled files beside the weights that are not weights.
+// Trainers write pickled files next to the weights that are not weights.
 bool is_pickled_weights(const Path& file) {
   const std::string name = file.filename().string();
   if (name.ends_with(".pt")) return name != "optimizer.pt" && name != "scheduler.pt";

@@ -13,7 +13,7 @@ bool is_empty(const Json& value) {
          (value.is_object() && value.as_object("").empty());
 }
 
-// Does modules_to_save name the score head? For every sequence classifier PEFT lists "classifier" beside it, after the heads of other
+// Does modules_to_save name the score head? For every sequence classifier PEFT lists "classifier" as well, after the heads of other
 // families.
 bool names_head(const Json& config, const std::string& origin) {
   const Json* modules = config.find("modules_to_save");

@@ -15,7 +15,7 @@ struct Group {
   std::array<std::string_view, 8> kinds;
 };
 
-// The reference's names for the linear layers of every family.
+// NeMo-Aligner's names for the linear layers of every family.
 constexpr std::array<Group, 7> kGroups = {{
     {"attention_qkv", {"q_proj", "k_proj", "v_proj", "c_attn"}},
     {"attention_dense", {"o_proj", "attn.c_proj"}},
@@ -40,7 +40,7 @@ std::vector<std::string_view> meanings(const std::string& target) {
       if (!kind.empty()) kinds.push_back(kind);
     return kinds;
   }
-  if (target == "all-linear") return {""};  // PEFT's word
+  if (target == "all-linear") return {""};  // PEFT's name
   return {target};
 }
 

@@ -27,7 +27,7 @@ struct Word {
   int64_t count = 0;
 };
 
-// A pair as it stood when it was queued; the count may have fallen since.
+// A pair as it was when it was queued; the count may have fallen since.
 struct Candidate {
   int64_t count = 0;
   Pair pair;
@@ -144,7 +144,7 @@ class Trainer {
   std::array<TokenId, 256> byte_ids_{};
   std::vector<Word> words_;
   std::unordered_map<Pair, int64_t, PairHash> counts_;
-  std::unordered_map<Pair, std::vector<size_t>, PairHash> places_;  // the words a pair stands, or stood, in
+  std::unordered_map<Pair, std::vector<size_t>, PairHash> places_;  // the words that contain, or contained, a pair
   std::set<Pair> changed_;
   std::priority_queue<Candidate> queue_;
   Json::Array merges_;

@@ -18,7 +18,7 @@ Vocab read_vocab(const Json& json, const std::string& where) {
   const Json::Object& entries = json.as_object(where);
   vocab.reserve(entries.size());
   for (const auto& [token, value] : entries) {
-    // The place is put into words only where something is wrong: there are a hundred thousand of them.
+    // The place is formatted only for errors: there are a hundred thousand of them.
     const int64_t id = value.is_integer() ? value.as_integer(where) : value.as_integer(str(where, "[\"", token, "\"]"));
     if (id < 0 || id > Vocab::kMaxId) throw UsageError(str(where, "[\"", token, "\"]: ", id, " is not a token id"));
     if (!vocab.add(token, static_cast<TokenId>(id)))
@@ -77,7 +77,7 @@ BpeOptions read_bpe_options(const Json& json, const std::string& where) {
 }
 
 // A score as the `tokenizers` package has it after reading the shortest text of `value`: the digits become a double, then the
-// power of ten is divided out, so it may lie one step beside `value`. Scores that tie there must tie here.
+// power of ten is divided out, so it may differ from `value` by one unit. Scores that tie there must tie here.
 double score_as_read(double value) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), std::abs(value), std::chars_format::scientific).ptr;

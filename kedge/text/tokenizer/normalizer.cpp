@@ -133,7 +133,7 @@ void Normalizer::run(const Strip& step, Result& result) {
     if (text.size() != before) result.keeps_start = false;
   }
   if (step.right) {
-    size_t end = text.size();  // behind the last character that is no space
+    size_t end = text.size();  // after the last character that is not a space
     for (size_t at = 0, kept = 0; at <= text.size(); at += utf8_length(text.substr(at))) {
       if (at == text.size()) {
         end = kept;

@@ -7,7 +7,7 @@
 namespace kedge {
 namespace {
 
-// Stands before a piece while it is encoded, so that the tokenizer's own blank falls on it; taken off again.
+// Put before a piece while it is encoded, so that the tokenizer's own blank applies to it; removed afterwards.
 constexpr std::string_view kPrefix("\0", 1);
 
 }  // namespace

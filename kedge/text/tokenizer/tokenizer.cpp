@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// vocab.json and merges.txt carry no more than their names say; the class of the tokenizer tells how text is split.
+// vocab.json and merges.txt carry no more than their names say; the tokenizer's class determines how text is split.
 Json pieces_for_class(const std::string& tokenizer_class, const std::string& where) {
   static constexpr std::array<std::string_view, 7> kGpt2Like = {
       "", "GPT2Tokenizer", "GPT2TokenizerFast", "GPTNeoXTokenizer", "GPTNeoXTokenizerFast", "CodeGenTokenizer", "CodeGenTokenizerFast"};
@@ -64,7 +64,7 @@ std::unique_ptr<JsonTokenizer> from_vocab_and_merges(const Path& vocab, const Pa
   model.set("merges", read_merges_file(merges));
   json.set("model", std::move(model));
   auto tokenizer = std::make_unique<JsonTokenizer>(json, str(vocab.string(), " and ", merges.filename().string()));
-  // What transformers takes for granted of this kind where no file says otherwise.
+  // transformers' defaults of this kind.
   if (tokenizer->id_of(kEndOfText)) {
     AddedToken end;
     end.content = kEndOfText;
@@ -103,7 +103,7 @@ SpecialIds special_ids(const Tokenizer& tokenizer, const SpecialTokenFiles& file
   return special;
 }
 
-// Files without a post-processor: bos and eos go around a text where tokenizer_config.json says so.
+// Files without a post-processor: bos and eos go around a text if tokenizer_config.json says so.
 PostProcessor bos_and_eos(const SpecialTokenFiles& files, const SpecialIds& special) {
   TokenIds before, behind;
   if (files.add_bos.value_or(false) && special.bos) before.push_back(*special.bos);

@@ -1,4 +1,4 @@
-// Stands in for normal_form.cpp where utf8proc is not installed.
+// Replaces normal_form.cpp if utf8proc is not installed.
 #include <algorithm>
 
 #include "kedge/core/error.h"

@@ -1,4 +1,4 @@
-// Stands in for regex.cpp where PCRE2 is not installed.
+// Replaces regex.cpp if PCRE2 is not installed.
 #include "kedge/core/error.h"
 #include "kedge/text/unicode/regex.h"
 

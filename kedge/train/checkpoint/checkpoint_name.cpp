@@ -10,7 +10,7 @@
 namespace kedge {
 namespace {
 
-// A format such as ".3f": so many digits behind the point. Without one, whole numbers stand as they are.
+// A format such as ".3f": this many digits after the point. Without one, integers are written as they are.
 std::string shown(double value, std::string_view format, std::string_view where) {
   if (std::isnan(value)) return "nan";
   int digits = 6;

@@ -21,7 +21,7 @@ uint64_t read_number(std::string_view bytes) {
   return number;
 }
 
-// FNV-1a over words of 8 bytes, the last one filled up with zeros: records are large, and this is no defence against malice. Every step can
+// FNV-1a over words of 8 bytes, the last one filled up with zeros: records are large, and this is not cryptographic. Every step can
 // be undone, so bytes that differ in one word never have the same sum.
 uint64_t checksum(std::string_view record) {
   uint64_t hash = 0xCBF29CE484222325U;

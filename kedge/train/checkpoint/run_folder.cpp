@@ -16,7 +16,7 @@ std::string next_number(const Path& parent) {
   }
 }
 
-// Why each of them cannot be used, a line each.
+// Why each of them cannot be used, one line each.
 std::string unusable_ones(const std::vector<Path>& folders) {
   std::string text;
   for (const Path& folder : folders) {

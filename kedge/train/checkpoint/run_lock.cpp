@@ -86,11 +86,11 @@ RunLock::~RunLock() {
   }
   ends_.notify_all();
   thread_.join();
-  static_cast<void>(::ftruncate(file_, 0) == 0);  // a note that stays is watched by the next one, which costs time alone
+  static_cast<void>(::ftruncate(file_, 0) == 0);  // a note that stays is watched by the next one, which only costs time
   ::close(file_);
 }
 
-// False where the file system has no locks. Who only asks whether a folder is held holds it for a moment.
+// False if the file system has no locks. Checking whether a folder is locked locks it briefly.
 bool RunLock::take_lock() {
   for (int i = 0; i < kLockTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(kLockPause);
@@ -117,7 +117,7 @@ void RunLock::watch_note() const {
 
 void RunLock::write_note(int64_t beat) {
   std::string note = str(system_.boot, " ", name_of_this_machine(), " ", ::getpid(), " ", beat);
-  note.resize(kNoteBytes - 1, ' ');  // always as long, so that none is seen half
+  note.resize(kNoteBytes - 1, ' ');  // constant length, so that no partial note is read
   note += '\n';
   if (::pwrite(file_, note.data(), note.size(), 0) == static_cast<ssize_t>(note.size()) || std::exchange(has_warned_, true)) return;
   log_warn((folder_ / ".lock").string(), ": cannot be written: ", std::strerror(errno), "; a run on another machine may not see this one");

@@ -42,7 +42,7 @@ Share Optimizer::share_of_rank(int rank) const {
   return {blocks.begin * kBlock, blocks.end * kBlock};
 }
 
-// Calls use(begin, values) for every piece of what the ranks hold together; `own` is this rank's share of it. One piece a rank is in
+// Calls use(begin, values) for every piece of what the ranks hold together; `own` is this rank's share of it. One piece per rank is in
 // memory at a time.
 template <typename F>
 void Optimizer::gather(const Tensor& own, F&& use) const {
