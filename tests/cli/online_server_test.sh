@@ -67,7 +67,7 @@ run=$!
 wait_for_step disturbed $run 5
 end_server
 for _ in $(seq 400); do
-  grep -q 'not there' disturbed.log && break
+  grep -q 'is unreachable' disturbed.log && break
   sleep 0.05
 done
 grep -qE "the reward server localhost:$port is unreachable \(.*\); waited [0-9]+ s, limit 6000 s" disturbed.log ||

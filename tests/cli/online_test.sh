@@ -273,7 +273,7 @@ mistake 'remote_rm: cannot be combined with reward.sources' "${reinforce[@]}" re
 mistake 'remote_rm.pad_to_length: 63 is less than the maximum length of a prompt and its answer, 64' "$kedge" rs "${online[@]}" "${for_rs[@]}" remote_rm.pad_to_length=63
 mistake 'max_stepz.*max_steps' "${reinforce[@]}" trainer.reinforce.max_stepz=3
 mistake 'top_n_rollout.*top_n_rollouts' "${rs[@]}" model.rs.top_n_rollout=1
-mistake 'trainer.reinforce.save_interval: 3 is no multiple' "${reinforce[@]}" trainer.reinforce.save_interval=3
+mistake 'trainer.reinforce.save_interval: 3 is not a multiple' "${reinforce[@]}" trainer.reinforce.save_interval=3
 mistake 'discount_factor' "${reinforce[@]}" trainer.reinforce.discount_factor=0.9
 expect 0 'fits' "$kedge" plan "${reinforce[@]:1}" trainer.reinforce.discount_factor=1.0
 mistake 'words\.txt' "${reinforce[@]}" reward.sources.mood.kind=lexicon reward.sources.mood.file=words.txt

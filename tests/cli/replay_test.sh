@@ -44,7 +44,7 @@ done
 expect 0 'from the starting model' "$kedge" replay slow --step 2
 expect 0 'from the checkpoint of step 3' "$kedge" replay slow --step 5
 expect 0 'step 6 replays' "$kedge" replay slow
-expect 0 'note: the critic.s rewards \(critic\) are the record' "$kedge" replay outer --step 1
+expect 0 'note: rewards of the critic \(critic\) are taken from the record' "$kedge" replay outer --step 1
 "$kedge" replay slow --step 4 --json 2>/dev/null | python3 -c '
 import json, sys
 told = json.load(sys.stdin)

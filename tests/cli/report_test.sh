@@ -56,7 +56,7 @@ echo '{"step": 12, "time": 1, "train/loss": [1]}' >>broken/metrics.jsonl
 expect 2 'broken/metrics.jsonl:[0-9]+: ' "$kedge" report broken --out broken.html
 rm -rf broken/metrics.jsonl broken/rollouts broken/samples.jsonl broken/log.txt
 expect 0 '^broken.html: ' "$kedge" report broken --out broken.html
-says broken.html 'No numbers yet'
+says broken.html 'No metrics yet'
 
 # In a real browser: it opens from the disk, without a complaint and without asking anybody for anything.
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)

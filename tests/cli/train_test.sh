@@ -187,7 +187,7 @@ expect 0 '30 in total, 30 per epoch' "$kedge" plan "$here/../../configs/referenc
 
 # Mistakes are told before weights are read
 expect 2 'model.restore_from_path' "$kedge" sft model.data.train_ds.file_path=train.jsonl
-expect 2 'trainer.sft.save_interval: 3 is no multiple' "${sft[@]}" trainer.sft.save_interval=3 exp_manager.explicit_log_dir=no
+expect 2 'trainer.sft.save_interval: 3 is not a multiple' "${sft[@]}" trainer.sft.save_interval=3 exp_manager.explicit_log_dir=no
 expect 2 'global_batch_size: 4 rows do not divide into micro-batches of 3' "${sft[@]}" model.data.train_ds.micro_batch_size=3 exp_manager.explicit_log_dir=no
 expect 2 'max_stepz.*max_steps' "${sft[@]}" trainer.sft.max_stepz=3
 expect 2 'trainer.devices x trainer.num_nodes: 2 ranks, but 1 was started' "${sft[@]}" trainer.devices=2

@@ -33,11 +33,11 @@ TEST(Health, TellsThatThePolicyRunsAway) {
   EXPECT_FALSE(watch.look({{"init_policy_kl", 1}}));
   EXPECT_FALSE(watch.look({{"init_policy_kl", 3}}));  // 2 in the mean, which is allowed
   EXPECT_THAT(watch.look({{"init_policy_kl", 4}}),
-              Optional(std::string("KL run-away: the policy is 2.67 nats per token from the reference (mean over the last 3 steps; "
+              Optional(std::string("KL run-away: the policy is 2.67 nats per token from the reference (mean over the last 3 steps); "
                                    "health.max_kl is 2")));
   HealthWatch at_once(window_of(3));
   EXPECT_THAT(at_once.look({{"init_policy_kl", 2.5}}),
-              Optional(HasSubstr("2.5 nats per token from the reference (mean over the last step;")));
+              Optional(HasSubstr("2.5 nats per token from the reference (mean over the last step);")));
 }
 
 TEST(Health, TellsWhatLastsOnceAWindow) {
