@@ -42,7 +42,7 @@ constexpr std::array kCharts = {
     KnownChart{"advantages", "Advantages", "", ChartFormat::number, false},
     KnownChart{"returns", "Returns", "", ChartFormat::number, false},
     KnownChart{"values", "Values", "", ChartFormat::number, false},
-    KnownChart{"logprob_gap", "Log-prob gap of sampling and training", "nats", ChartFormat::tiny, false},
+    KnownChart{"logprob_gap", "Gap between sampling and training", "nats", ChartFormat::tiny, false},
     KnownChart{"pair_rewards", "Rewards of pairs", "", ChartFormat::number, false},
     KnownChart{"kl_sum", "KL from the start, per answer", "nats", ChartFormat::number, false},
     KnownChart{"tokens_per_s", "Tokens per second", "", ChartFormat::number, false},
