@@ -17,7 +17,8 @@ Path first_file(const DataConfig& config, std::string_view key) {
 
 const Json& answer(const Row& row, const std::optional<std::string>& name, const char* usual, const char* other) {
   const Json* value = first_field(row, name, {usual, other});
-  if (value == nullptr) row.fail_missing(Json(name.value_or(usual)).dump(), str("model.data.fields.", usual, " names another"));
+  if (value == nullptr)
+    row.fail_missing(Json(name.value_or(usual)).dump(), str("set model.data.fields.", usual, " if it has another name"));
   return *value;
 }
 

@@ -72,7 +72,7 @@ TEST_F(PreferenceTest, FieldsMayHaveOtherNames) {
 
 TEST_F(PreferenceTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(error(R"({"prompt": "p", "chosen": "c"})"),
-            ":1: no \"rejected\" field; the row has \"prompt\", \"chosen\"; model.data.fields.rejected names another");
+            ":1: no \"rejected\" field; the row has \"prompt\", \"chosen\"; set model.data.fields.rejected if it has another name");
   EXPECT_EQ(error(R"({"prompt": "p", "chosen": "c", "rejected": 3})"),
             ":1: the rejected answer: expected a list of messages, found an integer");
   EXPECT_EQ(error(R"({"chosen": "c", "rejected": "r"})"),
