@@ -1,4 +1,4 @@
-# Sourced by benchmarks of whole runs on an NVIDIA GPU, from the repository's root: builds with CUDA; then $kedge, $work, inputs and models of random
+# Sourced by benchmarks of complete runs on an NVIDIA GPU, from the repository's root: builds with CUDA; then $kedge, $work, inputs and models of random
 # weights, a server in the background, and the card's memory as nvidia-smi sees it. $failed is what they exit with.
 shape=${SHAPE:-1b}
 export KEDGE_SETUP_DONE=1
@@ -18,8 +18,8 @@ end() {  # of a process that was started here
 }
 trap 'end "$server"; end "$watcher"; [ -n "${KEDGE_BENCH_DIR:-}" ] || rm -rf "$work"' EXIT
 
-# A tokenizer with as many tokens as Llama 3's: letters, and words that no text is cut into but that random weights draw. Its words are of
-# different lengths, so that a reward for characters tells answers apart. Prompts are 128 letters.
+# A tokenizer with as many tokens as Llama 3's: letters, and words that no text is split into but that random weights sample. Its words are of
+# different lengths, so that a reward for characters distinguishes answers. Prompts are 128 letters.
 make_inputs() {
   [ -e "$work/prompts.jsonl" ] && return
   mkdir -p "$work/words"

@@ -5,7 +5,7 @@
     sort_model.py count   FILE ...  of each file of `kedge generate`'s lines: the share of answers in ascending and in descending order
 
 The model reads six digits of 0, 1 and 2 and writes them in ascending order, with nothing in between and no end. Its three outputs stay
-what they are: the end token that kedge wants a tokenizer to name has the next id, which the network does not have and so never draws. It
+what they are: the end token that kedge requires of a tokenizer has the next id, which the network does not have and so never samples. It
 knows 11 positions, since the last digit it writes is never read; the folder has a twelfth, like the eleventh, for whoever reads answers
 too, as a critic does. KEDGE_ASSETS names the assets folder.
 """

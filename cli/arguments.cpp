@@ -34,7 +34,7 @@ bool is_switch(const std::string& type) { return without_null(type) == "bool"; }
 // Given several times, each with one value.
 bool is_list(const std::string& type) { return type.starts_with("list of "); }
 
-// MODEL for an argument that goes by its place, --max-tokens for a flag.
+// MODEL for a positional argument, --max-tokens for a flag.
 std::string shown_name(std::string key, const std::vector<std::string>& positionals) {
   if (!is_positional(key, positionals)) return flag_of(std::move(key));
   std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -49,7 +49,7 @@ std::string left_of(const KeyRow& row, const std::vector<std::string>& positiona
   return name + " " + (type.find('|') == std::string::npos ? "<" + type + ">" : type);
 }
 
-// " [16]", " (required)"; empty where the default is nothing.
+// " [16]", " (required)"; empty if there is no default.
 std::string default_text(const KeyRow& row) {
   const std::string& value = row.default_value;
   if (value == "(required)") return " " + value;
@@ -91,7 +91,7 @@ class FlagReader {
     if (const auto field = find_field(section_, key); field && !field->section) {
       if (equals != std::string::npos) return set(key, argument.substr(equals + 1));
       if (is_switch(field->type)) return set(key, "true");
-      check(next_ < arguments_.size(), argument, ": wants a value (", field->help, ")");
+      check(next_ < arguments_.size(), argument, ": expected a value (", field->help, ")");
       return set(key, arguments_[next_++]);
     }
     const auto negated = name.rfind("no-", 0) == 0 ? find_field(section_, key_of(name.substr(3))) : std::nullopt;
@@ -138,7 +138,7 @@ ConfigArguments read_config_arguments(const Arguments& arguments) {
     const std::string flag = argument.substr(0, argument.find('='));
     if (flag == "--config-path" || flag == "--config-name") {
       const bool has_value = flag.size() < argument.size();
-      check(has_value || i + 1 < arguments.size(), flag, ": wants a value");
+      check(has_value || i + 1 < arguments.size(), flag, ": expected a value");
       (flag == "--config-path" ? folder : name) = has_value ? argument.substr(flag.size() + 1) : arguments[++i];
     } else if (is_override(argument)) {
       result.overrides.push_back(argument);
@@ -148,14 +148,14 @@ ConfigArguments read_config_arguments(const Arguments& arguments) {
       result.file = argument;
     }
   }
-  check(!folder || name, "--config-path wants --config-name beside it");
+  check(!folder || name, "--config-path requires --config-name");
   check(!name || !result.file, "two configuration files: ", result.file.value_or("").string(), " and --config-name ", name.value_or(""));
   if (name) result.file = Path(folder.value_or(".")) / (name->ends_with(".yaml") ? *name : *name + ".yaml");
   return result;
 }
 
 std::string flags_help(const Section& section, const std::vector<std::string>& positionals) {
-  constexpr size_t kWidestLeft = 36;  // beside one that is wider there is no room: its meaning stands below
+  constexpr size_t kWidestLeft = 36;  // a wider one leaves no room: its description goes below
   const std::vector<KeyRow> rows = key_rows(section);
   size_t width = 0;
   for (const KeyRow& row : rows)

@@ -10,13 +10,13 @@ namespace kedge::cli {
 
 using Arguments = std::vector<std::string>;
 
-// --key value, --key=value, --flag, --no-flag; a flag given twice makes a list where the field is one. Dashes stand for
-// underscores, dots reach into sections. Other arguments fill `positionals` in order; a list among them takes all that come. Values are
-// taken as they stand. Throws UsageError: unknown flag with the nearest names, missing value, argument too many, and whatever binding
+// --key value, --key=value, --flag, --no-flag; a flag given twice makes a list if the field is one. Dashes mean
+// underscores, dots reach into sections. Other arguments fill `positionals` in order; a list among them takes all remaining ones. Values
+// are taken literally. Throws UsageError: unknown flag with the nearest names, missing value, unexpected argument, and whatever binding
 // finds.
 void parse_arguments(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals);
 
-// The arguments of a command that takes a configuration: CONFIG.yaml [key=value ...], or as the reference's programs are called,
+// The arguments of a command that takes a configuration: CONFIG.yaml [key=value ...], or as for NeMo-Aligner's programs,
 // --config-path DIR --config-name NAME [key=value ...] (NAME with or without .yaml).
 struct ConfigArguments {
   std::optional<Path> file;
@@ -27,7 +27,7 @@ struct ConfigArguments {
 // No line of a help is wider.
 inline constexpr size_t kHelpWidth = 110;
 
-// The flags of a command, one a line, for its help; long meanings go on below.
+// The flags of a command, one per line, for its help; long descriptions continue below.
 [[nodiscard]] std::string flags_help(const Section& section, const std::vector<std::string>& positionals);
 
 }  // namespace kedge::cli

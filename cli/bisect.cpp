@@ -33,11 +33,11 @@ struct BisectOptions {
 
 const std::vector<std::string> kBisectPositionals = {"run"};
 
-// What came of replaying steps in order.
+// The result of replaying steps in order.
 struct Playback {
   int64_t num_played = 0, last = -1;
   std::optional<StepComparison> first_other = {};  // the first step that does not match
-  std::optional<Finding> broken = {};              // or the first whose record no step can come of
+  std::optional<Finding> broken = {};              // or the first with an impossible record
   std::vector<std::string> notes = {};
   bool is_exact = true;
 };
@@ -47,7 +47,7 @@ void add_once(std::vector<std::string>& notes, const std::vector<std::string>& m
     if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
 }
 
-// Says now and then how far it is.
+// Logs progress occasionally.
 class SlowTeller {
  public:
   void tell(int64_t step, int64_t last) {
@@ -124,8 +124,8 @@ std::string verdict_of(const BisectReport& report) {
     return str("step ", playback.first_other->step, " is the first that does not replay: ", blame_of(*playback.first_other));
   if (playback.broken) return str("step ", playback.broken->step, " is the first that does not replay: ", playback.broken->what);
   const std::string played = str(playback.num_played, playback.num_played == 1 ? " step" : " steps", " up to step ", playback.last,
-                                 " replay", playback.is_exact ? " to the bit" : " within the tolerance");
-  if (!report.records.empty()) return str(played, "; the records themselves do not fit together: step ", report.records.front().step);
+                                 " replay", playback.is_exact ? " bit for bit" : " within the tolerance");
+  if (!report.records.empty()) return str(played, "; the records themselves are inconsistent: step ", report.records.front().step);
   if (!report.checkpoints.empty()) return str(played, "; a checkpoint does not: that of step ", report.checkpoints.front().step);
   return played;
 }
@@ -149,7 +149,7 @@ std::string plain_text(const BisectReport& report) {
   const Playback& playback = report.playback;
   std::string text = "\n";
   if (!report.checkpoints.empty()) text += "Checkpoints that changed\n" + text_of(report.checkpoints) + "\n";
-  if (!report.records.empty()) text += "Records that do not fit\n" + text_of(report.records) + "\n";
+  if (!report.records.empty()) text += "Records that are inconsistent\n" + text_of(report.records) + "\n";
   if (playback.first_other) text += str("Step ", playback.first_other->step, "\n", comparison_table(*playback.first_other, false), "\n");
   for (const std::string& note : playback.notes) text += paragraph("note: " + note);
   return text + paragraph(verdict_of(report));

@@ -64,7 +64,7 @@ std::string help_of(const Command& command) {
 
 bool is_help(const std::string& argument) { return argument == "--help" || argument == "-h" || argument == "help"; }
 
-// What the reference's programs are called.
+// The names of NeMo-Aligner's programs.
 std::string without_alias(const std::string& name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kAliases = {{{"train_gpt_sft", "sft"},
                                                                                              {"train_reward_model", "rm"},
@@ -78,7 +78,7 @@ std::string without_alias(const std::string& name) {
   return name;
 }
 
-// The arguments without the reference's names: an alias may stand for two words.
+// The arguments without NeMo-Aligner's names: an alias may be two words.
 Arguments expand_alias(const Arguments& arguments) {
   const std::string command = without_alias(arguments[0]);
   const size_t space = command.find(' ');

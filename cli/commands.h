@@ -11,12 +11,12 @@ namespace kedge::cli {
 
 struct Command {
   std::string_view name;
-  std::string_view group;    // the heading it stands under in kedge --help
+  std::string_view group;    // its heading in kedge --help
   std::string_view summary;  // one line
   std::string_view usage;    // arguments and examples for kedge NAME --help
   int (*run)(const Arguments& arguments);
   std::string (*flags)();  // its flags, for the same help
-  // What may stand behind its name: "reward", "prepare hh". Null: nothing that is known before.
+  // What may follow its name: "reward", "prepare hh". Null: nothing known in advance.
   std::vector<std::string> (*words)() = nullptr;
 };
 
@@ -76,7 +76,7 @@ int run_completion(const Arguments& arguments);
 std::string completion_flags();
 std::vector<std::string> completion_words();
 
-// What `run` does with the program's arguments, without the program's name. Errors leave as exceptions.
+// Runs the command of the program's arguments, without the program's name. Errors are exceptions.
 int run_commands(std::span<const Command> commands, const Arguments& arguments);
 
 }  // namespace kedge::cli

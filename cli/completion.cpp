@@ -76,7 +76,7 @@ void add_help(CompletionRows& rows, const Command& command) {
         path = str(name, " ", phrase);
     if (is_row(line)) {
       rows.push_back(read_row(line, path));
-    } else if (rows.size() > begin && line.starts_with("        ")) {  // it goes on, or had no room beside a long flag
+    } else if (rows.size() > begin && line.starts_with("        ")) {  // a continuation, or text that did not fit next to a long flag
       std::string& about = rows.back().about;
       about += (about.empty() ? "" : " ") + line.substr(std::min(line.size(), line.find_first_not_of(' ')));
     }
@@ -85,12 +85,12 @@ void add_help(CompletionRows& rows, const Command& command) {
     CompletionRow& row = rows[i];
     row.values = row.kind == Kind::flag ? flag_values(row.values, row.about) : paths_of(row.about);
   }
-  std::erase_if(rows, [&](const CompletionRow& row) {  // a word that has a place of its own, as in kedge config NAME
+  std::erase_if(rows, [&](const CompletionRow& row) {  // a positional word, as in kedge config NAME
     return row.path == name && row.kind == Kind::place && !phrases.empty();
   });
 }
 
-// "serve reward": "reward" behind "serve". Phrases may begin alike.
+// "serve reward": "reward" after "serve". Phrases may share a prefix.
 void add_phrase(CompletionRows& rows, std::string path, const std::string& phrase) {
   for (const std::string& word : words_in(phrase)) {
     const auto is_same = [&](const CompletionRow& row) { return row.path == path && row.kind == Kind::word && row.name == word; };

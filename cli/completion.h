@@ -1,9 +1,9 @@
 #pragma once
 // All that a shell needs to complete command lines, as a table. Everything in it comes from the table of commands, their help and the
-// fields of their configurations, so that it is never behind the program. Knows no shell.
+// fields of their configurations, so that it is always up to date. Independent of shells.
 //
-// A shell reads the table and not the program's answer to every press of a key: to start the program takes hundreds of milliseconds, most
-// of them for LibTorch. The shells' scripts keep the table in a file, until the program is newer, and all of them look into it by one awk
+// A shell reads the table instead of starting the program at every key press, which takes hundreds of milliseconds, most
+// of them for LibTorch. The shells' scripts keep the table in a file, until the program is newer, and all of them search it with one awk
 // program (completion_command.cpp).
 #include <span>
 #include <string>
@@ -13,14 +13,14 @@
 
 namespace kedge::cli {
 
-// What may stand behind the words of `path`.
+// What may follow the words of `path`.
 struct CompletionRow {
   enum class Kind : char {
     word = 'w',    // `name` is a word that makes the path longer: "serve", then "serve reward"
     flag = 'f',    // `name` with its dashes; `values` is empty for a switch
-    place = 'p',   // an argument that goes by its place; `name` ends in "..." where there may be more of them
+    place = 'p',   // a positional argument; `name` ends in "..." if there may be several
     config = 'c',  // key=value of the configuration `name`, whose keys have the path "@NAME"
-    key = 'k'      // dotted; ends in a dot where the names below are the user's own
+    key = 'k'      // dotted; ends in a dot if the names below are chosen by the user
   };
   std::string path;
   Kind kind = Kind::word;
@@ -31,7 +31,7 @@ struct CompletionRow {
 
 [[nodiscard]] std::vector<CompletionRow> completion_rows(std::span<const Command> commands);
 
-// A line each, with tabs between its five parts.
+// One line each, with tabs between its five parts.
 [[nodiscard]] std::string completion_table(std::span<const Command> commands);
 
 }  // namespace kedge::cli

@@ -10,8 +10,8 @@
 namespace kedge::cli {
 namespace {
 
-// Looks into the table (completion.h) for what may stand in place of the last of the words, which come in KEDGE_WORDS with \037 between
-// them. Prints "WORD<TAB>ABOUT" lines; a section's word ends in ".", a key's in "="; last, where names of files may stand, ":files",
+// Searches the table (completion.h) for completions of the last of the words, which come in KEDGE_WORDS with \037 between
+// them. Prints "WORD<TAB>ABOUT" lines; a section's word ends in ".", a key's in "="; last, if names of files are possible, ":files",
 // ":folders" or ":yaml". One program for all shells, so it has no single quotes.
 constexpr std::string_view kAwk = R"(
 BEGIN { FS = "\t"; n = split(ENVIRON["KEDGE_WORDS"], w, "\037"); if (n == 0) n = 1; cur = w[n] }
@@ -231,7 +231,7 @@ std::string completion_flags() {
 }
 
 int run_completion(const Arguments& arguments) {
-  constexpr std::string_view kWants = "kedge completion: wants the name of one shell: bash, zsh or fish";
+  constexpr std::string_view kWants = "kedge completion: expected the name of one shell: bash, zsh or fish";
   check(arguments.size() == 1, kWants);
   const auto shell = std::find_if(kShells.begin(), kShells.end(), [&](const Shell& one) { return one.name == arguments[0]; });
   check(shell != kShells.end(), kWants, ", found \"", arguments[0], "\"", nearest_hint(arguments[0], completion_words()));

@@ -33,14 +33,14 @@ struct ConfigOptions {
 
 const std::vector<std::string> kConfigPositionals = {"name"};
 
-// `text` in lines of a screen's width, each behind `margin`.
+// `text` in lines of a screen's width, each after `margin`.
 std::string lines_behind(const std::string& margin, std::string_view text) {
   std::string lines;
   for (const std::string& part : wrap(text, kHelpWidth - margin.size())) lines += margin + part + "\n";
   return lines;
 }
 
-// A line with key, type and default in columns, where there is room, and the meaning below it.
+// A line with key, type and default in columns, if there is room, and the description below it.
 std::string table_of(const std::vector<KeyRow>& rows) {
   constexpr size_t kWidestType = 24;  // a few long ones would push every default off the screen; their own rows are uneven
   std::array<size_t, 2> widths = {3, 4};
@@ -93,7 +93,7 @@ void add_other_names(std::string& text, const Section& section, const std::strin
     if (field.section) add_other_names(text, field.section(), join_path(path, field.name));
 }
 
-// The keys, then the names that are not keys: what each stands for, or why it has no effect or is refused.
+// The keys, then the names that are not keys: what each means, or why it has no effect or is rejected.
 std::string lines_of(const Section& section) {
   std::string text;
   for (const KeyRow& row : key_rows(section))
@@ -109,7 +109,9 @@ std::string classes_of(const Section& section, const Path& file, bool as_json) {
   std::string text;
   if (as_json) {
     for (const ClassedKey& key : keys)
-      text += Json(Json::Object{{"key", key.key}, {"value", key.value}, {"class", std::string(name_of(key.kind))}, {"note", key.note}}).dump() + "\n";
+      text +=
+          Json(Json::Object{{"key", key.key}, {"value", key.value}, {"class", std::string(name_of(key.kind))}, {"note", key.note}}).dump() +
+          "\n";
     return text;
   }
   for (const KeyClass kind : {KeyClass::unknown, KeyClass::refused, KeyClass::converted, KeyClass::ignored, KeyClass::honoured}) {

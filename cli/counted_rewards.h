@@ -10,7 +10,7 @@
 
 namespace kedge::cli {
 
-// Tells how many answers have ended; all of them are judged by another.
+// Shows how many answers have ended; another source scores them.
 class CountedRewards : public RewardSource {
  public:
   CountedRewards(RewardSource& rewards, int64_t num_policies, int64_t num_answers)

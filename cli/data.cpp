@@ -54,7 +54,7 @@ int run_check(const Arguments& arguments) {
   if (options.second) {
     const DataReport& other = reports.emplace_back(check_data(*options.second, options.check));
     const PromptOverlap overlap = prompt_overlap(options.file, *options.second, options.check);
-    text += str("\n", to_text(other), "\n", overlap.num_shared, " of ", overlap.num_prompts, " prompts of ", *options.second, " stand in ",
+    text += str("\n", to_text(other), "\n", overlap.num_shared, " of ", overlap.num_prompts, " prompts of ", *options.second, " are in ",
                 options.file, " too", overlap.num_shared > 0 ? ", the first at " + overlap.first : "", "\n");
     json = Json(Json::Object{{"first", std::move(json)}, {"second", to_json(other)}, {"num_shared_prompts", overlap.num_shared}});
   }
@@ -62,14 +62,14 @@ int run_check(const Arguments& arguments) {
   bool usable = true;
   for (const DataReport& one : reports) {
     if (one.num_good > 0) continue;
-    log_error(one.name, ": not one of its ", one.num_examples, one.num_examples == 1 ? " row" : " rows", " can be used");
+    log_error(one.name, ": none of its ", one.num_examples, one.num_examples == 1 ? " row" : " rows", " can be used");
     usable = false;
   }
   return usable ? kExitOk : kExitUsage;
 }
 
 int run_prepare(const Arguments& arguments) {
-  check(!arguments.empty() && arguments[0] == "hh", "kedge data prepare: wants a kind of data: hh");
+  check(!arguments.empty() && arguments[0] == "hh", "kedge data prepare: expected a kind of data: hh");
   HhConfig config;
   parse_arguments(describe(config), Arguments(arguments.begin() + 1, arguments.end()), {"input"});
   print(to_text(prepare_hh(config)));
@@ -128,13 +128,13 @@ std::string data_flags() {
 }
 
 int run_data(const Arguments& arguments) {
-  check(!arguments.empty(), "kedge data: wants check, prepare, pack or demo");
+  check(!arguments.empty(), "kedge data: expected check, prepare, pack or demo");
   const Arguments rest(arguments.begin() + 1, arguments.end());
   if (arguments[0] == "check") return run_check(rest);
   if (arguments[0] == "prepare") return run_prepare(rest);
   if (arguments[0] == "pack") return run_pack(rest);
   if (arguments[0] == "demo") return run_demo(rest);
-  throw UsageError(str("kedge data: wants check, prepare, pack or demo, found \"", arguments[0], "\"",
+  throw UsageError(str("kedge data: expected check, prepare, pack or demo, found \"", arguments[0], "\"",
                        nearest_hint(arguments[0], {"check", "prepare", "pack", "demo"})));
 }
 

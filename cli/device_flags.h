@@ -1,5 +1,5 @@
 #pragma once
-// The flags that every command with a model takes: where and in which numbers it computes.
+// The flags that every command with a model takes: device and number type.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -26,7 +26,7 @@ struct DeviceFlags {
     field("seed", seed, "random seed", at_least(0));
   }
 
-  // Sets the number of threads too. A device that is not there is a UsageError.
+  // Sets the number of threads too. A missing device is a UsageError.
   [[nodiscard]] StorageOptions storage() const;
 };
 

@@ -24,7 +24,7 @@ struct DoctorOptions {
   void fields(auto&& field) { field("json", json, "print one JSON object instead of the table"); }
 };
 
-// One thing looked at. `missing` names packages to install; `remedy` is what else to do.
+// One check. `missing` names packages to install; `remedy` is what else to do.
 struct Finding {
   std::string name, text;
   std::string missing, remedy;

@@ -84,7 +84,7 @@ class Evaluation {
         tokenizer_(load_tokenizer(settings_.start)),
         lengths_(online_lengths(settings_.online, network_.max_positions)),
         responses_(*tokenizer_, settings_.online.rollouts.val_sampling_params->end_strings) {
-    check(!responses_.end_ids().empty(), settings_.start.string(), ": its tokenizer names no end of text, so no answer could end");
+    check(!responses_.end_ids().empty(), settings_.start.string(), ": its tokenizer has no end-of-text token, so no answer could end");
     check_widths(settings_.online.widths, lengths_.context);
     find_starts();
     check_tokenizers();
@@ -96,7 +96,7 @@ class Evaluation {
     std::optional<InFolder> home;
     const bool own_rewards = options_.reward || !found_.run;
     std::optional<AtomicFile> answers;
-    std::optional<AtomicFile> csv;  // opened now: a place that cannot be written to is told early
+    std::optional<AtomicFile> csv;  // opened now: an unwritable path is reported early
     if (options_.answers) answers.emplace(fs::absolute(*options_.answers));
     if (options_.csv) csv.emplace(fs::absolute(*options_.csv));
     if (!own_rewards) home.emplace(settings_.home);
@@ -118,7 +118,7 @@ class Evaluation {
     for (size_t i = 0; i < found_.targets.size();) {
       const EvalTarget target = found_.targets[i];
       if (is_gone(target)) {
-        log_warn(target.folder.string(), ": is gone; the run has kept other checkpoints since");
+        log_warn(target.folder.string(), ": no longer exists; the run has kept other checkpoints since");
         found_.targets.erase(found_.targets.begin() + static_cast<int64_t>(i));
         continue;
       }
@@ -150,7 +150,7 @@ class Evaluation {
   }
 
  private:
-  // A run that goes on removes checkpoints that are not among its best any more.
+  // An active run removes checkpoints that are no longer among its best.
   [[nodiscard]] static bool is_gone(const EvalTarget& target) {
     return target.run && target.step.value_or(0) > 0 && !is_folder(target.folder);
   }
@@ -171,8 +171,8 @@ class Evaluation {
     for (const EvalTarget& target : found_.targets) {
       const Path folder = is_of_online_run(target) ? starts_.at(target.run->folder).folder : target.base;
       if (!seen.insert(folder).second) continue;
-      check(load_tokenizer(folder)->fingerprint() == tokenizer_->fingerprint(), folder.string(), ": has another tokenizer than ",
-            settings_.start.string(), "; to it the prompts would be others");
+      check(load_tokenizer(folder)->fingerprint() == tokenizer_->fingerprint(), folder.string(), ": has a different tokenizer from ",
+            settings_.start.string(), "; the prompts would be different ones to it");
     }
   }
 
@@ -188,12 +188,12 @@ class Evaluation {
     const int64_t limit = options_.limit.value_or(settings_.online.rollouts.num_val_samples);
     batch_.resize(static_cast<size_t>(limit == 0 ? prompts_->size() : std::min(limit, prompts_->size())));
     std::iota(batch_.begin(), batch_.end(), 0);
-    // What memory for keys and values is taken by.
+    // The size of the KV cache.
     settings_.online.rollouts.num_rollout_samples = std::ssize(batch_);
     settings_.online.samples_per_prompt = options_.samples;
   }
 
-  // A policy alone has nothing to be held against.
+  // A single policy has nothing to be compared with.
   [[nodiscard]] bool compares() const { return found_.targets.size() > 1; }
   [[nodiscard]] bool wants_kl() const { return options_.kl && compares(); }
   // What the KL is measured from: the run's start, else the baseline.
@@ -206,7 +206,7 @@ class Evaluation {
   RolloutRows answer(EvalPolicies& policies, RewardSource& rewards) const {
     const OnlineSettings& online = settings_.online;
     RolloutMaker maker(policies.engine(), RolloutScorers(rewards), Group::single());
-    // As a validation draws, so that a run's own prompts get the answers they got then.
+    // Samples as a validation does, so that a run's own prompts get the same answers as then.
     RolloutRows rows = maker.generate({.prompts = *prompts_,
                                        .batch = batch_,
                                        .num_samples = options_.samples,
@@ -264,7 +264,7 @@ class Evaluation {
     return str(text, ", seed ", settings_.online.model.seed);
   }
 
-  // Answers are drawn as the run drew them in its validations.
+  // Answers are sampled as in the run's validations.
   [[nodiscard]] bool is_as_logged() const {
     const EvalOptions& o = options_;
     return words_.overrides.empty() && !o.prompts && !o.limit && !o.reward && o.samples == 1 && !o.greedy && !o.temperature && !o.top_k &&
@@ -318,7 +318,7 @@ class Evaluation {
     if (target.run && target.step.value_or(0) > 0) text += str("  kedge export ", shown_run(target), " OUT --step ", *target.step, "\n");
     return text;
   }
-  // As short as it can be said from here.
+  // The shortest path from here.
   [[nodiscard]] static std::string shown_run(const EvalTarget& target) {
     const Path relative = fs::proximate(target.run->folder);
     return relative.string().size() < target.run->folder.string().size() ? relative.string() : target.run->folder.string();

@@ -37,12 +37,12 @@ Policies find_policies(const EvalOptions& options, const Words& words) {
   Policies policies;
   std::vector<std::string> given = words.folders;
   if (options.baseline) {
-    check(!is_run(*options.baseline), "--baseline: ", *options.baseline, " is a whole run; name one of its checkpoints");
+    check(!is_run(*options.baseline), "--baseline: ", *options.baseline, " is a run; give one of its checkpoints");
     given.insert(given.begin(), *options.baseline);
   }
   policies.targets = find_targets(given, choice);
   if (options.baseline) {
-    // A checkpoint brings the start of its run, and is the baseline itself.
+    // A checkpoint includes the start of its run, and is the baseline itself.
     const Path folder = fs::weakly_canonical(*options.baseline);
     const auto found =
         std::find_if(policies.targets.begin(), policies.targets.end(), [&](const EvalTarget& one) { return one.folder == folder; });
@@ -69,7 +69,7 @@ PolicySettings settle(const EvalOptions& options, const Words& words, const Poli
   OnlineSettings& online = settings.online;
   if (own_rewards) {
     check(options.reward || !of_rewards.empty(), words.folders.front(),
-          ": no run says what its answers are worth; give --reward FILE.yaml with a section reward, or reward.sources.NAME.kind=... "
+          ": no run defines a reward for its answers; give --reward FILE.yaml with a section reward, or reward.sources.NAME.kind=... "
           "(docs/rewards.md)");
     online.reward = load_rewards(options.reward ? std::optional<Path>(*options.reward) : std::nullopt, of_rewards);
     online.widths.clear();
@@ -106,7 +106,7 @@ StorageOptions storage_of(const EvalOptions& options, const ComputeConfig& compu
 }
 
 std::vector<int64_t> pass_ks(const EvalOptions& options) {
-  check(options.pass || !options.pass_k, "--pass-k: wants --pass too, the reward from which on an answer passes");
+  check(options.pass || !options.pass_k, "--pass-k: requires --pass, the lowest reward of an answer that passes");
   if (!options.pass) return {};
   std::set<int64_t> ks = {1, options.samples};
   if (options.pass_k) {

@@ -1,5 +1,5 @@
 #pragma once
-// What kedge eval was asked for: its flags, and the policies and settings they mean.
+// The options of kedge eval: its flags, and the policies and settings they select.
 #include <memory>
 #include <optional>
 #include <string>

@@ -19,7 +19,7 @@ namespace {
 struct ExportOptions {
   std::string from, out;
   std::optional<std::string> adapter;
-  std::string base;  // what a kept adapter stands on, by name
+  std::string base;  // the base model of a separate adapter, by name
   bool merge = false;
   std::optional<int64_t> step;
   bool best = false, last = false;
@@ -41,7 +41,7 @@ struct ExportOptions {
 
 const std::vector<std::string> kExportPositionals = {"from", "out"};
 
-// The base to check the adapter against. Its weights are not needed, but for the score head where the adapter has none of its own.
+// The base to check the adapter against. Its weights are not needed, except the score head if the adapter has none.
 std::unique_ptr<Model> adapter_base(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
   const HeadOptions stored = stored_head(config, WeightFiles(folder));
   const auto own = load_adapter_head(*options.adapter);
@@ -51,7 +51,7 @@ std::unique_ptr<Model> adapter_base(const ExportOptions& options, const Path& fo
                                  StorageOptions{.dtype = at::kBFloat16});
 }
 
-// The adapter alone.
+// Only the adapter.
 void export_adapter(const ExportOptions& options, const Path& folder, const ModelConfig& config) {
   const auto model = adapter_base(options, folder, config);
   load_adapter(*model, *options.adapter, true);  // trainable: with master weights, which keep every bit
@@ -78,7 +78,7 @@ void export_model(const ExportOptions& options, const Path& folder, const ModelC
   save_model(*model, options.out, {.dtype = wanted, .companions = folder});
 }
 
-// The folder with the network. Where a run or a checkpoint holds adapters, those are what is exported.
+// The folder with the network. If a run or a checkpoint holds adapters, those are exported.
 Path find_base(ExportOptions& options, const std::optional<ModelSource>& source) {
   options.base = options.from;
   if (!source) return find_model_folder(options.from, "FROM");
@@ -102,9 +102,9 @@ int run_export(const Arguments& arguments) {
   parse_arguments(describe(options), arguments, kExportPositionals);
   const std::optional<ModelSource> source = find_model_source(options.from, {options.step, options.best, options.last});
   const Path folder = find_base(options, source);
-  check(options.adapter || !options.merge, "--merge: wants --adapter beside it");
+  check(options.adapter || !options.merge, "--merge: requires --adapter");
   const bool keeps_adapter = options.adapter && !options.merge;
-  check(!keeps_adapter || !options.dtype, "--dtype: an adapter that is kept apart is written in fp32; --merge writes a whole model");
+  check(!keeps_adapter || !options.dtype, "--dtype: a separate adapter is written in fp32; --merge writes a complete model");
   if (source) log_info("taking ", source->what, ": ", source->folder.string());
   check(!is_same_folder(folder, options.out), "OUT: ", options.out, " is FROM itself");
   check(!options.adapter || !is_same_folder(*options.adapter, options.out), "OUT: ", options.out, " is the adapter itself");

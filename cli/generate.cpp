@@ -14,12 +14,12 @@ namespace {
 
 void check_together(const GenerateOptions& options) {
   check(!options.chat || (!options.rows.text && options.rows.input == "-"),
-        "--chat: reads what is said from standard input; --text and --input have no place beside it");
+        "--chat: reads messages from standard input; it cannot be combined with --text or --input");
   check(!options.chat || options.samples == 1, "--chat: an answer is one sample, not ", options.samples);
-  check(!options.chat || !options.json, "--chat: prints text; --json has no place beside it");
-  check(!options.system || options.chat, "--system: wants --chat beside it; a line's \"messages\" may begin with a system message");
-  check(!options.stream || options.chat || (options.rows.text && options.samples == 1), "--stream: wants one --text and one sample");
-  check(!options.stream || !options.json, "--stream prints text and --json a line: one of them");
+  check(!options.chat || !options.json, "--chat: prints text; it cannot be combined with --json");
+  check(!options.system || options.chat, "--system: requires --chat; a line's \"messages\" may begin with a system message");
+  check(!options.stream || options.chat || (options.rows.text && options.samples == 1), "--stream: requires one --text and one sample");
+  check(!options.stream || !options.json, "--stream prints text and --json a line: give one of them");
   check(options.min_new_tokens <= options.max_new_tokens, "--min-new-tokens: ", options.min_new_tokens, " is more than --max-new-tokens ",
         options.max_new_tokens);
 }
@@ -59,7 +59,7 @@ int run_generate(const Arguments& arguments) {
   const auto signal = generator.run([&](const StopQuestion& stop) { return input ? input->next(stop) : std::nullopt; });
   log_info(generator.summary(), generator.num_failed() == 0 ? "" : str(", ", generator.num_failed(), " with an error"));
   if (signal) {
-    log_warn("stopped by ", name_of_signal(*signal), ": what was not complete is left out");
+    log_warn("stopped by ", name_of_signal(*signal), ": incomplete completions are left out");
     return exit_code_of(*signal);
   }
   return generator.num_failed() == 0 ? kExitOk : kExitUsage;

@@ -14,7 +14,7 @@ namespace kedge::cli {
 namespace {
 
 constexpr std::string_view kChatHelp =
-    "/reset forgets the conversation, /quit, /exit or Ctrl-D ends, Ctrl-C ends an answer, /help shows this";
+    "/reset clears the conversation, /quit, /exit or Ctrl-D ends, Ctrl-C ends an answer, /help shows this";
 
 Json message(const char* role, const std::string& text) { return Json::Object{{"role", role}, {"content", text}}; }
 
@@ -27,7 +27,7 @@ class Chat {
     if (options_.system) messages_.push_back(message("system", *options_.system));
   }
 
-  // The signal that ended the answer early, if one did. What cannot be answered is an error, and is as if it had not been said.
+  // The signal that ended the answer early, if any. A message that cannot be answered is an error and is dropped.
   std::optional<int> say(const std::string& text) {
     const std::string where = str("what was said ", ++num_said_ == 1 ? "first" : str("as number ", num_said_));
     Json messages = messages_;
@@ -73,7 +73,7 @@ int run_chat(Generation& generation, const GenerateOptions& options) {
       const std::optional<int> signal = chat.say(line);
       if (signal && !(is_terminal && *signal == SIGINT)) return exit_code_of(*signal);
     } catch (const UsageError& error) {
-      log_error(error.what(), "; /reset forgets what was said before");
+      log_error(error.what(), "; /reset clears the conversation");
       exit_code = kExitUsage;
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A conversation over a folder's chat template: lines of standard input in, answers on standard output as they are drawn.
+// A conversation over a folder's chat template: lines of standard input in, answers streamed to standard output.
 #include "cli/generation.h"
 
 namespace kedge::cli {

@@ -22,7 +22,7 @@ PromptField prompt_of(const Json& line, const std::string& where) {
   constexpr std::array<std::string_view, 4> kKeys = {"prompt", "messages", "text", "ids"};
   for (const std::string_view key : kKeys)
     if (const Json* value = line.find(key)) return {key, *value};
-  throw UsageError(str(where, R"(: wants an object with "prompt", "messages", "text" or "ids")"));
+  throw UsageError(str(where, R"(: expected an object with "prompt", "messages", "text" or "ids")"));
 }
 
 TokenIds read_prompt(RowReader& reader, const Json& line, const std::string& where) {
@@ -56,13 +56,13 @@ void LineGenerator::add(const Json& line, const std::string& where) {
 
 void LineGenerator::add_or_refuse(const JsonLine& line) {
   const PromptField prompt = prompt_of(line.value, line.where);
-  // A folder that lacks them serves no such line at all, and there is no use in going on.
+  // A folder without them cannot serve any such line, so there is no point in continuing.
   if (!prompt.is_ids()) static_cast<void>(generation_.reader().tokenizer());
   if (prompt.is_chat()) generation_.need_chat_template();
   try {
     add(line.value, line.where);
   } catch (const UsageError& error) {
-    if (!std::string_view(error.what()).starts_with(line.where)) throw;  // not the line's fault: too little memory for any
+    if (!std::string_view(error.what()).starts_with(line.where)) throw;  // not an error of the line: too little memory for any
     log_error(error.what());
     Json refused = line_of({next_index_, line.value, {}, 0});
     refused.set("finish", name_of(Finish::failed));
@@ -75,7 +75,7 @@ void LineGenerator::add_or_refuse(const JsonLine& line) {
 }
 
 std::optional<int> LineGenerator::run(const std::function<std::optional<JsonLine>(const StopQuestion&)>& next) {
-  // Twice what runs together, so that whoever ends has a successor at hand.
+  // Twice the batch, so that a finished one is replaced at once.
   const int64_t max_open = 2 * options_.engine.scheduler.max_running;
   const StopSignals stop;
   bool has_more = true;

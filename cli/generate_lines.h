@@ -17,9 +17,9 @@ class LineGenerator {
 
   // A prompt that cannot be served is a UsageError.
   void add(const Json& line, const std::string& where);
-  // Everything to its end: what was added, and the lines that `next` gives, which are asked for as the engine gets room. A prompt that
-  // cannot be served becomes a line that says why; a line without a prompt is a UsageError. Returns the signal that stopped it, if
-  // one did: then what is not complete is left out.
+  // Runs everything to its end: what was added, and the lines from `next`, which are read as the engine has room. A prompt that
+  // cannot be served becomes a line with the error; a line without a prompt is a UsageError. Returns the signal that stopped it, if
+  // any: then incomplete completions are left out.
   [[nodiscard]] std::optional<int> run(const std::function<std::optional<JsonLine>(const StopQuestion&)>& next);
 
   [[nodiscard]] std::string summary() const { return progress_.summary(); }

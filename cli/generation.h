@@ -1,5 +1,5 @@
 #pragma once
-// What the ways into kedge generate have in common: the flags, and a model folder with an engine around it that takes prompts.
+// Shared parts of kedge generate: the flags, and a model folder with an engine that takes prompts.
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ struct GenerateOptions {
     field("json", json, "print JSON lines on a terminal too");
     field("unordered", unordered, "print each completion as soon as it ends, not in the order of the prompts");
     engine.fields([&](const std::string& name, auto& member, auto&&... rest) {
-      if (name != "release_in_training") field(name, member, rest...);  // nothing trains here
+      if (name != "release_in_training") field(name, member, rest...);  // there is no training here
     });
   }
 };
@@ -44,18 +44,18 @@ struct GenerateOptions {
 // Not thread-safe.
 class Generation {
  public:
-  // The tokenizer is read before the weights, so that what is wrong with it shows early.
+  // The tokenizer is read before the weights, so that its errors show early.
   explicit Generation(const GenerateOptions& options);
 
   [[nodiscard]] RowReader& reader() { return reader_; }
   [[nodiscard]] Engine& engine() { return *engine_; }
-  // Null where the folder has no tokenizer: then prompts are ids, and completions too.
+  // Null if the folder has no tokenizer: then prompts are ids, and completions too.
   [[nodiscard]] const ResponseText* responses() const { return responses_ ? &*responses_ : nullptr; }
 
   // A folder without one is a UsageError.
   void need_chat_template();
 
-  // A request by the flags. What is drawn for it depends on the seed, on `index` and on the number of the sample alone.
+  // A request by the flags. Its samples depend only on the seed, on `index` and on the sample number.
   [[nodiscard]] GenerateRequest request(TokenIds prompt, int64_t index, std::string where) const;
 
  private:
@@ -76,7 +76,7 @@ struct StreamedResponse {
   double seconds = 0;
   std::optional<int> signal;  // that ended it early
 };
-// Prints the text as it is drawn, and a line break behind it. SIGINT, SIGTERM and SIGUSR1 end it at the next token.
+// Prints the text as it is sampled, then a line break. SIGINT, SIGTERM and SIGUSR1 end it at the next token.
 [[nodiscard]] StreamedResponse stream_response(Generation& generation, GenerateRequest request);
 
 }  // namespace kedge::cli

@@ -91,12 +91,12 @@ ModelConfig config_of(const InitOptions& options, const Tokenizer* tokenizer) {
   return parse_model_config(json, "--shape " + options.shape);
 }
 
-// Parameter by parameter, so that a large model shows how far it is.
+// Parameter by parameter, so that a large model shows progress.
 void draw_weights(Model& model, uint64_t seed) {
   Parameters& parameters = model.parameters();
   int64_t done = 0;
   for (size_t i = 0; i < parameters.specs().size(); ++i) {
-    set_status_line(str("drawing weights: ", 100 * done / parameters.num_elements(), "%"));
+    set_status_line(str("initializing weights: ", 100 * done / parameters.num_elements(), "%"));
     parameters.initialise(static_cast<int>(i), seed, model.config().init_range);
     done += parameters.specs()[i].size();
   }

@@ -117,7 +117,7 @@ Fact window_fact(const ModelConfig& config) {
     sizes.insert(window);
     num_sliding += 1;
   }
-  std::string text = "none: every token sees all before it";
+  std::string text = "none: every token attends to all before it";
   if (num_sliding > 0) text = str(*sizes.begin(), " tokens in ", num_sliding, " of ", config.num_layers, " layers");
   return {"window", std::move(text), num_sliding > 0 ? Json(std::move(windows)) : Json()};
 }
@@ -221,7 +221,7 @@ void inspect_model(const Path& folder, bool as_json) {
   for (const Path& file : others) names.emplace_back(file.string());
   facts.push_back({"other files", others.empty() ? "none: no tokenizer" : joined(others), std::move(names)});
   for (Fact& fact : memory_facts(counts)) facts.push_back(std::move(fact));
-  facts.push_back({"complete", problems.empty() ? "yes: every tensor is there" : "no", problems.empty()});
+  facts.push_back({"complete", problems.empty() ? "yes: every tensor is present" : "no", problems.empty()});
   print_facts(folder, facts, as_json);
   check(problems.empty(), problems);
 }
@@ -269,7 +269,7 @@ void inspect_adapter(const Path& folder, bool as_json) {
       as_json);
 }
 
-// Names of the runs that lie in a folder.
+// Names of the runs in a folder.
 std::vector<std::string> runs_in(const Path& folder) {
   std::vector<std::string> names;
   if (!is_folder(folder)) return names;
@@ -293,9 +293,9 @@ int run_inspect(const Arguments& arguments) {
   const InspectLook look{.json = options.json, .verify = options.verify, .command = options.command};
   if (is_run(given)) return inspect_run(options.folder, look);
   check(!is_folder(given / "checkpoints"), options.folder,
-        ": a run that never began: it left neither config.yaml nor run.json; its log.txt may say why");
+        ": a run that never started: it has neither config.yaml nor run.json; its log.txt may show why");
   if (const std::vector<std::string> runs = runs_in(given); !runs.empty())
-    throw UsageError(str(options.folder, ": holds runs and is none itself; inspect one of them: ", (given / runs.front()).string(),
+    throw UsageError(str(options.folder, ": contains runs but is not one itself; inspect one of them: ", (given / runs.front()).string(),
                          runs.size() == 1 ? "" : str(", or one of ", runs.size() - 1, " more"), ". kedge dashboard ", options.folder,
                          " shows them all"));
   check(!options.command, "--command: ", options.folder, " is not the folder of a run");

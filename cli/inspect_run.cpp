@@ -22,21 +22,21 @@ constexpr size_t kNameWidth = 13;
 
 bool output_is_utf8() { return is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG")); }
 
-// What every byte of a checkpoint's folder says.
+// The result of checking every byte of a checkpoint's folder.
 struct Verdict {
   Path folder;
-  std::optional<Checkpoint> checkpoint = {};  // none: not whole
+  std::optional<Checkpoint> checkpoint = {};  // none: incomplete
   std::vector<std::string> damage = {};
 
   [[nodiscard]] std::string text() const {
     std::string all;
     for (const std::string& one : damage) all += (all.empty() ? "" : "; ") + one;
-    if (!damage.empty()) return (checkpoint ? "DAMAGED: " : "NOT WHOLE: ") + all;
-    return checkpoint->has_hashes() ? "every byte as it was saved" : "whole by its sizes; it was saved without hashes";
+    if (!damage.empty()) return (checkpoint ? "DAMAGED: " : "INCOMPLETE: ") + all;
+    return checkpoint->has_hashes() ? "every byte as it was saved" : "complete by file sizes; it was saved without hashes";
   }
 };
 
-// Are all files of the one the very files of the other, under a second name?
+// Are all files of the one hard links to the other's?
 bool are_twins(const Checkpoint& a, const Checkpoint& b) {
   return std::equal(
       a.files.begin(), a.files.end(), b.files.begin(), b.files.end(), [&](const CheckpointFile& one, const CheckpointFile& other) {
@@ -101,7 +101,7 @@ std::string numbers_text(const std::map<std::string, int64_t>& numbers) {
   return text;
 }
 
-// Of many numbers those that were measured on validation data, or else those of training.
+// Of many metrics those of validation, or else those of training.
 std::string metrics_text(const std::map<std::string, double>& metrics) {
   for (const std::string_view prefix : {"val_", "train_"}) {
     std::string text;
@@ -154,7 +154,7 @@ Json json_of(const Checkpoint& checkpoint, const std::optional<NetworkFacts>& ne
                       {"record", checkpoint.meta.record}};
 }
 
-// What it was trained with, as the checkpoint itself remembers it.
+// What it was trained with, as stored in the checkpoint.
 std::string settings_text(const Json& record) {
   const Json* identity = record.find("identity");
   if (identity == nullptr) return "";
@@ -174,7 +174,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint, const std::optional<Ne
   FactPage page(kNameWidth, look);
   page.raw(checkpoint.folder.string());
   page.add("step", str(checkpoint.step()));
-  page.add("of", run ? str("kedge ", open_run(*run).algorithm, ", ", run->string()) : "a run that is not above it");
+  page.add("of", run ? str("kedge ", open_run(*run).algorithm, ", ", run->string()) : "unknown: it is not in a run's folder");
   page.add("network", network ? network_text(*network) : "cannot be read");
   page.add("trained", network && network->rank > 0 ? "adapters on " + network->base : "all weights");
   page.add("model dtype", network ? network->dtype : "");
@@ -189,8 +189,8 @@ std::string checkpoint_text(const Checkpoint& checkpoint, const std::optional<Ne
     bytes += checkpoint.files[i].bytes;
   }
   page.add("size", format_bytes(bytes));
-  page.add("whole", checkpoint.has_hashes() ? "yes, by the sizes of its files; --verify reads every byte"
-                                            : "yes, by the sizes of its files; it was saved without hashes");
+  page.add("complete", checkpoint.has_hashes() ? "yes, by the sizes of its files; --verify reads every byte"
+                                               : "yes, by the sizes of its files; it was saved without hashes");
   return page.text();
 }
 

@@ -6,7 +6,7 @@ namespace kedge::cli {
 
 struct InspectLook {
   bool json = false;
-  bool verify = false;   // hold every byte of checkpoints against its hash, and print what came of it
+  bool verify = false;   // check every byte of checkpoints against its hash, and print the result
   bool command = false;  // of a run: only the command line that made it
 };
 

@@ -88,7 +88,7 @@ int run_logprobs(const Arguments& arguments) {
     for_each_json_line(options.rows.input, [&](const Json& line, const std::string& where) {
       const Json* text = line.find("text");
       const Json* ids = line.find("ids");
-      check((text != nullptr) != (ids != nullptr), where, ": wants an object with \"text\" or with \"ids\"");
+      check((text != nullptr) != (ids != nullptr), where, ": expected an object with \"text\" or with \"ids\"");
       batches.add(text != nullptr ? reader.from_text(text->as_text(where + ": text"), where) : reader.from_ids(*ids, where + ": ids"), {});
     });
   }

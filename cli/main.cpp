@@ -261,7 +261,7 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-// The first process of a container has duties besides.
+// The first process of a container has additional duties.
 int main(int argc, char** argv) {
   const auto work = [&] { return run_program(argc, argv); };
   return ::getpid() == 1 ? kedge::run_as_first_process(work) : work();

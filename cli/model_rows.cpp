@@ -63,8 +63,8 @@ TokenIds RowReader::checked(TokenIds ids, const std::string& where) {
   check(!is_long || !config_.learned_positions, where, ": ", ids.size(), " tokens, but the model has only ", config_.max_positions,
         " positions");
   if (is_long && !warned_) {
-    log_warn(where, ": ", ids.size(), " tokens; the model was made for ", config_.max_positions,
-             " at most. Further such rows are not named");
+    log_warn(where, ": ", ids.size(), " tokens; the model is designed for ", config_.max_positions,
+             " at most. Further such rows are not reported");
     warned_ = true;
   }
   return ids;

@@ -1,5 +1,5 @@
 #pragma once
-// JSON lines to rows of token ids that a model can read, and rows to batches: what the tools that ask a model have in common.
+// JSON lines to rows of token ids that a model can read, and rows to batches: shared by the commands that run a model.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,7 +33,7 @@ struct ModelRowFlags {
   }
 };
 
-// Of the tools that compute whole rows, some at a time.
+// Of the commands that compute complete rows in batches.
 struct BatchedRowFlags : ModelRowFlags {
   int64_t batch_tokens = 8192;
 
@@ -43,16 +43,16 @@ struct BatchedRowFlags : ModelRowFlags {
   }
 };
 
-// The model of the flags with its adapter, to compute with and not to train.
+// The model of the flags with its adapter, for inference.
 [[nodiscard]] std::unique_ptr<Model> load_for_reading(const ModelRowFlags& flags, const Path& folder, HeadKind head);
 
 struct RowRules {
   bool add_special = false;
-  // Rows are to be continued: messages end with the opening of the assistant's turn, and how long a row may be is for the engine to say.
+  // Rows are to be continued: messages end with the opening of the assistant's turn, and the engine limits their length.
   bool is_prompt = false;
 };
 
-// Ids from what lines hold. Every error opens with `where`. The tokenizer is loaded when the first text comes, so that ids need none.
+// Ids from what lines hold. Every error opens with `where`. The tokenizer is loaded with the first text, so that ids need none.
 // Not thread-safe; `config` must outlive it.
 class RowReader {
  public:
@@ -67,7 +67,7 @@ class RowReader {
 
  private:
   [[nodiscard]] TokenIds encode(const std::string& text, bool add_special, const std::string& where);
-  // A row that the network cannot read is a UsageError; the first that is longer than it was made for is warned of.
+  // A row that the network cannot read is a UsageError; the first that is longer than the model's context is logged as a warning.
   [[nodiscard]] TokenIds checked(TokenIds ids, const std::string& where);
 
   Path folder_;
@@ -84,7 +84,7 @@ struct RowBatch {
   std::vector<Json> lines;
 };
 
-// Rows in, batches of at most so many tokens out, in order; how far and how fast goes to standard error.
+// Rows in, batches of limited size out, in order; progress goes to standard error.
 class RowBatches {
  public:
   RowBatches(int64_t max_tokens, std::function<void(RowBatch batch)> use) : max_tokens_(max_tokens), use_(std::move(use)) {}

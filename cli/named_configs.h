@@ -1,5 +1,5 @@
 #pragma once
-// The configurations that commands take, by name: for kedge config, and for what a shell completes.
+// The configurations that commands take, by name: for kedge config and shell completion.
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +17,7 @@ struct NamedConfig {
 [[nodiscard]] std::span<const NamedConfig> named_configs();
 [[nodiscard]] std::vector<std::string> config_names();
 
-// Null where there is none of that name.
+// Null if there is none of that name.
 [[nodiscard]] const NamedConfig* find_config(std::string_view name);
 
 }  // namespace kedge::cli

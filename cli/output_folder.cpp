@@ -20,7 +20,7 @@ void remove_file(const Path& file) {
 }  // namespace
 
 void check_out_folder(const Path& out, bool overwrite) {
-  check(!out.empty(), "OUT: wants the name of a folder");
+  check(!out.empty(), "OUT: expected the name of a folder");
   std::error_code error;
   if (!fs::exists(out, error)) return;
   check(is_folder(out), out.string(), ": is a file where a folder is to be written");

@@ -41,7 +41,7 @@ std::string alternatives(const std::vector<std::string>& names) {
   return text;
 }
 
-// The command that these arguments begin with; it is taken from them. None where they begin with no command.
+// The command at the start of these arguments, which is removed from them. None if there is no command.
 const Planned* take_command(Arguments& arguments) {
   const std::string one = arguments.empty() ? "" : arguments[0], two = arguments.size() < 2 ? one : one + " " + arguments[1];
   for (const Planned& planned : kPlanned) {
@@ -52,7 +52,7 @@ const Planned* take_command(Arguments& arguments) {
   return nullptr;
 }
 
-// Named first, or told by the section of the file that only it has.
+// Named first, or determined by a section of the file that only it has.
 const Planned& find_planned(Arguments& arguments) {
   if (const Planned* planned = take_command(arguments)) return *planned;
   const ConfigArguments given = read_config_arguments(arguments);
@@ -64,7 +64,7 @@ const Planned& find_planned(Arguments& arguments) {
     for (const Planned& planned : kPlanned)
       if (!is_server(planned) && file.find("trainer." + std::string(planned.name)) != nullptr) return planned;
   }
-  throw UsageError(str("kedge plan: wants ", alternatives(plan_words()), " first, or a file with a section ", alternatives(sections)));
+  throw UsageError(str("kedge plan: expected ", alternatives(plan_words()), " first, or a file with a section ", alternatives(sections)));
 }
 
 // --beside 'serve reward rm_model_file=DIR': what another process will take on the same device.
@@ -79,12 +79,12 @@ std::vector<Beside> take_besides(Arguments& arguments) {
       ++i;
       continue;
     }
-    check(i + 1 < arguments.size(), "--beside: wants a command in quotes, as in --beside 'serve reward rm_model_file=DIR'");
+    check(i + 1 < arguments.size(), "--beside: expected a command in quotes, as in --beside 'serve reward rm_model_file=DIR'");
     Beside beside{.command = arguments[i + 1], .report = {}};
     std::istringstream words(beside.command);
     Arguments other{std::istream_iterator<std::string>(words), {}};
     const Planned* planned = take_command(other);
-    check(planned != nullptr, "--beside: \"", beside.command, "\" begins with none of the commands that can be planned");
+    check(planned != nullptr, "--beside: \"", beside.command, "\" does not start with a command that can be planned");
     beside.report = planned->plan(other, {});
     besides.push_back(std::move(beside));
     arguments.erase(arguments.begin() + static_cast<int64_t>(i), arguments.begin() + static_cast<int64_t>(i) + 2);
@@ -117,7 +117,7 @@ int run_plan(const Arguments& given) {
   const Planned& planned = find_planned(arguments);
   PlanReport report = planned.plan(arguments, options);
   for (const Beside& beside : besides)
-    report.text += str("\nCounted beside it: kedge ", beside.command, ", ", format_bytes(beside.report.needed), "\n");
+    report.text += str("\nAlso counted: kedge ", beside.command, ", ", format_bytes(beside.report.needed), "\n");
   report.json.set("beside_bytes", options.beside);
   print_text(as_json ? report.json.dump() + "\n" : report.text);
   return report.fits ? kExitOk : kExitUsage;

@@ -63,7 +63,7 @@ std::string verdict_of(const StepComparison& comparison, bool is_exact) {
   const std::string step = str("step ", comparison.step);
   if (!comparison.matches()) return str(step, " differs: ", blame_of(comparison));
   if (comparison.quantities.empty()) return str(step, " was computed; nothing of it is recorded to compare with");
-  return str(step, " replays: ", is_exact ? "every number is equal to the bit" : "every number is within the tolerance");
+  return str(step, " replays: ", is_exact ? "every value is equal bit for bit" : "every value is within the tolerance");
 }
 
 }  // namespace

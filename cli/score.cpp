@@ -39,7 +39,7 @@ std::vector<double> parse_weights(const std::string& text) {
     double weight = 0;
     const auto [stop, error] = std::from_chars(at, end, weight);
     check(error == std::errc() && std::isfinite(weight) && (stop == end || *stop == ','),
-          "--attribute-weights: wants numbers with commas between, found \"", text, "\"");
+          "--attribute-weights: expected numbers separated by commas, found \"", text, "\"");
     weights.push_back(weight);
     if (stop == end) return weights;
     at = stop + 1;
@@ -60,7 +60,7 @@ TokenIds read_line(RowReader& reader, const Json& line, const std::string& where
   if (const Json* messages = line.find("messages")) return reader.from_messages(*messages, line, where + ": messages");
   if (const Json* text = line.find("text")) return reader.from_text(text->as_text(where + ": text"), where);
   if (const Json* ids = line.find("ids")) return reader.from_ids(*ids, where + ": ids");
-  throw UsageError(str(where, R"(: wants an object with "prompt" and "response", with "messages", with "text" or with "ids")"));
+  throw UsageError(str(where, R"(: expected an object with "prompt" and "response", with "messages", with "text" or with "ids")"));
 }
 
 RewardScorerOptions scorer_options(const ScoreOptions& given) {

@@ -27,14 +27,14 @@
 namespace kedge::cli {
 namespace {
 
-// --insecure and --token-file FILE, wherever they stand, as keys of the section that has the server's.
+// --insecure and --token-file FILE, at any place, as keys of the server's section.
 Arguments without_flags(const Arguments& arguments, const std::string& section) {
   Arguments rest;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--insecure") {
       rest.push_back(section + ".insecure=true");
     } else if (arguments[i] == "--token-file") {
-      check(i + 1 < arguments.size(), "--token-file: wants a file");
+      check(i + 1 < arguments.size(), "--token-file: expected a file");
       rest.push_back(section + ".token_file=" + arguments[++i]);
     } else {
       rest.push_back(arguments[i]);
@@ -88,7 +88,7 @@ int serve_reward(const Arguments& arguments) {
   log_info("reward model ", folder.string(), ": ", format_number(static_cast<double>(model->parameters().num_elements())), " parameters, ",
            name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens");
   ServedModel service = make_reward_service(config.inference.model_name, rows, scorer, batches);
-  // A caller that loses its connection looks whether it has come back to the same model.
+  // A caller that loses its connection checks that it reconnects to the same model.
   service.signature.parameters.emplace_back("model_print", str(folder.filename().string(), " ", start_print(*model)));
   return serve_until_told({config.inference, {std::move(service)}, mesh.device, begin});
 }
@@ -145,13 +145,12 @@ int serve_until_told(ServerParts parts) {
   for (const std::string& name : names)
     log_info(name, ": ", address, name, "/infer, ", address, name, "/config, ", address, name, "/ready");
   if (server.token_path())
-    log_info("calls that change the model want the token in ", *server.token_path(),
-             "; kedge's actors of this user on this machine find it");
+    log_info("calls that change the model need the token in ", *server.token_path(), "; kedge actors of this user on this machine find it");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - parts.begin;
-  log_info("ready after ", format_number(took.count()), " s; numbers at http://", parts.config.ip, ":", server.port(),
+  log_info("ready after ", format_number(took.count()), " s; metrics at http://", parts.config.ip, ":", server.port(),
            "/metrics; stop it with: kill -SIGINT ", getpid());
   while (!signals.received()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  log_info(name_of_signal(*signals.received()), ": finishing what runs, sending the rest away");
+  log_info(name_of_signal(*signals.received()), ": finishing running calls, rejecting the rest");
   server.stop();
   log_info("stopped");
   return kExitOk;
@@ -165,7 +164,7 @@ std::string serve_flags() {
 }
 
 int run_serve(const Arguments& arguments) {
-  check(!arguments.empty() && (arguments[0] == "reward" || arguments[0] == "critic"), "kedge serve: wants reward or critic first",
+  check(!arguments.empty() && (arguments[0] == "reward" || arguments[0] == "critic"), "kedge serve: expected reward or critic first",
         arguments.empty() ? "" : str(", found \"", arguments[0], "\""));
   const Arguments rest(arguments.begin() + 1, arguments.end());
   return arguments[0] == "reward" ? serve_reward(rest) : serve_critic(without_flags(rest, "trainer.ppo"));

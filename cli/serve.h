@@ -12,17 +12,17 @@ namespace kedge::cli {
 
 // A server is one process on one device.
 [[nodiscard]] Mesh open_server_mesh(const ComputeConfig& compute);
-// An Error where nobody can listen there; it names the key that sets another port, of this section.
+// An Error if the address cannot be listened on; it names the key that sets another port, of this section.
 void check_server_address(const ServerConfig& config, std::string_view section);
 
 struct ServerParts {
   const ServerConfig& config;
   std::vector<ServedModel> models;
-  at::Device device;                            // where the models compute
+  at::Device device;                            // device of the models
   std::chrono::steady_clock::time_point begin;  // of the program's work, to say how long it took
 };
 
-// Serves until SIGINT, SIGTERM or SIGUSR1; says how to reach the models and how to stop. Returns the exit code.
+// Serves until SIGINT, SIGTERM or SIGUSR1; logs how to reach the models and how to stop. Returns the exit code.
 int serve_until_told(ServerParts parts);
 
 // kedge serve critic.

@@ -80,7 +80,7 @@ int serve_critic(const Arguments& arguments) {
   MetricsLog log = make_metrics_log(config.exp_manager.metrics, run_folder, true);
   Critic critic({run_folder, [&] { return start_critic(config, start); }, log});
   write_papers(config, run_folder, arguments, start,
-               critic.model().model());  // not before: a start that is refused leaves those of the run as they are
+               critic.model().model());  // not before: a rejected start must not change the run's files
   const ServedRows rows(start.folder, start.network, {max_length, ppo.add_bos, ppo.add_eos});
   log_info("critic of ", format_number(static_cast<double>(critic.model().model().trained().num_elements())), " trained parameters on ",
            name_of(mesh.device), ": ", critic.train_calls(), " training calls, ", critic.model().step(), " updates so far; folder ",

@@ -49,7 +49,7 @@ struct ShowOptions {
 const std::vector<std::string> kShowPositionals = {"run"};
 constexpr int64_t kUsualLimit = 5;
 
-// Standard output, until nobody reads it any more: head takes what it wants, and the rest is nobody's error.
+// Standard output, until the reader closes it: `kedge show | head` is not an error.
 class Output {
  public:
   Output() { std::signal(SIGPIPE, SIG_IGN); }
@@ -67,7 +67,7 @@ class Output {
   bool closed_ = false;
 };
 
-// "  7", which stands over the mark of a text.
+// "  7", which is above the mark of a text.
 std::string lead_of(size_t number) {
   const std::string text = std::to_string(number);
   return text.size() < 3 ? std::string(3 - text.size(), ' ') + text : text;
@@ -136,7 +136,7 @@ void show_prompt(const RunRecords& records, const ShowOptions& options, const Pa
   check(num_shown > 0, records.run(), ": no answer to prompt ", *options.prompt, " in it; its prompts are from ", lowest, " to ", highest);
 }
 
-// The steps that are compared. Two runs: the newest that both have, where nothing else was said.
+// The steps that are compared. Two runs: the newest that both have, by default.
 std::pair<int64_t, int64_t> steps_to_compare(const RunRecords& first, const RunRecords& second, const ShowOptions& options) {
   if (options.other_step) return {first.choose(options.step), second.choose(*options.other_step)};
   if (options.step != "last") {

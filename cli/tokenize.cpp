@@ -35,7 +35,7 @@ class Converter {
   [[nodiscard]] Json convert(const Json& line, const std::string& where) const {
     const Json* text = line.find("text");
     const Json* ids = line.find("ids");
-    check((text != nullptr) != (ids != nullptr), where, ": wants an object with \"text\" or with \"ids\"");
+    check((text != nullptr) != (ids != nullptr), where, ": expected an object with \"text\" or with \"ids\"");
     return text != nullptr ? encoded(text->as_text(where + ": text")) : decoded(*ids, where + ": ids");
   }
 

@@ -33,7 +33,7 @@ std::optional<Path> take_fork(Arguments& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] != "--fork" && !arguments[i].starts_with("--fork=")) continue;
     const bool joined = arguments[i] != "--fork";
-    check(joined || i + 1 < arguments.size(), "--fork: wants the folder of a checkpoint");
+    check(joined || i + 1 < arguments.size(), "--fork: expected the folder of a checkpoint");
     const Path path = joined ? arguments[i].substr(std::string("--fork=").size()) : arguments[i + 1];
     arguments.erase(arguments.begin() + static_cast<int64_t>(i), arguments.begin() + static_cast<int64_t>(i) + (joined ? 1 : 2));
     return path;

@@ -11,7 +11,7 @@
 
 namespace kedge::cli {
 
-// --fork CKPT, wherever it stands among the arguments.
+// --fork CKPT, anywhere among the arguments.
 [[nodiscard]] std::optional<Path> take_fork(Arguments& arguments);
 
 // What the run that these arguments of command `name` would start takes.

@@ -1,5 +1,6 @@
 #pragma once
-// All that a program of your own over kedge needs: include this, link kedge::kedge (docs/install.md). Smaller parts have their own headers.
+// Everything that your own program on top of kedge needs: include this, link kedge::kedge (docs/install.md). Smaller parts have their own
+// headers.
 #include "kedge/algo/online/ppo.h"
 #include "kedge/algo/online/reinforce.h"
 #include "kedge/algo/online/rs.h"

@@ -133,7 +133,7 @@ give_up() {
   say "the $1 server $3; the end of ${server_log[$1]}:" 2>&3
   tail -n 20 "${server_log[$1]}" >&3
   is_alive "$actor" || return 0
-  say 'the actor is told to end; its last checkpoint stands'
+  say 'the actor is asked to stop; its last checkpoint is kept'
   ask_actor USR1
 }
 
@@ -181,7 +181,7 @@ mend_server() { # NAME
 ask_actor() { kill -s "${actor_signal:-$1}" "$actor"; }
 told() { # SIGNAL
   signalled=$1
-  say "SIG$1 came${actor:+; the actor finishes its step and saves}"
+  say "SIG$1 received${actor:+; the actor finishes its step and saves}"
   ! is_alive "$actor" || ask_actor "$1"
 }
 

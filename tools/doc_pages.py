@@ -1,4 +1,4 @@
-"""Reads Markdown pages into what tools/check_docs and tests/docs/run_commands.py look at: links, anchors, code spans, tables, fenced
+"""Reads Markdown pages for tools/check_docs and tests/docs/run_commands.py: links, anchors, code spans, tables, fenced
 blocks, and the commands in them.
 
 A command is a line that begins with "$ " in a fenced block. It goes on with the next line where it ends with a backslash, | or &&, or a
@@ -29,7 +29,7 @@ class Command:
 
 @dataclass
 class Block:
-    line: int  # of its first line, behind the fence
+    line: int  # of its first line, after the fence
     language: str
     lines: list
 
@@ -90,7 +90,7 @@ def goes_on(text):
 
 
 def words_of(text):
-    """The words of a shell command without its comment; of what is no shell, what stands between blanks."""
+    """The words of a shell command without its comment; otherwise, the words between blanks."""
     try:
         return shlex.split(text.replace("\\\n", " "), comments=True)
     except ValueError:

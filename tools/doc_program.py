@@ -108,7 +108,7 @@ class Program:
         return {key[0] for schema in self.schemas.values() for key in schema.keys}
 
     def has_key(self, text, config=None):
-        """A whole key of one configuration, or of any."""
+        """A complete key of one configuration, or of any."""
         schemas = [self.schemas[config]] if config in self.schemas else self.schemas.values()
         return all(any(schema.has(key.split("."), self.source) for schema in schemas) for key in expanded(text))
 

@@ -16,7 +16,7 @@ def without_comment(line):
 
 
 def flow_paths(text, path):
-    """Of {a: {b: 1}, c: [x, {d: 2}]}: path + a, path + a.b, path + c; what stands in lists has keys of its own."""
+    """Of {a: {b: 1}, c: [x, {d: 2}]}: path + a, path + a.b, path + c; items of lists have their own keys."""
     paths, stack, i = [], [], 0
     while i < len(text):
         character = text[i]

@@ -8,7 +8,7 @@ BOUND = 10.0
 
 
 class Lexicon:
-    """A file with lines of a word, a tab, its value and anything more; of a word that is there twice, the last counts."""
+    """A file with lines of a word, a tab, its value and anything more; for a word that occurs twice, the last counts."""
 
     def __init__(self, path):
         self.values = {}

@@ -1,11 +1,11 @@
-# What the drivers beside TRL have in common: where things are. To be read with `source` from the repository's root.
+# What the drivers of TRL comparisons have in common: where things are. To be read with `source` from the repository's root.
 kedge=$PWD/build/release/bin/kedge
 [ -x "$kedge" ] || kedge=$PWD/build/ci/bin/kedge
 packages=$(cat tests/requirements.txt bench/rivals/requirements.txt | sha256sum | cut -c1-12)
 python=${KEDGE_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/kedge}/rivals-$packages/bin/python
 stories=${KEDGE_ASSETS:-../shared/assets}/models/tinystories-656k
 [ -x "$python" ] || { echo "no Python packages to compare with; run scripts/setup --rivals" >&2; exit 2; }
-[ -e "$stories" ] || { echo "$stories: not there; KEDGE_ASSETS names the folder with models and data" >&2; exit 2; }
+[ -e "$stories" ] || { echo "$stories: does not exist; KEDGE_ASSETS names the folder with models and data" >&2; exit 2; }
 
 work=${KEDGE_BENCH_DIR:-}  # a folder to keep all results in
 if [ -z "$work" ]; then

@@ -1,4 +1,4 @@
-# Actor and critic of the PPO benches, as two processes. To be read with `source` behind paths.sh, where `threads` and `seed` are set.
+# Actor and critic of the PPO benches, as two processes. To be read with `source` after paths.sh, where `threads` and `seed` are set.
 
 # As TRL's PPOTrainer has it: four passes over a step's answers in one minibatch, the signed KL on every token, whitened advantages, AdamW
 # with TRL's settings and a constant rate, the critic's values held within 0.2 of the old ones. Answers without an end are kept. The rates

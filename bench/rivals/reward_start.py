@@ -1,4 +1,4 @@
-"""Writes a reward model to start from: a language model's folder with a scoring layer drawn from a seed in place of its head, so that both
+"""Writes a reward model to start from: a language model's folder with a randomly initialized scoring layer in place of its head, so that both
 sides begin with the same numbers.
 
     reward_start.py MODEL_DIR OUT [SEED]

@@ -3,7 +3,7 @@
 
     stories_pairs.py ANSWERS.jsonl LEXICON OUT_FOLDER
 
-The best of a prompt's answers stands beside the worst, the second beside the last but one, and so on, where they differ by a point at
+The best of a prompt's answers is paired with the worst, the second with the last but one, and so on, where they differ by a point at
 least. Writes train.jsonl, and validation.jsonl with the pairs of every eighth prompt, {"prompt", "chosen", "rejected"} a line. Prints one
 JSON line with the counts.
 """

@@ -1,7 +1,7 @@
 """Tables of bench/stories_learning and bench/stories_defaults, from the runs' metrics.jsonl and from the CSV files of both sides.
 
     stories_report.py curve RUN FILE.csv       a run's steps as a CSV, with the columns of trl_rloo.py; of PPO also those of the critic
-    stories_report.py row   FOLDER NAME        kedge-NAME.csv and, where it is there, trl-NAME.csv: a line
+    stories_report.py row   FOLDER NAME        kedge-NAME.csv and, if it exists, trl-NAME.csv: a line
     stories_report.py bar   FOLDER NAME ...    the same over several seeds, and whether the bars are held: TRL's reward, a third of its time
     stories_report.py judge RUN                how often a reward model's run orders held-out pairs rightly
     stories_report.py rise  RUN ...            the rise of the reward within each run, and over all
@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 def steps_of(run):
-    """All numbers of each training step of a run; a step's lines are put together, of a name that is there twice the last counts."""
+    """All numbers of each training step of a run; a step's lines are put together, for a name that occurs twice the last counts."""
     steps = {}
     for line in rival_data.read_rows(pathlib.Path(run) / "metrics.jsonl"):
         steps.setdefault(line["step"], {}).update(line)

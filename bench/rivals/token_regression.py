@@ -1,4 +1,4 @@
-"""How far counting tokens gets: logistic regression on how often each token stands in the better text less in the worse, by the model's own
+"""How far counting tokens gets: logistic regression on how often each token occurs in the better text minus in the worse, by the model's own
 tokenizer. One JSON line as trl_rm.py prints it.
 
     token_regression.py --model DIR --train FILE --test FILE

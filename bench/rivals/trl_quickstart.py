@@ -1,5 +1,5 @@
 """TRL's RLOOTrainer on the job of scripts/quickstart: the guide, the judge as reward, 16 questions x 4 answers of at most 64 tokens a step, one
-thread. Prints a table with kedge's run beside it.
+thread. Prints a table with kedge's run for comparison.
 
     trl_quickstart.py --folder quickstart --run quickstart/reinforce/aligned/actor [--steps 40] [--seed 1234]
 
@@ -69,7 +69,7 @@ def main():
         rows = trl_rloo.record_steps(trainer, model)
         trainer.train()
     rewards, seconds, _ = kedge_steps(args.run)
-    line("kedge", rewards, seconds, "another run and two servers beside it, killed once")
+    line("kedge", rewards, seconds, "with another run and two servers in parallel, killed once")
     line("TRL", [row["reward"] for row in rows], [row["seconds"] for row in rows], f"first step done {rows[0]['end']:.1f} s after its start")
     print(f"      a step of TRL takes {statistics.median(row['seconds'] for row in rows) / statistics.median(seconds):.1f} times as long")
 

@@ -9,7 +9,7 @@ log p - log q over all tokens), entropy (the mean over tokens, nats), length (to
 What trl 1.16.0 and transformers 5.22.2 do, read in their source (trl/trainer/rloo_config.py, rloo_trainer.py, base_config.py;
 transformers' TrainingArguments), and what stands for it in `kedge reinforce` (bench/stories_learning):
 
-  precision      bf16=True and gradient_checkpointing=True unless told otherwise; both are off here: fp32, nothing computed twice.
+  precision      bf16=True and gradient_checkpointing=True unless set otherwise; both are off here: fp32, nothing computed twice.
                  --trl-defaults leaves them on.
   optimizer      AdamW, betas (0.9, 0.999), eps 1e-8, weight_decay 0, max_grad_norm 1.0: TRL's defaults, set here by name. The rate's default
                  is 1e-6, falling linearly to 0; here --lr, constant. kedge: model.optim.betas=[0.9,0.999] model.optim.weight_decay=0.
@@ -21,7 +21,7 @@ transformers' TrainingArguments), and what stands for it in `kedge reinforce` (b
   KL             in the reward, and so in the baseline: reward - beta * sum over tokens of (log p - log q), both at the sampling
                  weights; beta 0.05 is TRL's default. kedge: kl_estimator=k1 kl_reduce=sum initial_policy_kl_penalty=0.05.
   baseline       the mean of a prompt's other samples; normalize_advantages=False.
-  loss           -advantage * ratio of the answer's probability now and when it was drawn, mean over answers, the ratio held within 1 +- 0.2.
+  loss           -advantage * ratio of the answer's probability now and when it was sampled, mean over answers, the ratio clipped to 1 +- 0.2.
                  With one update it is 1, and the gradient that of -advantage * (sum of log p): longer answers weigh more, nothing is
                  divided by a length. The gradient's norm is 65 to 95 in the first steps, so the clip at 1.0 makes every gradient equally
                  long. Nine answers in ten have all 64 tokens: a mean over tokens has the same direction and about a 60th of that norm, 1 to 1.5,

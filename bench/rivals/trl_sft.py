@@ -34,7 +34,7 @@ def validation_losses(model, examples, batch):
         width = max(len(row["input_ids"]) for row in rows)
         ids = torch.tensor([row["input_ids"] + [0] * (width - len(row["input_ids"])) for row in rows])
         mask = torch.tensor([row["completion_mask"] + [0] * (width - len(row["input_ids"])) for row in rows])[:, 1:]
-        with torch.inference_mode():  # padding stands on the right, where no token of a row sees it
+        with torch.inference_mode():  # padding is on the right, where no token of a row attends to it
             losses = torch.nn.functional.cross_entropy(model(input_ids=ids).logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
         sums.append((losses * mask).sum().item())
         counts.append(mask.sum().item())

@@ -36,7 +36,7 @@ std::vector<std::string> bench_words() {
 int run_bench(const Arguments& arguments) {
   const std::vector<std::string> names = bench_words();
   const std::string known = str("; there are ", names[0], ", ", names[1], " and ", names[2]);
-  check(!arguments.empty() && arguments[0].rfind("--", 0) != 0, "kedge bench: wants a case first", known);
+  check(!arguments.empty() && arguments[0].rfind("--", 0) != 0, "kedge bench: expected a case first", known);
   const auto chosen = std::find_if(kCases.begin(), kCases.end(), [&](const BenchCase& bench) { return bench.name == arguments[0]; });
   check(chosen != kCases.end(), "kedge bench: no case \"", arguments[0], "\"", nearest_hint(arguments[0], names), known);
   print_json_line(chosen->run(Arguments(arguments.begin() + 1, arguments.end())));

@@ -45,7 +45,7 @@ GenerateRequest make_request(std::vector<int32_t> prompt, int64_t new_tokens, in
   return request;
 }
 
-// Both lengths of every ragged request are drawn: the whole from 2 up to the limit, of it at least a token on either side.
+// Both lengths of every ragged request are random: the total from 2 up to the limit, with at least one token on either side.
 std::vector<GenerateRequest> make_requests(const EngineOptions& options, int64_t max_length, int64_t vocab_size) {
   std::vector<GenerateRequest> requests;
   if (!options.ragged) {
@@ -70,7 +70,7 @@ struct Run {
   double first_token_s = 0;  // until the first token of all
   double all_started_s = 0;  // until every request has its first
   int64_t num_tokens = 0;    // drawn
-  int64_t num_after = 0;     // of them, behind the step in which the last request got its first
+  int64_t num_after = 0;     // of them, after the step in which the last request got its first
   EngineStats before, after;
 };
 

@@ -59,7 +59,7 @@ float reward_in(const HttpResponse& response) {
   return fp32_values(reply.outputs.at(0))[0];
 }
 
-// A reward model, its server on a port of its own, and clients for it.
+// A reward model, its server on its own port, and clients for it.
 class ServerBench {
  public:
   ServerBench(const ServerBenchOptions& options, const Model& model)
@@ -73,10 +73,10 @@ class ServerBench {
     rewards_.resize(rows_in_.size());
   }
 
-  // Rows a second of all clients; every answer is held against the offline one.
+  // Rows per second of all clients; every reply is compared with the offline one.
   double serve() { return run(calls_); }
 
-  // Rows a second of the model alone, as kedge score runs it: 8192 tokens together.
+  // Rows per second of the model alone, as kedge score runs it: 8192 tokens together.
   double score() {
     const auto together = static_cast<size_t>(std::max<int64_t>(1, 8192 / options_.length));
     offline_rewards_.clear();
@@ -99,7 +99,7 @@ class ServerBench {
   };
   // Of one call, alone on the server, and of what is not the model's run in it; the server itself takes the time of that.
   Latency latency() {
-    std::this_thread::sleep_for(std::chrono::seconds(2));  // until nobody else has called for a while
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // until the server has been idle for a while
     HttpConnection connection("127.0.0.1", server_.port());
     std::vector<double> calls, added;
     double before = compute_ms(connection);
@@ -182,7 +182,7 @@ Json bench_server_reward(const Arguments& arguments) {
   ServerBench bench(options, *model);
   (void)bench.score();
   (void)bench.serve();
-  // Turn by turn, so that a machine that is busy with other things is as unkind to both.
+  // Alternating, so that other load on the machine affects both equally.
   std::vector<double> offline, served, shares;
   for (int64_t i = 0; i < options.common.repeats; ++i) {
     offline.push_back(bench.score());

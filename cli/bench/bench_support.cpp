@@ -17,7 +17,7 @@ namespace kedge::cli {
 std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable, HeadKind head) {
   StorageOptions storage = flags.device.storage();
   storage.trainable = trainable && !flags.lora;
-  check(flags.model.has_value() != flags.shape.has_value(), "kedge bench: wants either --model or --shape");
+  check(flags.model.has_value() != flags.shape.has_value(), "kedge bench: expected either --model or --shape");
   const auto seed = static_cast<uint64_t>(flags.device.seed);
   std::unique_ptr<Model> model;
   if (flags.model) {

@@ -14,7 +14,7 @@
 
 namespace kedge::cli {
 
-// One benchmark: its options are its own. `run` gives the line to print.
+// One benchmark: with its own options. `run` returns the line to print.
 struct BenchCase {
   std::string_view name, summary;
   Json (*run)(const Arguments& arguments);
@@ -43,7 +43,7 @@ struct BenchFlags {
   }
 };
 
-// Trainable: everything, or the adapters where there are any. A score head that the folder lacks is a new one of one label.
+// Trainable: everything, or the adapters if there are any. A missing score head is created with one label.
 [[nodiscard]] std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable, HeadKind head = HeadKind::language);
 
 // Model, parameters, device, dtype, adapters, threads; a case adds its own.

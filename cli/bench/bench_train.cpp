@@ -68,7 +68,7 @@ class TrainStep {
   std::vector<PackedBatch> batches_;
 };
 
-// Forward and backward of the matrices (six operations a weight and token) and of causal attention; recomputation does not count.
+// Forward and backward of the matrices (six operations per weight and token) and of causal attention; recomputation does not count.
 double step_flops(const ModelConfig& config, int64_t num_parameters, int64_t rows, int64_t length) {
   const auto tokens = static_cast<double>(rows * length);
   return 6.0 * static_cast<double>(num_parameters) * tokens +

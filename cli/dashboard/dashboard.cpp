@@ -48,7 +48,7 @@ std::unique_ptr<HttpServer> listen(const DashboardOptions& options, DashboardApi
     } catch (const Error& error) {
       if (options.port || server.port + 1 == kFirstPort + kNumPorts)
         throw Error(str(error.what(), "; --port sets another port, 0 any that is free"));
-      server.port += 1;  // somebody else's: another dashboard, perhaps
+      server.port += 1;  // in use, perhaps by another dashboard
     }
   }
 }
@@ -71,7 +71,7 @@ int run_dashboard(const Arguments& arguments) {
   DashboardOptions options;
   parse_arguments(describe(options), arguments, kDashboardPositionals);
   check(!options.runs.empty(), "kedge dashboard: which runs? Name their folders");
-  static_cast<void>(chart_js());  // an Error where the program has none
+  static_cast<void>(chart_js());  // an Error if the program has none
   const StopSignals signals;
   const std::optional<std::string> token = options.token ? std::optional(random_token()) : std::nullopt;
   DashboardApi api(options.runs, token, options.ask_servers);

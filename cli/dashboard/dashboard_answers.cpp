@@ -32,7 +32,7 @@ Json page_of(const std::vector<T>& all, int64_t offset, int64_t limit, const Fun
   return page;
 }
 
-// The whole lines at the end of a file. Copies, as the run may cut it back.
+// The complete lines at the end of a file. Copies, because the run may truncate it.
 std::string end_of_file(const Path& path) {
   const MappedFile file(path);
   const size_t begin = file.size() - std::min(file.size(), kSampleBytes);
@@ -52,7 +52,7 @@ std::vector<Json> read_samples(const Path& path) {
       Json sample = Json::parse(line);
       if (sample.is_object()) samples.push_back(std::move(sample));
     } catch (const UsageError&) {
-      continue;  // damaged: others may tell
+      continue;  // damaged: others may be readable
     }
   }
   return samples;

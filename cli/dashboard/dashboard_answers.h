@@ -1,5 +1,5 @@
 #pragma once
-// Answers, pairs of answers and samples of runs as JSON for the dashboard's page: searched, sorted, a page at a time. Knows no HTTP.
+// Answers, pairs of answers and samples of runs as JSON for the dashboard's page: searched, sorted, a page at a time. Independent of HTTP.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -15,11 +15,11 @@ namespace kedge::cli {
 struct AnswerQuery {
   AnswerKey key = AnswerKey::reward;
   bool worst = false;
-  std::string search = {};  // in prompts and answers; upper and lower case of a to z are alike
+  std::string search = {};  // in prompts and answers; ignoring the case of a to z
   int64_t offset = 0, limit = 20;
 };
 
-// The steps that have records, and where there are none, why not.
+// The steps that have records, and if there are none, why not.
 [[nodiscard]] Json recorded_json(const Path& run, const Json& settings);
 
 // The answers of a step; none: the newest. UsageError for a step that is not recorded or damaged.
@@ -41,10 +41,10 @@ struct SampleQuery {
   std::string search = {};
   int64_t offset = 0, limit = 20;
 };
-// Of the end of samples.jsonl; lines that cannot be read are passed over.
+// Of the end of samples.jsonl; lines that cannot be read are skipped.
 [[nodiscard]] Json samples_json(const Path& run, const SampleQuery& query);
 
-// Does the text have the other in it? Empty ones are in all.
+// Does the text contain the other? Every text contains the empty one.
 [[nodiscard]] bool has_text(std::string_view text, std::string_view wanted);
 
 }  // namespace kedge::cli

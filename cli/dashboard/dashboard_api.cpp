@@ -17,9 +17,9 @@
 namespace kedge::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kFreshEnough{500};  // files are not looked at more often
+constexpr std::chrono::milliseconds kFreshEnough{500};  // files are not checked more often
 
-// Nothing but what we serve ourselves is loaded, nobody frames the page, and no other page reads what we answer.
+// Only our own files are loaded, the page cannot be framed, and other pages cannot read the responses.
 HttpHeaders headers_for(std::string_view type) {
   return {{"Content-Type", std::string(type)},
           {"Content-Security-Policy",
@@ -130,7 +130,7 @@ Json series_for(const DashboardRuns& runs, const RequestQuery& query) {
   return series_json(run_of(runs, query), !query.flag("more"), {.max_points = max_points, .smoothing = query.share("smooth")});
 }
 
-// What can be asked for, below /api/.
+// The endpoints below /api/.
 struct Resource {
   std::string_view name;
   Json (*json)(const DashboardRuns& runs, const RequestQuery& query);
@@ -158,7 +158,7 @@ constexpr std::array kResources = {
     Resource{"samples", samples_for},
 };
 
-// Cookies of one host are shared by all its ports: each has a name of its own.
+// Cookies of one host are shared by all its ports: each has its own name.
 std::string cookie_name(const HttpRequest& request) {
   const std::string host = find_header(request.headers, "Host").value_or("");
   const size_t colon = host.rfind(':');
@@ -191,12 +191,12 @@ bool DashboardApi::is_known(const HttpRequest& request) const {
 
 std::optional<HttpResponse> DashboardApi::refusal(const HttpRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") {
-    HttpResponse response = refused(405, "the dashboard only shows: GET and HEAD");
+    HttpResponse response = refused(405, "the dashboard is read-only: GET and HEAD");
     response.headers.emplace_back("Allow", "GET, HEAD");
     return response;
   }
   if (!is_own_host(find_header(request.headers, "Host").value_or("")))
-    return refused(403, "the dashboard is asked for by a name that is not this machine's; use its address or localhost");
+    return refused(403, "the request names a host that is not this machine; use its address or localhost");
   if (!is_known(request)) return refused(401, "open the address that kedge dashboard printed: its token lets you in");
   return std::nullopt;
 }
@@ -248,9 +248,9 @@ HttpResponse DashboardApi::answer_known(const HttpRequest& request) {
   } catch (const RequestError& error) {
     return refused(error.status(), error.what());
   } catch (const UsageError& error) {
-    return refused(422, error.what());  // what a run left cannot be read
+    return refused(422, error.what());  // a run's files cannot be read
   } catch (const Error& error) {
-    return refused(500, error.what());  // it went away meanwhile
+    return refused(500, error.what());  // it was removed meanwhile
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the dashboard answers to requests: its page, and the runs as JSON. No sockets: a request in, a response out. Reads runs, writes
+// The dashboard's responses: its page, and the runs as JSON. Without sockets: a request in, a response out. Reads runs, writes
 // nothing.
 #include <chrono>
 #include <mutex>
@@ -17,12 +17,12 @@ namespace kedge::cli {
 // Thread-safe.
 class DashboardApi {
  public:
-  // The folders as DashboardRuns takes them. With a token, whoever asks must show it: in the address of the page (?token=), in the cookie
-  // that this is answered with, or as a bearer token.
+  // The folders as DashboardRuns takes them. With a token, requests must contain it: in the address of the page (?token=), in the cookie
+  // of that response, or as a bearer token.
   explicit DashboardApi(const std::vector<std::string>& folders, std::optional<std::string> token = {}, bool asks_other_machines = false);
 
-  // Refused: any method but GET and HEAD (405), a Host that is neither an address of this machine nor localhost (403), as a page elsewhere
-  // would have it that makes a browser ask us under its own name, and who does not show the token (401). Else none.
+  // Refused: any method but GET and HEAD (405), a Host that is neither an address of this machine nor localhost (403), as in a DNS
+  // rebinding attack, and requests without the token (401). Else none.
   [[nodiscard]] std::optional<HttpResponse> refusal(const HttpRequest& request) const;
 
   [[nodiscard]] HttpResponse answer(const HttpRequest& request);

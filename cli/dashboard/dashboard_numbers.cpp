@@ -47,7 +47,7 @@ int64_t num_wild(const Series& series) {
   return std::count_if(series.values.begin(), series.values.end(), [](double value) { return !std::isfinite(value); });
 }
 
-// config.yaml as keys, and what names files and folders of the run itself left out.
+// config.yaml as keys, without those that name files and folders of the run itself.
 FlatSettings settings_of(const DashboardRun& run) { return run.settings().is_object() ? flat_settings(run.settings()) : FlatSettings(); }
 
 std::optional<FlatSettings> defaults_of(const DashboardRun& run) {

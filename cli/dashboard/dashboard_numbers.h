@@ -1,5 +1,5 @@
 #pragma once
-// Curves, bars and settings of runs as JSON for the dashboard's page. Knows no HTTP and no sockets.
+// Curves, bars and settings of runs as JSON for the dashboard's page. Independent of HTTP and sockets.
 #include <cstdint>
 #include <span>
 
@@ -15,13 +15,13 @@ using RunList = std::vector<const DashboardRun*>;
 // The charts of all names that the runs have, and the parts of a step.
 [[nodiscard]] Json charts_json(const RunList& runs);
 
-// The curves of a run, reduced: those of the main charts, or all others. `null` stands for what is not finite.
+// The curves of a run, downsampled: those of the main charts, or all others. `null` means not finite.
 [[nodiscard]] Json series_json(const DashboardRun& run, bool of_main, const ReduceOptions& options);
 
-// Where the time of steps went: means over stretches of steps, at most `num_bars` of them.
+// Where the time of steps went: means over ranges of steps, at most `num_bars` of them.
 [[nodiscard]] Json timing_json(const DashboardRun& run, int64_t num_bars);
 
-// Keys that differ between runs; of one run alone, from the defaults.
+// Keys that differ between runs; of a single run, from the defaults.
 [[nodiscard]] Json settings_json(const RunList& runs);
 
 }  // namespace kedge::cli

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLogEnd = size_t{256} << 10U;  // of log.txt, where its last words are
+constexpr size_t kLogEnd = size_t{256} << 10U;  // of the end of log.txt
 constexpr int kLevels = 3;
 
 std::optional<fs::file_time_type> time_of(const Path& file) {
@@ -22,7 +22,7 @@ std::optional<fs::file_time_type> time_of(const Path& file) {
   return error ? std::nullopt : std::optional(time);
 }
 
-// The last bytes of a file, from the beginning of a line.
+// The last bytes of a file, from the start of a line.
 std::string log_end(const Path& path) {
   const MappedFile file(path);
   const size_t begin = file.size() - std::min(file.size(), kLogEnd);
@@ -120,7 +120,7 @@ std::optional<double> DashboardRun::seconds_left() const {
   return mean * static_cast<double>(end_.max_steps - end_.step);
 }
 
-// What tells most, where it is there: the reward or the loss, its validation, how far the policy went, and how fast.
+// The most important metrics, if present: the reward or the loss, its validation, how far the policy went, and how fast.
 Json DashboardRun::tiles() const {
   Json::Array all;
   const auto add = [&](const NumberRow* row) {
@@ -139,7 +139,7 @@ Json DashboardRun::tiles() const {
   for (const char* metric : {"val_rollouts/rewards", "validation/loss", "validation/acc", "train_rollouts/init_policy_kl",
                              "train_rollouts/generation_length", "train_rollouts/fraction_of_samples_properly_ended"})
     if (const NumberRow* row = numbers_.find(metric); row != nullptr && row != main) add(row);
-  if (const auto rate = tokens_per_s(feed_)) all.push_back(tile("tokens a second", "number", std::nullopt, rate));
+  if (const auto rate = tokens_per_s(feed_)) all.push_back(tile("tokens per second", "number", std::nullopt, rate));
   return all;
 }
 
@@ -216,7 +216,7 @@ void DashboardRuns::find_new() {
     }
 }
 
-// The last part of the folder's path, or as many as tell it from the others.
+// The last part of the folder's path, or as many as distinguish it from the others.
 void DashboardRuns::name_all() {
   for (const auto& run : runs_) {
     const auto is_shared = [&](const std::string& name, size_t count) {

@@ -1,5 +1,5 @@
 #pragma once
-// The runs that a dashboard shows: found, followed while they go on, and told in JSON. Reads, never writes. Knows no HTTP.
+// The runs that a dashboard shows: found, followed while they run, and described in JSON. Reads only. Independent of HTTP.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace kedge::cli {
 
-// One run. What it cannot read it says in `trouble`, and tries again. Not thread-safe.
+// One run. What it cannot read is in `trouble`, and retried. Not thread-safe.
 class DashboardRun {
  public:
   DashboardRun(int64_t id, Path folder);
@@ -25,12 +25,12 @@ class DashboardRun {
   [[nodiscard]] int64_t id() const { return id_; }
   [[nodiscard]] const Path& folder() const { return folder_; }
   [[nodiscard]] const MetricsFeed& feed() const { return feed_; }
-  [[nodiscard]] const Json& settings() const { return settings_; }  // config.yaml; null where it could not be read
+  [[nodiscard]] const Json& settings() const { return settings_; }  // config.yaml; null if it could not be read
   [[nodiscard]] const RunOnDisk& on_disk() const { return on_disk_; }
 
-  // Status, progress, the main numbers, how many records there are.
+  // Status, progress, the main metrics, the number of records.
   [[nodiscard]] Json summary() const;
-  // Where it might have gone wrong: hints from the numbers, warnings of its log, lines that could not be read.
+  // Where it might have gone wrong: hints from the metrics, warnings of its log, lines that could not be read.
   [[nodiscard]] Json notes() const;
 
   std::string name;  // short, and no other run's
@@ -56,10 +56,10 @@ class DashboardRun {
   std::string trouble_;
 };
 
-// All of them, with numbers that stay. Not thread-safe.
+// All of them, with fixed numbers. Not thread-safe.
 class DashboardRuns {
  public:
-  // Each a run's folder, or one with runs below it, where new ones are looked for from time to time. UsageError for one that is neither.
+  // Each a run's folder, or one with runs below it, which is scanned for new ones regularly. UsageError for one that is neither.
   explicit DashboardRuns(const std::vector<std::string>& folders);
 
   void update();

@@ -18,7 +18,7 @@ std::optional<T> number_of(std::string_view text) {
 
 int64_t count_of(std::string_view text, std::string_view name) {
   const std::optional<int64_t> value = number_of<int64_t>(text);
-  check_request(value && *value >= 0, name, ": wants a number from 0 on, found \"", text, "\"");
+  check_request(value && *value >= 0, name, ": expected a number of at least 0, found \"", text, "\"");
   return *value;
 }
 
@@ -39,7 +39,7 @@ std::string RequestQuery::text(std::string_view name) const {
 bool RequestQuery::flag(std::string_view name) const {
   const std::string value = text(name);
   const bool is_set = value == "1" || value == "true";
-  check_request(is_set || value.empty() || value == "0" || value == "false", name, ": wants 0 or 1, found \"", value, "\"");
+  check_request(is_set || value.empty() || value == "0" || value == "false", name, ": expected 0 or 1, found \"", value, "\"");
   return is_set;
 }
 
@@ -47,7 +47,7 @@ int64_t RequestQuery::integer(std::string_view name, const Bounds& bounds) const
   const std::string* found = find(name);
   if (found == nullptr) return bounds.usual;
   const std::optional<int64_t> value = number_of<int64_t>(*found);
-  check_request(value && *value >= bounds.low && *value <= bounds.high, name, ": wants a number from ", bounds.low, " to ", bounds.high,
+  check_request(value && *value >= bounds.low && *value <= bounds.high, name, ": expected a number from ", bounds.low, " to ", bounds.high,
                 ", found \"", *found, "\"");
   return *value;
 }
@@ -61,7 +61,7 @@ double RequestQuery::share(std::string_view name) const {
   const std::string* found = find(name);
   if (found == nullptr) return 0;
   const std::optional<double> value = number_of<double>(*found);
-  check_request(value && *value >= 0 && *value < 1, name, ": wants a number from 0 to below 1, found \"", *found, "\"");
+  check_request(value && *value >= 0 && *value < 1, name, ": expected a number from 0 to below 1, found \"", *found, "\"");
   return *value;
 }
 

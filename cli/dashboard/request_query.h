@@ -1,5 +1,5 @@
 #pragma once
-// The query of a request, by name and kind. What is wrong with it is a RequestError (400) that names it.
+// The query of a request, by name and kind. Errors are a RequestError (400) with the name.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,14 +14,14 @@ class RequestQuery {
   explicit RequestQuery(std::string_view target);
 
   [[nodiscard]] const std::string* find(std::string_view name) const;
-  [[nodiscard]] std::string text(std::string_view name) const;  // empty where it is not there
-  [[nodiscard]] bool flag(std::string_view name) const;         // 1 or true; 0, false, empty or not there
+  [[nodiscard]] std::string text(std::string_view name) const;  // empty if missing
+  [[nodiscard]] bool flag(std::string_view name) const;         // 1 or true; 0, false, empty or missing
   struct Bounds {
     int64_t low = 0, high = 0, usual = 0;
   };
-  [[nodiscard]] int64_t integer(std::string_view name, const Bounds& bounds) const;  // `usual` where it is not there
-  [[nodiscard]] std::optional<int64_t> count(std::string_view name) const;           // from 0 on; none where it is not there or empty
-  [[nodiscard]] double share(std::string_view name) const;                           // from 0 to below 1; 0 where it is not there
+  [[nodiscard]] int64_t integer(std::string_view name, const Bounds& bounds) const;  // `usual` if missing
+  [[nodiscard]] std::optional<int64_t> count(std::string_view name) const;           // from 0 on; none if missing or empty
+  [[nodiscard]] double share(std::string_view name) const;                           // from 0 to below 1; 0 if missing
   [[nodiscard]] std::vector<int64_t> counts(std::string_view name) const;            // "0,2,5"
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The dashboard's page: its files, put into the program when it was built.
+// The dashboard's page: its files, embedded in the program at build time.
 #include <span>
 #include <string_view>
 
@@ -14,7 +14,7 @@ struct WebFile {
 // Our own files.
 [[nodiscard]] std::span<const WebFile> web_files();
 
-// Chart.js, which the page asks for as /chart.js: a script of the package libjs-chart.js. Where that was missing when the program was
+// Chart.js, which the page loads as /chart.js: a script of the package libjs-chart.js. If that was missing when the program was
 // built: an Error that names it.
 [[nodiscard]] std::string_view chart_js();
 

@@ -12,7 +12,7 @@
 namespace kedge::cli {
 namespace {
 
-// Every file draws from visitors of its own.
+// Every file has its own visitors.
 enum Purpose : uint64_t { kHeldOut, kConversations, kPairs, kPrompts };
 
 Json message(const char* role, const std::string& content) { return Json::Object{{"role", role}, {"content", content}}; }
@@ -48,7 +48,7 @@ class HarbourWriter {
         [&](uint64_t i) { return pair(static_cast<uint64_t>(config_.pairs) + i, val(i)); });
     const std::vector<TownQuestion> prompts = draw_prompts();
     add("prompts.jsonl", config_.prompts, "questions alone", [&](uint64_t i) { return prompt(prompts[i]); });
-    add("prompts_val.jsonl", config_.validation, "questions that stand in no other training file",
+    add("prompts_val.jsonl", config_.validation, "questions that are in no other training file",
         [&](uint64_t i) { return prompt(held_out_[i]); });
     const TokenizerFiles tokenizer = train_bpe(texts_, {.vocab_size = config_.vocab_size});
     files.tokenizer = out / "tokenizer";
@@ -130,7 +130,7 @@ class HarbourWriter {
   const HarbourFilesConfig& config_;
   std::vector<TownQuestion> held_out_;
   std::set<std::string> held_out_texts_;
-  std::vector<std::string> texts_;  // that the tokenizer is learnt from
+  std::vector<std::string> texts_;  // that the tokenizer is trained on
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// The harbour town's conversations as the files that training reads, with a tokenizer learnt from them.
+// The harbour town's conversations as training files, with a tokenizer trained on them.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -145,7 +145,7 @@ enum Topic : int64_t { kAsksGoods, kAsksHours, kAsksWay, kAsksWalk, kAsksBest, k
 
 using Lines = std::span<const std::string_view>;
 
-// In all lines below, {place} {Place} {where} {Where} {hours} {Hours} {walk} {Walk} {thing} {best} {Best} stand for the facts.
+// In all lines below, {place} {Place} {where} {Where} {hours} {Hours} {walk} {Walk} {thing} {best} {Best} are placeholders for the facts.
 constexpr std::array<std::string_view, 8> kAskBuy = {"Where can I buy {thing}?",
                                                      "Where do I find {thing}?",
                                                      "I am looking for {thing}.",
@@ -303,7 +303,7 @@ std::string HarbourTown::answer(const TownQuestion& question, Manner manner) {
 }
 
 std::string HarbourTown::faulty_answer(const TownQuestion& question, Manner manner, Fault fault) {
-  // Another place, whose fact stands in for the right one and differs from it; of wrong facts the name stays right.
+  // Another place, whose fact replaces the right one and differs from it; of wrong facts the name stays right.
   const auto fact_at = [&](int64_t place) { return right_fact(place_at(place), question.topic); };
   int64_t other = below(std::ssize(kPlaces));
   while (fact_at(other) == fact_at(question.place)) other = (other + 1) % std::ssize(kPlaces);

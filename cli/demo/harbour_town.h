@@ -1,7 +1,7 @@
 #pragma once
 // A small harbour town whose visitors ask their way: questions, answers in three manners, and what goes wrong in answers. Everything that
 // scripts/quickstart trains on comes from here. The town's facts are fixed, so an answer can be right or wrong; which question is asked,
-// how it is worded and in which manner it is answered is drawn. Knows no files and no tokens.
+// how it is worded and in which manner it is answered is sampled. Independent of files and tokens.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace kedge::cli {
 
 enum class Manner { gruff, plain, kind };
 
-// Why an answer that sounds well is bad all the same.
+// Why an answer that sounds good is bad.
 enum class Fault { off_topic, wrong_fact, repeated };
 
 struct TownQuestion {
@@ -23,7 +23,7 @@ struct TownQuestion {
   int64_t topic = 0;   // what is asked: where to buy, when, which way, how far, what is good
 };
 
-// One visitor's conversation, drawn by position: every call takes the next numbers of the stream.
+// One visitor's conversation, sampled by position: every call takes the next numbers of the stream.
 class HarbourTown {
  public:
   HarbourTown(uint64_t seed, uint64_t visitor) : random_(seed, visitor) {}

@@ -36,7 +36,7 @@ struct ReportOptions {
 
 const std::vector<std::string> kReportPositionals = {"runs"};
 
-// Newest last, as far as the end of samples.jsonl tells; of a run that keeps no records they are all that is there of its answers.
+// Newest last, from the end of samples.jsonl; for a run without records these are its only answers.
 std::vector<Json> newest_samples(const Path& run) {
   constexpr size_t kMost = 6;
   std::vector<Json> samples;
@@ -55,13 +55,13 @@ std::string answers_of(const RunOverview& overview) {
     const RunRecords records(folder.string());
     const int64_t last = records.steps().back();
     return step_html(last, records.rows(last)) + before_after_html(find_before_after(records));
-  } catch (const UsageError& error) {  // removed or damaged: the rest of the report is as good without them
+  } catch (const UsageError& error) {  // removed or damaged: the report is written without them
     log_warn("no answers in the report: ", error.what());
     return samples_html(newest_samples(folder));
   }
 }
 
-// Where it differs from what it would be if nobody had set a key.
+// Where it differs from the defaults.
 std::vector<SettingRow> set_by_hand(const RunOverview& overview) {
   std::string name = overview.title.substr(std::string("kedge ").size());
   std::replace(name.begin(), name.end(), ' ', '_');
@@ -107,13 +107,13 @@ ReportPage read_page(const ReportOptions& options) {
   return page;
 }
 
-// A file that is there is replaced only where it is a report: a name mistyped costs nobody their work.
+// An existing file is replaced only if it is a report, so that a mistyped name destroys nothing.
 void check_out(const Path& out) {
-  check(!is_folder(out), "--out: ", out.string(), " is a folder; wants the name of a file");
+  check(!is_folder(out), "--out: ", out.string(), " is a folder; expected the name of a file");
   if (out.has_parent_path()) check(is_folder(out.parent_path()), "--out: no folder ", out.parent_path().string());
   if (!is_file(out)) return;
   const MappedFile there(out);
-  check(there.text().starts_with(kReportMark), "--out: ", out.string(), " is there, and is no report of kedge; name another file");
+  check(there.text().starts_with(kReportMark), "--out: ", out.string(), " exists and is not a kedge report; give another file");
 }
 
 }  // namespace

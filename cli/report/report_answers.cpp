@@ -18,7 +18,7 @@ using Rows = std::span<const RolloutRow>;
 constexpr size_t kNumEach = 3, kNumRises = 2;
 constexpr size_t kShownBytes = 1500;  // of a text; the rest is folded away
 
-// A text as it is, its line ends kept. Of a long one the rest is there for those who open it.
+// A text as it is, its line ends kept. The rest of a long one is folded.
 std::string text_html(std::string_view kind, std::string_view text) {
   const std::string opening = str("<div class=\"text ", kind, "\" dir=\"auto\">");
   if (text.empty()) return str(opening, "<em>(empty)</em></div>\n");

@@ -38,7 +38,7 @@ std::vector<std::string> names_of(std::span<const RunCurves> runs) {
   return names;
 }
 
-// How much of what came before counts: about a twentieth of the run. None where there are few numbers.
+// The smoothing window: about a twentieth of the run. None if there are few values.
 double smoothing_for(size_t num_points) {
   constexpr size_t kFewest = 12;
   return num_points < kFewest ? 0 : 1 - 1 / std::clamp(static_cast<double>(num_points) / 20, 2.0, 20.0);

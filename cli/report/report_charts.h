@@ -1,5 +1,5 @@
 #pragma once
-// The curves of runs as HTML with SVG in it: a chart for what belongs together, all runs in it. Knows no files.
+// The curves of runs as HTML with SVG in it: one chart per group of metrics, with all runs. Independent of files.
 #include <span>
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace kedge::cli {
 
-// The numbers of a run, and what it is called in the legends.
+// The metrics of a run, and its name in the legends.
 struct RunCurves {
   std::string name;
   std::vector<Series> series = {};
@@ -16,11 +16,11 @@ struct RunCurves {
   [[nodiscard]] const Series* find(std::string_view name_of_series) const;
 };
 
-// The main charts, or those below them. Empty where there is none.
+// The main charts, or those below them. Empty if there is none.
 enum class ChartRank { main, other };
 [[nodiscard]] std::string charts_html(std::span<const RunCurves> runs, ChartRank rank);
 
-// Where the time of steps went: a chart a run, all with one axis. Empty where nothing was timed.
+// Where the time of steps went: one chart per run, all with one axis. Empty if nothing was timed.
 [[nodiscard]] std::string timing_html(std::span<const RunCurves> runs);
 
 }  // namespace kedge::cli

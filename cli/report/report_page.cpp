@@ -26,7 +26,7 @@ std::string heading_cell(std::string_view text, size_t columns = 1) {
   return str("<th", columns > 1 ? str(" colspan=\"", columns, "\"") : "", ">", escaped(text), "</th>");
 }
 
-// A section of the page with a heading; nothing where it has no content.
+// A section of the page with a heading; nothing if it has no content.
 std::string section(std::string_view id, std::string_view title, const std::string& content) {
   return content.empty() ? "" : str("<section id=\"", id, "\">\n<h2>", title, "</h2>\n", content, "</section>\n");
 }
@@ -35,7 +35,7 @@ std::string folded(std::string_view title, const std::string& content) {
   return content.empty() ? "" : str("<details><summary>", escaped(title), "</summary>\n", content, "</details>\n");
 }
 
-// Above what belongs to one of several runs.
+// Heading of one of several runs.
 std::string run_heading(const Runs& runs, size_t i) {
   return runs.size() == 1 ? "" : str("<h3><i class=\"mark k", i % kNumColours, "\"></i>", escaped(runs[i].name), "</h3>\n");
 }
@@ -86,7 +86,7 @@ std::string numbers_html(const Runs& runs) {
   for (const ReportRun& run : runs)
     for (const NumberRow& row : run.overview.numbers.rows)
       if (std::none_of(rows.begin(), rows.end(), [&](const NumberRow* other) { return other->name == row.name; })) rows.push_back(&row);
-  if (rows.empty()) return "<p>No numbers yet: metrics.jsonl has none that tell how training goes.</p>\n";
+  if (rows.empty()) return "<p>No metrics yet: metrics.jsonl has none that show how training goes.</p>\n";
   std::string html = "<div class=\"wide\"><table class=\"numbers\">\n<thead>";
   if (runs.size() > 1) {
     html += "<tr><th></th>";
@@ -122,10 +122,10 @@ std::string doubts_html(const Runs& runs) {
                  overview.log.first_warning->step),
              overview.log.first_warning->what);
     if (overview.log.last_error) of_log("its last line, an error", *overview.log.last_error);
-    if (items.empty()) items = overview.numbers.rows.empty() ? "<li>no numbers to look at</li>\n" : "<li>nothing was seen</li>\n";
+    if (items.empty()) items = overview.numbers.rows.empty() ? "<li>no metrics to check</li>\n" : "<li>nothing found</li>\n";
     html += str(run_heading(runs, i), "<ul>\n", items, "</ul>\n");
   }
-  return "<p class=\"note\">Hints by rules of thumb, no proof.</p>\n" + html;
+  return "<p class=\"note\">Hints from rules of thumb, not proof.</p>\n" + html;
 }
 
 std::string answers_html(const Runs& runs) {
@@ -148,7 +148,7 @@ std::string settings_html(const ReportPage& page) {
     html += "</tr></thead>\n<tbody>\n";
     for (const SettingRow& row : page.settings) {
       html += "<tr>" + cell(row.key, "code");
-      for (const auto& value : row.values) html += value ? cell(*value, "code") : "<td class=\"faint\">not there</td>";
+      for (const auto& value : row.values) html += value ? cell(*value, "code") : "<td class=\"faint\">not set</td>";
       html += "</tr>\n";
     }
     html += "</tbody></table></div>\n";
@@ -163,7 +163,7 @@ std::string checkpoints_html(const Runs& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunOverview& overview = runs[i].overview;
     html += run_heading(runs, i);
-    if (overview.checkpoints.empty()) html += "<p>None that is whole.</p>\n";
+    if (overview.checkpoints.empty()) html += "<p>None that is complete.</p>\n";
     if (!overview.checkpoints.empty()) {
       html += str("<div class=\"wide\"><table>\n<thead><tr><th>step</th><th></th>", heading_cell(overview.monitor),
                   "<th>size</th><th>folder</th></tr></thead>\n<tbody>\n");
@@ -191,8 +191,8 @@ std::string reproduce_html(const Runs& runs) {
       for (const StoryFile& file : *files)
         if (file.state != StoryFile::State::same)
           gone += str("<li><code>", escaped(file.path.string()), "</code> ",
-                      file.state == StoryFile::State::gone ? "is not there any more" : "has changed since", "</li>\n");
-    if (!gone.empty()) html += str("<p>What it read is no longer what it was:</p>\n<ul>\n", gone, "</ul>\n");
+                      file.state == StoryFile::State::gone ? "no longer exists" : "has changed since", "</li>\n");
+    if (!gone.empty()) html += str("<p>Some of its inputs have changed:</p>\n<ul>\n", gone, "</ul>\n");
   }
   return html;
 }

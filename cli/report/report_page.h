@@ -1,5 +1,5 @@
 #pragma once
-// One or several runs as a page to send to somebody: a single HTML file, which needs no script, no network and no other file. Knows no
+// One or several runs as a page to share: a single HTML file, which needs no script, no network and no other file. Independent of
 // files.
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace kedge::cli {
 struct ReportRun {
   std::string name;  // short, and no other run's
   RunOverview overview = {};
-  std::string settings_text = {};  // config.yaml as it stands
+  std::string settings_text = {};  // the text of config.yaml
   std::string answers_html = {};   // made by report_answers.h; empty: there are none
 };
 
@@ -31,7 +31,7 @@ inline constexpr std::string_view kReportMark = "<!DOCTYPE html><!-- kedge repor
 
 [[nodiscard]] std::string report_html(const ReportPage& page);
 
-// Names of folders as short as they can be and still differ: their last parts.
+// The shortest distinct names of folders: their last parts.
 [[nodiscard]] std::vector<std::string> short_names(const std::vector<Path>& folders);
 
 }  // namespace kedge::cli

@@ -1,5 +1,5 @@
 #pragma once
-// How a report looks: light or dark as the reader's system is, narrow or wide, and on paper. Text alone.
+// The style of a report: light or dark as the reader's system, narrow or wide, and on paper.
 #include <string_view>
 
 namespace kedge::cli {

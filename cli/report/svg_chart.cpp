@@ -132,7 +132,7 @@ std::string x_axis(const Scale& scale, const std::string& name) {
   return text + text_at(kWidth - kRight, kHeight - 3, "end", name);
 }
 
-// A path over the finite numbers, begun anew behind each gap; a number alone between gaps is a stroke of no length, which its round ends
+// A path over the finite numbers, restarted after each gap; a single number between gaps is a stroke of length 0, which its round ends
 // make a point.
 std::string path_of(const std::vector<double>& x, const std::vector<double>& y, const Scale& scale) {
   std::string path;

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers to pictures: charts as SVG text that stands in an HTML page, without a script. Knows no runs, no metrics and no files.
+// Numbers to pictures: charts as SVG text for an HTML page, without a script. Independent of runs, metrics and files.
 // Colours come from the page's style: kSvgStyle has the classes used here, and the page gives the variables --c0 to --c7, --ink, --faint,
 // --grid, --paper and --bad their values.
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace kedge::cli {
 inline constexpr size_t kNumColours = 8;
 extern const std::string_view kSvgStyle;
 
-// Five characters of HTML become their names, and bytes that are no UTF-8 and control characters U+FFFD; line ends and tabs stay.
+// Five characters of HTML become their names, and bytes that are not UTF-8 and control characters U+FFFD; line ends and tabs stay.
 [[nodiscard]] std::string escaped(std::string_view text);
 
 // Numbers of the form 1, 2 or 5 times a power of ten, between low and high, at most `most` of them and about as many. Both finite, low <=
@@ -35,7 +35,7 @@ struct SvgLine {
   size_t colour = 0;
   std::vector<double> x = {}, y = {};  // x rises; where y is not finite the line is broken and the place is marked below
   std::vector<double> smooth = {};     // at the same x: drawn over y, which is faint then; empty: y alone
-  bool has_points = false;             // few numbers: a point each
+  bool has_points = false;             // few values: one point each
   bool is_dashed = false;
 };
 
@@ -47,7 +47,7 @@ struct LineChart {
 };
 [[nodiscard]] std::string svg_of(const LineChart& chart);
 
-// Bars beside each other, each of the same parts stacked.
+// Bars next to each other, each with the same parts stacked.
 struct Bar {
   std::string label;  // below it, and in its tooltip
   std::vector<double> parts = {};

@@ -8,7 +8,7 @@
 
 namespace kedge::cli {
 
-enum class AnswerParts { main, all };  // all: ids and the numbers of every token too
+enum class AnswerParts { main, all };  // all: also ids and per-token values
 
 [[nodiscard]] Json json_of(int64_t step, const RolloutRow& row, AnswerParts parts);
 // Lists of two: before and after.

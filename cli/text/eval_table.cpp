@@ -46,8 +46,8 @@ std::string fixed(double value, int digits) {
 
 std::string percent(double share) { return std::to_string(std::llround(share * 100)); }
 
-// Numbers stand at the right of their column, names at the left.
-// A long path is told by its end.
+// Numbers are right-aligned, names left-aligned.
+// A long path is shortened to its end.
 std::string name_cell(const std::string& name) {
   constexpr size_t kWidest = 24;
   std::string cell = printable(name);
@@ -139,7 +139,7 @@ class Table {
     });
     add_parts();
   }
-  // One source alone says what the reward says already.
+  // With a single source it equals the reward.
   void add_parts() {
     const std::vector<std::string> names = part_names(rows_);
     const auto num_sources = std::count_if(names.begin(), names.end(), [](const std::string& name) { return name.starts_with(kSources); });
@@ -246,7 +246,7 @@ std::string eval_csv(const EvalRows& rows) {
   std::vector<std::string> names;
   for (const EvalRow& row : rows) {
     lines.push_back(eval_json(row));
-    // A source that only some policies have stands behind the name that it stands behind there.
+    // A source that only some policies have is placed after the same name as there.
     size_t place = 0;
     for (const auto& [name, value] : lines.back().as_object("")) {
       const auto found = std::find(names.begin(), names.end(), name);

@@ -1,5 +1,5 @@
 #pragma once
-// The numbers of evaluated policies as a table for people, as CSV and as JSON. Knows no files and no models.
+// The metrics of evaluated policies as a table for people, as CSV and as JSON. Independent of files and models.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,30 +30,30 @@ struct EvalRow {
 };
 using EvalRows = std::vector<EvalRow>;
 
-// All numbers of a policy with their names; a number that is not there is null.
+// All metrics of a policy with their names; a missing one is null.
 [[nodiscard]] Json eval_json(const EvalRow& row);
 
-// A line of names and a line a policy, with every digit. A number that is not there is an empty field.
+// A line of names and one line per policy, with every digit. A missing value is an empty field.
 [[nodiscard]] std::string eval_csv(const EvalRows& rows);
 
-inline constexpr const char* kStep = "step";  // where all policies are steps of one run
+inline constexpr const char* kStep = "step";  // if all policies are steps of one run
 
-// A line of headings and a line a policy, at most page.width columns wide: what is left of a line shows the reward as a bar, and columns
-// that find no room are left out, those that say least first; of a long name the end is shown. `marked` is the place of the policy with a
+// A line of headings and one line per policy, at most page.width columns wide: the rest of a line shows the reward as a bar, and columns
+// that do not fit are left out, the least important first; of a long name the end is shown. `marked` is the place of the policy with a
 // star before it.
 struct TableLook {
   PageLook page;
   bool utf8 = false;
   std::optional<size_t> marked = {};
-  std::string names = kStep;  // what the first column is called
+  std::string names = kStep;  // the heading of the first column
 };
 struct EvalTable {
   std::string text = {};
-  std::vector<std::string> left_out = {};  // headings of the columns that found no room
+  std::vector<std::string> left_out = {};  // headings of the columns that did not fit
 };
 [[nodiscard]] EvalTable eval_table(const EvalRows& rows, const TableLook& look);
 
-// The place of the highest mean reward, of equal ones the first; none where no policy has one.
+// The place of the highest mean reward, of equal ones the first; none if no policy has one.
 [[nodiscard]] std::optional<size_t> best_of(const EvalRows& rows);
 
 // "wins 92 % (84-96 %)"

@@ -21,15 +21,15 @@ namespace kedge::cli {
 JsonLines::JsonLines(const std::string& input)
     : name_(input == "-" ? "standard input" : input), stream_(input == "-" ? std::cin : static_cast<std::istream&>(file_)) {
   if (input == "-") return;
-  check(!is_folder(input), input, ": is a folder; wants a file of JSON lines");
+  check(!is_folder(input), input, ": is a folder; expected a file of JSON lines");
   file_.open(input, std::ios::binary);
   check(file_.is_open(), input, ": cannot be read: ", std::strerror(errno));
 }
 
-// A read from a terminal goes on after a signal: what was typed is waited for first.
+// A read from a terminal continues after a signal: wait for input first.
 void JsonLines::wait_for_terminal(const StopQuestion& stop) {
   if (!stop || &stream_ != &std::cin || ::isatty(STDIN_FILENO) != 1) return;
-  if (!std::exchange(has_told_, true)) log_info("reads JSON lines from the terminal; Ctrl-D ends, --help lists other ways");
+  if (!std::exchange(has_told_, true)) log_info("reading JSON lines from the terminal; Ctrl-D ends, --help lists other ways");
   pollfd typed{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   while (!stop() && ::poll(&typed, 1, static_cast<int>(kStopPeriod.count())) <= 0) {
   }
@@ -63,7 +63,7 @@ Json short_number(float value) {
 void print_json_line(const Json& value) { print_text(value.dump() + "\n"); }
 
 void print_text(std::string_view text) {
-  if (::isatty(STDOUT_FILENO) == 1) set_status_line("");  // the text would go on behind it
+  if (::isatty(STDOUT_FILENO) == 1) set_status_line("");  // the text would continue after it
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw Error(str("standard output: cannot be written: ", std::strerror(errno)));
 }

@@ -17,11 +17,11 @@ struct JsonLine {
   std::string where;  // "FILE:LINE"
 };
 
-// The lines of a file ("-" is standard input), each when it is asked for. Blank ones are passed over; one that is no JSON is a UsageError.
+// The lines of a file ("-" is standard input), each read on request. Blank ones are skipped; one that is not JSON is a UsageError.
 class JsonLines {
  public:
   explicit JsonLines(const std::string& input);
-  // None at the end. While a terminal is waited for, none too once `stop` says that a signal came.
+  // None at the end. While waiting for a terminal, also none once `stop` reports a signal.
   [[nodiscard]] std::optional<JsonLine> next(const StopQuestion& stop = {});
 
  private:
@@ -34,7 +34,7 @@ class JsonLines {
   bool has_told_ = false;
 };
 
-// Calls `use(value, where)` for every line as it comes.
+// Calls `use(value, where)` for every line as it arrives.
 void for_each_json_line(const std::string& input, const std::function<void(const Json& value, const std::string& where)>& use);
 
 // With the fewest digits that read back to the same float; NaN and infinities are null.
@@ -42,7 +42,7 @@ void for_each_json_line(const std::string& input, const std::function<void(const
 
 // One line on standard output, at once, so that what reads it need not wait.
 void print_json_line(const Json& value);
-// Text as it stands, at once too.
+// Plain text, also at once.
 void print_text(std::string_view text);
 
 }  // namespace kedge::cli

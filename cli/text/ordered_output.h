@@ -1,5 +1,5 @@
 #pragma once
-// Lines that get ready in any order, printed in the order they were asked for, so that what comes out of a pipe lines up with what went in.
+// Lines that become ready in any order, printed in the order of the input, so that the output of a pipe lines up with its input.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,7 +19,7 @@ class LineOrder {
   void expect(int64_t index, int64_t num_lines);
   // Line `number` of row `index`, counted from 0; expected, and given once.
   void ready(int64_t index, int64_t number, Json line);
-  // Nothing more gets ready: prints what has waited for lines that never came.
+  // End of input: prints lines that waited for missing ones.
   void finish();
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kWidth = 80, kQuantityWidth = 26, kNumberWidth = 12, kLargestWidth = 20;
 
-// Ends with a space at least.
+// Ends with at least one space.
 std::string quantity_cell(const std::string& name) {
   return name.size() >= kQuantityWidth ? name.substr(0, kQuantityWidth - 3) + ".. " : pad_right(name, kQuantityWidth);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// How many rows and tokens a command has done and how fast, on standard error: on a terminal a status line, elsewhere a line now and then.
+// How many rows and tokens a command has done and how fast, on standard error: on a terminal a status line, elsewhere an occasional line.
 #include <chrono>
 #include <cstdint>
 #include <string>

@@ -25,7 +25,7 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
   return text;
 }
 
-// As someone in this folder would write it.
+// Relative to the current folder.
 std::string shown(const Path& path) {
   const Path near = path.lexically_relative(std::filesystem::current_path());
   return near.empty() || *near.begin() == ".." ? path.string() : near.string();
@@ -48,12 +48,12 @@ std::string state_text(const StoryFile& file) {
     case StoryFile::State::changed:
       return "CHANGED since";
     case StoryFile::State::gone:
-      return "NOT THERE any more";
+      return "MISSING";
   }
   return "";
 }
 
-// One word for all files of the model it began with.
+// One word for all files of its initial model.
 std::string base_state(const RunOverview& overview) {
   for (const StoryFile& file : overview.model_files)
     if (file.state != StoryFile::State::same) return file.path.filename().string() + " " + state_text(file);
@@ -125,7 +125,7 @@ std::string row_line(const NumberRow& row, const PageLook& look, bool utf8) {
 }
 
 void add_numbers(FactPage& page, const RunOverview& overview, const PageLook& look, bool utf8) {
-  if (overview.numbers.rows.empty()) return page.raw("No numbers yet: metrics.jsonl has none that tell how training goes.");
+  if (overview.numbers.rows.empty()) return page.raw("No metrics yet: metrics.jsonl has none that show how training goes.");
   page.raw(pad_right("Did it work?", 22) + pad_left("first", 10) + pad_left("last", 10) + pad_left("best", 10) + pad_left("at step", 8));
   for (const NumberRow& row : overview.numbers.rows) page.raw(row_line(row, look, utf8));
   const std::string_view doubt = overview.hints.empty() ? "." : ". But see below.";
@@ -133,7 +133,7 @@ void add_numbers(FactPage& page, const RunOverview& overview, const PageLook& lo
   for (const std::string& line : wrap(remark, look.width)) page.raw(line);
 }
 
-// Long texts end in dots: this is a page to look at, log.txt has it all.
+// Long texts end in dots: this is an overview, log.txt has the full text.
 std::string shortened(std::string_view text, size_t most) {
   const std::string first_line(text.substr(0, text.find('\n')));
   const std::string clean = printable(first_line);
@@ -141,12 +141,12 @@ std::string shortened(std::string_view text, size_t most) {
 }
 
 void add_hints(FactPage& page, const RunOverview& overview, const PageLook& look) {
-  for (const std::string& line : wrap("Where might it have begun to go wrong? (hints by rules of thumb, no proof)", look.width))
+  for (const std::string& line : wrap("Where might it have begun to go wrong? (hints from rules of thumb, not proof)", look.width))
     page.raw(line);
   for (size_t i = 0; i < std::min(kMostHints, overview.hints.size()); ++i)
     page.add(str("  step ", overview.hints[i].step), overview.hints[i].what);
   if (overview.hints.size() > kMostHints) page.add("", str("and ", overview.hints.size() - kMostHints, " more; --json has all"));
-  if (overview.hints.empty()) page.raw(overview.numbers.rows.empty() ? "  no numbers to look at" : "  nothing was seen in its numbers");
+  if (overview.hints.empty()) page.raw(overview.numbers.rows.empty() ? "  no metrics to check" : "  nothing found in its metrics");
   const LogFindings& log = overview.log;
   if (log.first_alarm)
     page.add("  log.txt", str("its own alarm, step ", log.first_alarm->step, ": ", shortened(log.first_alarm->what, 160)));
@@ -169,7 +169,7 @@ void add_checkpoints(FactPage& page, const RunOverview& overview) {
   }
   const std::string each = size == 0 ? "" : format_bytes(overview.checkpoints.back().bytes) + (size == 1 ? "" : " each");
   page.add("checkpoints",
-           size == 0 ? "none that is whole" : str(size > kMostCheckpoints ? str(size, ", among them ") : "", joined(parts), "; ", each));
+           size == 0 ? "none that is complete" : str(size > kMostCheckpoints ? str(size, ", among them ") : "", joined(parts), "; ", each));
   if (overview.has_model)
     page.add("model",
              "model/, a Hugging Face folder" + std::string(overview.network && overview.network->rank > 0 ? " with the adapters" : ""));
@@ -180,7 +180,7 @@ bool is_online(const RunOverview& overview) { return is_folder(overview.run.fold
 void add_commands(FactPage& page, const RunOverview& overview, const std::string& name, const PageLook& look) {
   const std::string run = quoted(name);
   const int64_t hint = overview.hints.empty() ? std::max<int64_t>(0, overview.step - 1) : overview.hints.front().step;
-  page.raw("Go on from here:");
+  page.raw("Next steps:");
   const auto command = [&](const std::string& line, std::string_view what) {
     const std::string both = "  " + pad_right(line, 44) + " " + std::string(what);
     page.raw(columns_of(both) <= look.width ? both : "  " + line);
@@ -188,8 +188,8 @@ void add_commands(FactPage& page, const RunOverview& overview, const std::string
   if (is_online(overview)) {
     command("kedge show " + run, "read its answers");
     command("kedge eval " + run, "compare its checkpoints");
-    command("kedge replay " + run + str(" --step ", hint), "compute a step again");
-    command("kedge bisect " + run, "prove every step");
+    command("kedge replay " + run + str(" --step ", hint), "recompute a step");
+    command("kedge bisect " + run, "verify every step");
   }
   const bool has_better = std::any_of(overview.checkpoints.begin(), overview.checkpoints.end(),
                                       [](const StoryCheckpoint& one) { return one.is_best && !one.is_last; });

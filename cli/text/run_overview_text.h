@@ -1,5 +1,5 @@
 #pragma once
-// An overview of a run on a page for a newcomer, and as JSON. Knows no files.
+// An overview of a run as a page, and as JSON. Independent of files.
 #include <string>
 
 #include "kedge/inspect/run_overview.h"
@@ -11,7 +11,7 @@ namespace kedge::cli {
 // "kedge reinforce, 40 of 100 steps, running".
 [[nodiscard]] std::string heading_of(const RunOverview& overview);
 
-// What was trained, on what, when and by which program. A fact without a name goes on with the one before.
+// What was trained, on what, when and by which program. A fact without a name continues the one before.
 struct OverviewFact {
   std::string name, text;
 };
@@ -21,11 +21,11 @@ struct OverviewFact {
 [[nodiscard]] std::string story_text(const RunOverview& overview, const std::string& name, const PageLook& look, bool utf8);
 [[nodiscard]] Json story_json(const RunOverview& overview);
 
-// Lines of "name  text", the texts wrapped beside each other: for a page of facts.
+// Lines of "name  text", the texts wrapped in their column: for a page of facts.
 class FactPage {
  public:
   FactPage(size_t name_width, const PageLook& look) : name_width_(name_width), look_(look) {}
-  void add(std::string_view name, std::string_view text);  // an empty name goes on with the one before; an empty text is left out
+  void add(std::string_view name, std::string_view text);  // an empty name continues the one before; an empty text is left out
   void skip() { text_ += "\n"; }
   void raw(std::string_view line) { text_ += std::string(line) + "\n"; }
   [[nodiscard]] const std::string& text() const { return text_; }

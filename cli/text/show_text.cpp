@@ -74,7 +74,7 @@ std::vector<std::string> answer_pieces(const RolloutRow& row) {
   pieces.push_back(tokens_text(row));
   if (!row.trains) pieces.emplace_back("not trained on");
   pieces.push_back(place_text(row));
-  // One part that is the reward itself says nothing new.
+  // A single part that equals the reward is left out.
   if (reward.parts.size() > 1 || (reward.parts.size() == 1 && reward.parts[0].second != reward.value))
     for (const auto& [name, value] : reward.parts) pieces.push_back(str(name, " ", format_number(value)));
   return pieces;

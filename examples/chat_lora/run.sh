@@ -7,7 +7,7 @@
 # CHATS  conversations to imitate:  {"messages": [{"role": "user", "content": ...}, {"role": "assistant", "content": ...}]}
 # PAIRS  better and worse replies:  {"prompt": [{"role": "user", ...}], "chosen": {"role": "assistant", ...}, "rejected": {...}}
 #        (their prompts are also what REINFORCE asks; other layouts that work: docs/data.md)
-# OUT    a folder for everything that is made; started again, a run goes on where it stopped
+# OUT    a folder for everything that is made; started again, a run resumes where it stopped
 #
 # KEDGE=PROGRAM                      the program (default: kedge)
 # ARGS                               key=value for all three trainings: ARGS="trainer.accelerator=cpu"
@@ -19,7 +19,7 @@ die() { echo "run.sh: $*" >&2; exit 2; }
 [ $# = 4 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
 model=$1 chats=$2 pairs=$3 out=$4
 command -v "$kedge" >/dev/null || die "no program '$kedge': put kedge on the PATH, or name it with KEDGE=PROGRAM"
-[ -e "$model/config.json" ] || die "MODEL: no config.json in '$model', so it is no model folder"
+[ -e "$model/config.json" ] || die "MODEL: no config.json in '$model', so it is not a model folder"
 [ -e "$model/chat_template.jinja" ] || grep -qs '"chat_template"' "$model/tokenizer_config.json" ||
   die "MODEL: '$model' has no chat template (chat_template.jinja, or in tokenizer_config.json); take a chat model"
 [ -s "$chats" ] || die "CHATS: no file '$chats'"

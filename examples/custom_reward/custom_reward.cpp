@@ -21,7 +21,7 @@ class CommaReward final : public kedge::RewardSource {
 };
 
 static int run(const std::vector<std::string>& arguments) {
-  kedge::check(arguments.size() >= 3, "wants a model folder, a file of prompts and a folder for the run");
+  kedge::check(arguments.size() >= 3, "expected a model folder, a file of prompts and a folder for the run");
   const std::string& prompts = arguments[1];
   std::vector<std::string> settings = {
       "pretrained_checkpoint.restore_from_path=" + arguments[0],

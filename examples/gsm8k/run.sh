@@ -5,7 +5,7 @@
 #
 # MODEL  a Hugging Face folder with a chat template (Qwen2.5-0.5B-Instruct, say)
 # DATA   a folder with GSM8K's train.jsonl and test.jsonl: lines of {"question": ..., "answer": "... #### 72"}
-# OUT    a folder for everything that is made; started again, a run goes on where it stopped
+# OUT    a folder for everything that is made; started again, a run resumes where it stopped
 #
 # KEDGE=PROGRAM            the program (default: kedge)
 # WARM_UP=1                first train on the training solutions (for a model that does not answer such questions yet)
@@ -18,15 +18,15 @@ die() { echo "run.sh: $*" >&2; exit 2; }
 [ $# = 3 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
 model=$1 data=$2 out=$3
 command -v "$kedge" >/dev/null || die "no program '$kedge': put kedge on the PATH, or name it with KEDGE=PROGRAM"
-[ -e "$model/config.json" ] || die "MODEL: no config.json in '$model', so it is no model folder"
+[ -e "$model/config.json" ] || die "MODEL: no config.json in '$model', so it is not a model folder"
 [ -e "$model/chat_template.jinja" ] || grep -qs '"chat_template"' "$model/tokenizer_config.json" ||
   die "MODEL: '$model' has no chat template (chat_template.jinja, or in tokenizer_config.json); take an instruct model"
 for name in train test; do
-  [ -s "$data/$name.jsonl" ] || die "DATA: no '$data/$name.jsonl'; GSM8K's two files are wanted"
+  [ -s "$data/$name.jsonl" ] || die "DATA: no '$data/$name.jsonl'; GSM8K's two files are needed"
 done
 mkdir -p "$out/data"
 
-# A row becomes a conversation of one question; the solution stays beside it, for the rule.
+# A row becomes a conversation of one question; the solution stays in the row, for the rule.
 ask='\\n\\nThink step by step. End with the number that is the answer: #### NUMBER'
 text='"(([^"\\]|\\.)*)"'
 for name in train test; do

@@ -29,7 +29,7 @@ NOT_COLUMNS = {"prompt", "prompts", "completion", "completions", "completion_ids
 def load(name):
     place, _, function = name.rpartition(":")
     if not place:
-        sys.exit(f"{name}: wants FILE.py:FUNCTION")
+        sys.exit(f"{name}: expected FILE.py:FUNCTION")
     if place.endswith(".py"):
         path = Path(place).resolve()
         sys.path.insert(0, str(path.parent))  # so that it can import its neighbours
@@ -106,7 +106,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever is printed, also by libraries, is no reply
+    os.dup2(2, 1)  # whatever is printed, also by libraries, is not a reply
     function = load(sys.argv[1])
     for line in sys.stdin.buffer:
         replies.write(json.dumps(answer(function, json.loads(line)), allow_nan=False) + "\n")

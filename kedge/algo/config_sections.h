@@ -1,6 +1,6 @@
 #pragma once
-// The large configurations, whose keys are compiled once and together: they share most of their parts. Whoever describes one of them
-// includes this and is spared the work, which takes a compiler 20 seconds.
+// The large configurations, whose keys are compiled once and together because they share most of their parts. Code that describes one of
+// them includes this header and saves 20 seconds of compilation.
 #include "kedge/algo/online/ppo.h"
 #include "kedge/algo/online/reinforce.h"
 #include "kedge/algo/online/rs.h"

@@ -28,7 +28,7 @@ PathAliases all_aliases(const Section& section) {
   return aliases;
 }
 
-// Keys that may only have one value need not be written, and can be referred to all the same.
+// Keys that may only have one value need not be written, but can still be referred to.
 PathAliases implied_values(const Section& section) {
   PathAliases implied;
   for_each_section(section, "", [&](const Section& inner, const std::string& path) {
@@ -38,7 +38,7 @@ PathAliases implied_values(const Section& section) {
   return implied;
 }
 
-// `key`, or what it or the section it lies in is an alias of.
+// `key`, or the key of which it or its section is an alias.
 std::string without_alias(const std::string& key, const PathAliases& aliases) {
   for (const auto& [from, to] : aliases) {
     if (key == from) return to;
@@ -47,7 +47,7 @@ std::string without_alias(const std::string& key, const PathAliases& aliases) {
   return key;
 }
 
-// Moves what was written under another name to its key; the same value twice is fine, two values are not.
+// Moves what was written under another name to its key; the same value twice is allowed, two values are not.
 void move_aliases(ConfigNode& user, const PathAliases& aliases) {
   for (const auto& [from, to] : aliases) {
     const ConfigNode* found = user.find(from);
@@ -61,7 +61,7 @@ void move_aliases(ConfigNode& user, const PathAliases& aliases) {
   }
 }
 
-// The reference's files may open with a `defaults` list that pulls in other files. Entries that change nothing are let pass.
+// NeMo-Aligner's files may open with a `defaults` list that includes other files. Entries without effect are allowed.
 void drop_defaults_list(ConfigNode& user) {
   const ConfigNode* list = user.member("defaults");
   if (list == nullptr || list->kind != ConfigNode::Kind::list) return;
@@ -127,7 +127,7 @@ std::string meaning_of(const Field& field) {
 
 std::vector<std::string> load_section(const Section& section, const ConfigText& text, const std::vector<std::string>& overrides) {
   ConfigNode user = parse_yaml(text.yaml, text.origin);
-  check(user.is_map(), user.where.prefix(), "wants keys and values at the top, found ", user.shown());
+  check(user.is_map(), user.where.prefix(), "expected keys and values at the top level, found ", user.shown());
   drop_defaults_list(user);
   const PathAliases aliases = all_aliases(section);
   move_aliases(user, aliases);

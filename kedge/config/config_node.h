@@ -1,5 +1,5 @@
 #pragma once
-// A configuration as a tree, before it is bound to structs: what was written, where, and how. Knows no keys and no types.
+// A configuration as a tree, before it is bound to structs: what was written, where, and how. Independent of keys and types.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,7 +20,7 @@ struct Where {
   [[nodiscard]] std::string prefix() const;
 };
 
-// Configurations nest at most so deep: what parses them goes down one call a level.
+// Maximum nesting depth of configurations: parsers recurse once per level.
 inline constexpr size_t kMaxConfigDepth = 64;
 
 struct ConfigNode {
@@ -33,7 +33,7 @@ struct ConfigNode {
   Kind kind = Kind::null;
   std::string text;      // of a scalar, as written; of a null, how it was written
   bool quoted = false;   // a quoted scalar is text whatever it looks like
-  bool settled = false;  // ${ in the text is no reference any more
+  bool settled = false;  // ${ in the text is no longer a reference
   bool added = false;    // by + or ++: an unknown key is then a warning, not an error
   std::vector<ConfigNode> items;
   std::vector<Member> members;  // in the order of the file
@@ -52,14 +52,14 @@ struct ConfigNode {
   // By dotted path; null when any part is missing.
   [[nodiscard]] const ConfigNode* find(std::string_view path) const;
   [[nodiscard]] ConfigNode* find(std::string_view path);
-  // Makes the maps on the way; what stands in their place and is no map is replaced.
+  // Creates the maps on the path; a value that is not a map is replaced.
   ConfigNode& make(std::string_view path);
-  bool erase(std::string_view path);  // was it there?
+  bool erase(std::string_view path);  // did it exist?
 
   // As a person would write it in one line: for messages and tables.
   [[nodiscard]] std::string shown() const;
 
-  // Where values differ is not part of equality, nor is where they stand.
+  // Equality ignores where values were written.
   friend bool operator==(const ConfigNode& a, const ConfigNode& b);
 };
 
@@ -73,8 +73,8 @@ void overlay(ConfigNode& base, const ConfigNode& over);
 [[nodiscard]] Json to_json(const ConfigNode& node);
 [[nodiscard]] ConfigNode to_node(const Json& json);
 
-// How scalars are read everywhere, as numbers are by core/numbers: by to_json, by the fields and by the expressions. False when the text is
-// no such value.
+// How scalars are read everywhere, as numbers are by core/numbers: by to_json, by the fields and by the expressions. False if the text is
+// not such a value.
 [[nodiscard]] bool is_null_word(std::string_view text);
 [[nodiscard]] bool read_bool(std::string_view text, bool& value);
 

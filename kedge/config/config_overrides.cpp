@@ -52,9 +52,9 @@ class ValueReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw UsageError(str(kCommandLine, ": ", whole_, ": ", what)); }
-  // For a text in braces such as a template, which was meant as a text.
+  // For a text in braces, such as a template.
   [[nodiscard]] std::string quoting_hint() const {
-    return str("; { opens a map, so a text that begins with it wants quotes inside the shell's: '",
+    return str("; { opens a map, so a text that starts with it needs quotes inside the shell's: '",
                whole_.substr(0, whole_.size() - text_.size()), "\"", text_, "\"'");
   }
   [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -89,10 +89,10 @@ class ValueReader {
       const bool is_quoted = peek() == '"' || peek() == '\'';
       std::string key = is_quoted ? quoted().text : std::string(trimmed(until(":,}")));
       skip_blanks();
-      if (peek() != ':') fail(str("wants a colon after key \"", key, "\"", depth == 0 ? quoting_hint() : ""));
+      if (peek() != ':') fail(str("expected a colon after key \"", key, "\"", depth == 0 ? quoting_hint() : ""));
       ++at_;
-      if (key.empty()) fail("wants a key before the colon");
-      if (node.member(key) != nullptr) fail(str("key \"", key, "\" stands twice"));
+      if (key.empty()) fail("expected a key before the colon");
+      if (node.member(key) != nullptr) fail(str("key \"", key, "\" occurs twice"));
       node.members.emplace_back(std::move(key), nested(depth + 1));
       separator('}');
     }
@@ -105,7 +105,7 @@ class ValueReader {
     if (peek() == ',') {
       ++at_;
     } else if (peek() != closing) {
-      fail(str("wants a comma or ", closing));
+      fail(str("expected a comma or ", closing));
     }
   }
 
@@ -182,7 +182,7 @@ Override parse_override(std::string_view text) {
   const bool has_value = equals != std::string_view::npos;
   result.key = std::string(text.substr(0, equals));
   check(has_value != (result.kind == OverrideKind::remove) && is_key(result.key), kCommandLine, ": \"", whole,
-        "\" is no override; wants key=value, +key=value, ++key=value or ~key");
+        "\" is not an override; expected key=value, +key=value, ++key=value or ~key");
   if (has_value) {
     result.value = ValueReader(text.substr(equals + 1), whole).read();
     mark(result.value, result.kind != OverrideKind::change);

@@ -1,6 +1,6 @@
 #pragma once
-// The override language of the command line: key=value, +key=value, ++key=value, ~key. Knows no schema; what a deletion
-// means for a key is asked of the caller.
+// The override language of the command line: key=value, +key=value, ++key=value, ~key. Independent of the schema; what a deletion
+// means for a key is up to the caller.
 #include <string>
 #include <string_view>
 
@@ -10,7 +10,7 @@ namespace kedge {
 
 enum class OverrideKind {
   change,      // key=value
-  add,         // +key=value: an error where the key was set before
+  add,         // +key=value: an error if the key is already set
   set_or_add,  // ++key=value
   remove,      // ~key
 };
@@ -21,7 +21,7 @@ struct Override {
   ConfigNode value;  // none for remove
 };
 
-// `text` is one argument. Values are written as in the reference: numbers, null, true/False, 'quoted' or "quoted" text,
+// `text` is one argument. Values are written as in NeMo-Aligner (Hydra): numbers, null, true/False, 'quoted' or "quoted" text,
 // [a, b], {train: [f], validation: [f]} (blanks after the colon may be left out), ${a.b}, or plain text to the end.
 [[nodiscard]] Override parse_override(std::string_view text);
 

@@ -37,14 +37,14 @@ class Resolver {
     if (std::find(chain_.begin(), chain_.end(), path) != chain_.end()) {
       std::string circle;
       for (auto link = std::find(chain_.begin(), chain_.end(), path); link != chain_.end(); ++link) circle += *link + " -> ";
-      throw UsageError(str(node.where.prefix(), path, ": reference goes in a circle: ", circle, path));
+      throw UsageError(str(node.where.prefix(), path, ": circular reference: ", circle, path));
     }
     if (chain_.size() >= kMaxChain) throw UsageError(str(node.where.prefix(), path, ": more than ", kMaxChain, " references in a row"));
     chain_.push_back(path);
     const Where where = node.where;
     const bool added = node.added;
     ConfigNode value = evaluate(node.text, Place{path, where});
-    value.where = where;  // an error about the value is mended where it was written
+    value.where = where;  // an error about the value points to where it was written
     value.added = added;
     node = std::move(value);
     chain_.pop_back();
@@ -63,7 +63,7 @@ class Resolver {
   // Text with references in it. A value that is one reference and nothing else takes the target's own kind.
   ConfigNode evaluate(std::string_view text, const Place& place) {
     std::string out;
-    bool is_text = false;  // anything beside a single reference
+    bool is_text = false;  // anything in addition to a single reference
     std::optional<ConfigNode> single;
     size_t at = 0;
     while (at < text.size()) {
@@ -76,7 +76,7 @@ class Resolver {
         ConfigNode value = reference(text.substr(at + 2, end - at - 2), place);
         at = end + 1;
         if (!is_text && !single && at == text.size()) return value;
-        if (value.kind == ConfigNode::Kind::list || value.is_map()) fail(place, "a list or section cannot stand inside text");
+        if (value.kind == ConfigNode::Kind::list || value.is_map()) fail(place, "a list or section cannot be part of a text");
         out += value.is_null() ? "null" : value.text;
         single = std::move(value);
         is_text = true;
@@ -97,7 +97,7 @@ class Resolver {
     fail(place, str("no closing } in \"", text, "\""));
   }
 
-  // What stands between ${ and }.
+  // The text between ${ and }.
   ConfigNode reference(std::string_view inner, const Place& place) {
     const size_t colon = inner.find(':');
     if (colon == std::string_view::npos) return look_up(inner, place);
@@ -139,7 +139,7 @@ class Resolver {
     return node;
   }
 
-  // `.x` stands beside the value that refers to it, `..x` beside its section.
+  // `.x` is a sibling of the value that refers to it, `..x` a sibling of its section.
   static std::string absolute(std::string_view name, const Place& place) {
     if (name.empty() || name[0] != '.') return std::string(name);
     std::string_view base = place.path;
@@ -188,7 +188,7 @@ class Resolver {
     result.is_integer = read_integer(value.text, result.integer);
     result.number = static_cast<double>(result.integer);
     if (!result.is_integer && !read_number(value.text, result.number))
-      fail(place, str("wants a number in the expression, found ", value.shown()));
+      fail(place, str("expected a number in the expression, found ", value.shown()));
     return result;
   }
 
@@ -196,7 +196,7 @@ class Resolver {
     static const std::vector<std::string> kFunctions = {"multiply", "int_div", "subtract", "sum"};
     if (std::find(kFunctions.begin(), kFunctions.end(), function) == kFunctions.end())
       fail(place, str("unknown function \"", function, "\"; known: multiply, int_div, subtract, sum"));
-    if (args.size() != 2) fail(place, str(function, " wants two arguments, found ", args.size()));
+    if (args.size() != 2) fail(place, str(function, " expects two arguments, found ", args.size()));
     const Number &x = args[0], &y = args[1];
     if (function == "int_div") return integer_division(x, y, place);
     if (x.is_integer && y.is_integer) {
@@ -204,17 +204,17 @@ class Resolver {
       const bool overflows = function == "multiply"   ? __builtin_mul_overflow(x.integer, y.integer, &result)
                              : function == "subtract" ? __builtin_sub_overflow(x.integer, y.integer, &result)
                                                       : __builtin_add_overflow(x.integer, y.integer, &result);
-      if (overflows) fail(place, str(function, " goes beyond 64 bits"));
+      if (overflows) fail(place, str(function, " overflows 64 bits"));
       return ConfigNode::scalar(std::to_string(result));
     }
     const double result = function == "multiply" ? x.number * y.number : function == "subtract" ? x.number - y.number : x.number + y.number;
-    if (!std::isfinite(result)) fail(place, str(function, " gives no finite number"));
+    if (!std::isfinite(result)) fail(place, str(function, " has no finite result"));
     return ConfigNode::scalar(shortest(result));
   }
 
-  // Rounds towards minus infinity, as the reference does.
+  // Rounds towards minus infinity, as NeMo-Aligner does.
   static ConfigNode integer_division(const Number& x, const Number& y, const Place& place) {
-    if (!x.is_integer || !y.is_integer) fail(place, "int_div wants integers");
+    if (!x.is_integer || !y.is_integer) fail(place, "int_div expects integers");
     if (y.integer == 0) fail(place, "int_div by zero");
     if (y.integer == -1) return call("subtract", {Number{true, 0, 0}, x}, place);
     int64_t quotient = x.integer / y.integer;

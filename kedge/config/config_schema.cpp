@@ -37,7 +37,7 @@ void check_bounds(const Field& field, const ConfigNode& value, const ConfigNode&
   report_wanted(found, path, bounds_text(field.rules), report);
 }
 
-// Keys that an unknown one may have been meant for. Sections of a list or a map are not among the keys known beforehand.
+// Similar keys for an unknown one. Sections of a list or a map are not among the keys known beforehand.
 std::string hint(const Section& section, const std::string& key, const std::string& path, const BindReport& report) {
   std::vector<std::string> candidates = report.known_keys;
   for (const Field& field : section.fields) {
@@ -63,7 +63,7 @@ void bind_unknown(const Section& section, const std::string& name, const ConfigN
     if (std::find(no->accepted.begin(), no->accepted.end(), value) != no->accepted.end()) return;
     report.errors.push_back(str(node.where.prefix(), key, ": ", no->why, " (found ", node.shown(), ")"));
   } else if (node.added) {
-    report.warnings.push_back(str(node.where.prefix(), "nobody reads key \"", key, "\"", hint(section, key, path, report)));
+    report.warnings.push_back(str(node.where.prefix(), "unused key \"", key, "\"", hint(section, key, path, report)));
   } else {
     report.errors.push_back(str(node.where.prefix(), "unknown key \"", key, "\"", hint(section, key, path, report)));
   }
@@ -174,7 +174,7 @@ ScalarNames scalar_names(ByteSize) { return {"bytes", "a number of bytes such as
 ScalarNames scalar_names(const Json&) { return {"any", "a value"}; }
 
 void report_wanted(const ConfigNode& found, const std::string& path, std::string_view wanted, BindReport& report) {
-  report.errors.push_back(str(found.where.prefix(), path, ": wants ", wanted, ", found ", found.shown()));
+  report.errors.push_back(str(found.where.prefix(), path, ": expected ", wanted, ", found ", found.shown()));
 }
 
 void bind_section(const Section& section, const ConfigNode& node, const std::string& path, BindReport& report) {

@@ -4,7 +4,7 @@
 //
 //   void fields(auto&& field) {
 //     field("max_steps", max_steps, "cap on steps; -1: none", at_least(-1));
-//     field("optim", optim, "the optimizer");                       // a struct of its own: a section
+//     field("optim", optim, "the optimizer");                       // a struct: a section
 //     field.alias("host", "reward_model.ip");                       // another name for a key of this section
 //     field.ignored("bucket_cap_mb", "there are no buckets here");  // accepted with a warning
 //     field.refused("sequence_parallel", "not supported", {"false"});  // an error unless one of these values
@@ -31,7 +31,7 @@ struct ByteSize {
   friend bool operator==(const ByteSize&, const ByteSize&) = default;
 };
 
-// What else is known of a field. Bounds hold for a number, and for every number of a list.
+// Further properties of a field. Bounds apply to a number, and for every number of a list.
 struct FieldRules {
   std::optional<double> min, max;
   bool min_excluded = false, max_excluded = false;
@@ -79,7 +79,7 @@ struct Section {
   std::vector<Note> ignored, refused;
 };
 
-// One name of an enum: {"min", Mode::min}. An enum takes part by a function found beside it:
+// One name of an enum: {"min", Mode::min}. An enum takes part with a function next to it:
 //   constexpr auto enum_names(Mode) { return std::array<EnumName<Mode>, 2>{{{"min", Mode::min}, {"max", Mode::max}}}; }
 template <typename E>
 struct EnumName {
@@ -99,9 +99,9 @@ concept NamedEnum = std::is_enum_v<T> && requires(T value) {
 
 template <HasFields T>
 Section describe(T& object);
-inline constexpr const char* kMissing = "???";  // the reference's word for "must be supplied"
+inline constexpr const char* kMissing = "???";  // Hydra's marker for "must be supplied"
 
-// Reads the tree into the fields; every key nobody knows and every value that does not fit goes into the report.
+// Reads the tree into the fields; every unknown key and every value that does not fit is reported.
 void bind_section(const Section& section, const ConfigNode& node, const std::string& path, BindReport& report);
 // The fields' values now. Binding it again changes nothing.
 [[nodiscard]] ConfigNode section_node(const Section& section);
@@ -110,12 +110,12 @@ void bind_section(const Section& section, const ConfigNode& node, const std::str
 [[nodiscard]] ConfigNode defaults_node(const Section& section, const ConfigNode* user = nullptr);
 // The field at a dotted path, or the free-form field that holds it.
 [[nodiscard]] std::optional<Field> find_field(const Section& section, std::string_view path);
-// Reports "ppo.yaml:3: PATH: wants an integer, found abc".
+// Reports "ppo.yaml:3: PATH: expected an integer, found abc".
 void report_wanted(const ConfigNode& found, const std::string& path, std::string_view wanted, BindReport& report);
 // "at least 0 and below 1"; empty without bounds.
 [[nodiscard]] std::string bounds_text(const FieldRules& rules);
 
-// The scalar types: how each is read (false: the node is no such value), shown, and named.
+// The scalar types: how each is read (false: the node is not such a value), shown, and named.
 bool read_scalar(const ConfigNode& node, bool& value);
 bool read_scalar(const ConfigNode& node, int64_t& value);
 bool read_scalar(const ConfigNode& node, double& value);
@@ -184,7 +184,7 @@ struct ConfigType<T> {
     bind_section(describe(value), node, path, report);
   }
   static ConfigNode node(const T& value) {
-    T copy = value;  // describe() hands out setters, so it wants an object it may change
+    T copy = value;  // describe() hands out setters, so it needs a mutable object
     return section_node(describe(copy));
   }
 };
@@ -255,7 +255,7 @@ class SectionBuilder {
   Section take() { return std::move(section_); }
 
  private:
-  // Once for every type, whatever the rules: this is most of what a compiler has to do for a configuration.
+  // Once for every type, whatever the rules: this is most of a configuration's compilation.
   template <typename T>
   [[gnu::cold, gnu::noinline]] Field& add(std::string_view name, T& member, std::string_view help) {
     Field& field = section_.fields.emplace_back();

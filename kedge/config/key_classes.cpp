@@ -63,11 +63,16 @@ class Classifier {
 
 std::string_view name_of(KeyClass kind) {
   switch (kind) {
-    case KeyClass::honoured: return "honoured";
-    case KeyClass::converted: return "converted";
-    case KeyClass::ignored: return "ignored";
-    case KeyClass::refused: return "refused";
-    case KeyClass::unknown: return "unknown";
+    case KeyClass::honoured:
+      return "honoured";
+    case KeyClass::converted:
+      return "converted";
+    case KeyClass::ignored:
+      return "ignored";
+    case KeyClass::refused:
+      return "refused";
+    case KeyClass::unknown:
+      return "unknown";
   }
   return "";
 }

@@ -6,7 +6,7 @@
 namespace kedge {
 namespace {
 
-constexpr size_t kLongestName = 200;  // beyond this nobody mistyped a key, and the table below would grow
+constexpr size_t kLongestName = 200;  // longer texts are not mistyped keys, and the table below would grow
 
 std::string_view last_part(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 

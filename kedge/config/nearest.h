@@ -12,7 +12,7 @@ namespace kedge {
 // At most `limit` candidates that resemble `name`, best first; dotted names also match by their last part. May be empty.
 [[nodiscard]] std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates, size_t limit = 3);
 
-// "; nearest: a, b", or nothing when nothing is near.
+// "; nearest: a, b", or nothing if nothing is near.
 [[nodiscard]] std::string nearest_hint(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace kedge

@@ -47,7 +47,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) fail(mark, "an alias stands inside its own anchor");
+    if (found == anchors_.end()) fail(mark, "an alias is inside its own anchor");
     num_nodes_ += count_nodes(found->second);
     ConfigNode copy = found->second;
     add(std::move(copy), mark, 0);
@@ -87,8 +87,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (!level.node.is_map()) {
       level.node.items.push_back(std::move(node));
     } else if (!level.has_key) {
-      if (node.kind != ConfigNode::Kind::scalar) fail(mark, "a key must be a word");
-      if (level.node.member(node.text) != nullptr) fail(mark, str("key \"", node.text, "\" stands twice in one map"));
+      if (node.kind != ConfigNode::Kind::scalar) fail(mark, "a key must be a string");
+      if (level.node.member(node.text) != nullptr) fail(mark, str("key \"", node.text, "\" occurs twice in one map"));
       level.key = std::move(node.text);
       level.has_key = true;
     } else {
@@ -113,7 +113,7 @@ class TreeBuilder : public YAML::EventHandler {
   void merge(Level& level) {
     const ConfigNode* base = level.node.member("<<");
     if (base == nullptr) return;
-    if (!base->is_map()) fail(level.mark, "a merge key (<<) wants a map");
+    if (!base->is_map()) fail(level.mark, "a merge key (<<) requires a map");
     ConfigNode merged = *base;
     level.node.erase("<<");
     overlay(merged, level.node);
@@ -128,7 +128,7 @@ class TreeBuilder : public YAML::EventHandler {
   size_t num_nodes_ = 0;
 };
 
-// May the text stand without quotes and read back as the same text?
+// Can the text be written without quotes and read back unchanged?
 bool is_safe_plain(std::string_view text) {
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/';

@@ -1,6 +1,6 @@
 #pragma once
-// The door to torch for the few sources that need more than recording: backward passes and functions with their own backward.
-// Heavy (about 10 s a file); include it in a .cpp only.
+// Access to torch for the few sources that need more than recording: backward passes and functions with their own backward.
+// Slow to compile (about 10 s per file); include it in a .cpp only.
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/grad_mode.h>

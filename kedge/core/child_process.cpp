@@ -21,7 +21,7 @@ void close_fd(int& fd) {
   fd = -1;
 }
 
-// Both ends close when they are forgotten, and when another program is started.
+// Both ends close on destruction, and when another program is started.
 struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
@@ -71,7 +71,7 @@ int take_end(int& fd) {
 std::string how_it_ended(int status) {
   if (WIFEXITED(status)) return str("ended with exit code ", WEXITSTATUS(status));
   const char* name = ::sigdescr_np(WTERMSIG(status));
-  return str("was ended by signal ", WTERMSIG(status), " (", name == nullptr ? "unknown" : name, ")");
+  return str("was killed by signal ", WTERMSIG(status), " (", name == nullptr ? "unknown" : name, ")");
 }
 
 }  // namespace

@@ -1,16 +1,16 @@
 #pragma once
-// A program that we started, with pipes to its standard input, output and error. It ends with us, and leaves neither a zombie nor
-// programs of its own behind. Knows nothing of what is said over the pipes.
+// A program that we started, with pipes to its standard input, output and error. It ends with this process, and leaves neither a zombie nor
+// child processes behind. Independent of the protocol over the pipes.
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace kedge {
 
-// Used from one thread, which must live as long as the program is wanted: Linux ends it together with the thread that started it.
+// Used from one thread, which must live as long as the program is needed: Linux kills it together with the thread that started it.
 class ChildProcess {
  public:
-  // The program is looked for as a shell would. It gets no descriptors of ours but the pipes, and a process group of its own. One that
+  // The program is looked for as a shell would. It gets only the pipes as descriptors, and its own process group. One that
   // cannot be started is an Error.
   explicit ChildProcess(const std::vector<std::string>& argv);
   ~ChildProcess();  // kills it
@@ -26,7 +26,7 @@ class ChildProcess {
   // Most programs that read lines end when there are no more.
   void close_input();
 
-  // How it ended: "ended with exit code 3", "was ended by signal 9 (Killed)"; nothing while it runs. What it started is killed then.
+  // How it ended: "ended with exit code 3", "was killed by signal 9 (Killed)"; nothing while it runs. What it started is killed then.
   [[nodiscard]] const std::optional<std::string>& ended();
   void kill();
 

@@ -19,7 +19,8 @@
 namespace kedge {
 namespace {
 
-// Pieces are hashed apart and then their hashes, so that threads can share a file. What is saved with a checkpoint depends on this size.
+// Pieces are hashed separately and then their hashes, so that threads can share a file. What is saved with a checkpoint depends on this
+// size.
 constexpr size_t kPiece = size_t{4} << 20U;
 constexpr size_t kRead = size_t{256} << 10U;  // at a time: stays in a core's own cache between being read and being hashed
 constexpr size_t kWord = sizeof(uint64_t), kLanes = 8, kBlock = kLanes * kWord;

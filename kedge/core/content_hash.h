@@ -1,5 +1,5 @@
 #pragma once
-// A hash of every byte, made to be fast: damage on a disk is seen by it. The same on every machine; not proof against malice.
+// A fast hash of every byte, to detect damage on disk. The same on every machine; not cryptographic.
 #include <cstdint>
 #include <string>
 #include <string_view>

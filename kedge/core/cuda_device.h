@@ -1,5 +1,5 @@
 #pragma once
-// Facts of a CUDA device. In a build without CUDA there are none to ask about.
+// Facts of a CUDA device. In a build without CUDA there are none.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace kedge {
 // "NVIDIA H200, 139 GiB (137 GiB free), sm_90, kernels compiled for sm_90a" (core/gpu_code.h). `index` must be below num_cuda_devices().
 [[nodiscard]] std::string describe_cuda_device(int index);
 
-// Throws UsageError where this program has no kernels for the device: too old, or not among those that it was compiled for. `where` opens
+// Throws UsageError if this program has no kernels for the device: too old, or not among those that it was compiled for. `where` opens
 // the error: "--device".
 void check_cuda_device(int index, std::string_view where);
 
@@ -19,7 +19,7 @@ void synchronize_cuda();
 // Memory that tensors could still take on the current device.
 [[nodiscard]] int64_t free_cuda_bytes();
 
-// Gives memory that no tensor holds back to the device, so that others can take it, whatever it was taken for.
+// Releases cached memory to the device, so that others can use it.
 void give_back_cuda_memory();
 
 // The most memory that tensors held at once since the last reset, on the current device.

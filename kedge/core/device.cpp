@@ -50,7 +50,7 @@ int64_t peak_bytes(at::Device device) { return device.is_cuda() ? peak_cuda_byte
 
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr || dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-  // torch's allocator for the CPU has no type of its own for it.
+  // torch's CPU allocator has no exception type for it.
   return dynamic_cast<const c10::Error*>(&error) != nullptr &&
          std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
 }
@@ -62,7 +62,7 @@ at::Device parse_device(std::string_view name, std::string_view where) {
   const int present = num_cuda_devices();
   if (name == "auto" && present == 0) return {at::kCPU};
   const std::optional<int> index = name == "cuda" || name == "auto" ? 0 : cuda_index(name);
-  check(index.has_value(), where, ": wants auto, cpu, cuda or cuda:N, found \"", name, "\"");
+  check(index.has_value(), where, ": expected auto, cpu, cuda or cuda:N, found \"", name, "\"");
   check(*index<present, where, ": ", name, " asked for, but ", present> 0
             ? str("only ", present, " CUDA devices are present")
             : std::string("no CUDA device is usable (kedge doctor says why)"));
@@ -75,7 +75,7 @@ std::string name_of(at::Device device) { return device.is_cpu() ? "cpu" : str("c
 at::ScalarType parse_dtype(std::string_view name, std::string_view where) {
   for (const DtypeNames& row : kDtypes)
     if (row.name == name || (!name.empty() && std::find(row.others.begin(), row.others.end(), name) != row.others.end())) return row.dtype;
-  throw UsageError(str(where, ": wants fp32, bf16 or fp16, found \"", name, "\""));
+  throw UsageError(str(where, ": expected fp32, bf16 or fp16, found \"", name, "\""));
 }
 
 std::string name_of(at::ScalarType dtype) {
@@ -85,7 +85,7 @@ std::string name_of(at::ScalarType dtype) {
 }
 
 void make_cuda_deterministic() {
-  // A product may use another algorithm where its room is too small, and does so by chance where several share it.
+  // A product may use another algorithm if its workspace is too small, which varies if several share it.
   static_cast<void>(::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0));
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(true, false);

@@ -22,11 +22,11 @@ namespace kedge {
 // The most memory that was held: on CUDA since the last reset, else by the whole process.
 [[nodiscard]] int64_t peak_bytes(at::Device device);
 
-// Does the error say that there is no more memory, on a device or in the machine?
+// Is it an out-of-memory error, of a device or of the host?
 [[nodiscard]] bool is_out_of_memory(const std::exception& error);
 
-// From now on CUDA computes the same bits from the same numbers, at some cost in speed. Before the first tensor is made there; a CPU always
-// does.
+// From now on CUDA computes the same bits from the same numbers, at some cost in speed. Call it before the first tensor is created there; a
+// CPU always does.
 void make_cuda_deterministic();
 
 }  // namespace kedge

@@ -1,5 +1,5 @@
 #pragma once
-// Three kinds of errors, caught once, in main: the user's (exit 2), the world's (exit 1) and our own (a bug, exit 1).
+// Three kinds of errors, caught once, in main: user errors (exit 2), runtime and I/O errors (exit 1) and bugs in kedge (exit 1).
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -7,7 +7,7 @@
 namespace kedge {
 
 // Text of all the parts, one after another: str("found ", 3, " rows"). Write kedge::str where a part is of a torch type,
-// because torch has a str of its own.
+// because torch has its own str.
 template <typename... Parts>
 std::string str(const Parts&... parts) {
   std::ostringstream out;
@@ -15,19 +15,19 @@ std::string str(const Parts&... parts) {
   return std::move(out).str();
 }
 
-// The world's: a disk that is full, a server that went away.
+// A runtime error: a full disk, an unreachable server.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The user's: a wrong key, a broken file. Names the place, what was found and what was wanted.
+// A user error: a wrong key, a broken file. Names the place, what was found and what was expected.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-// Ours: something that cannot happen did.
+// A bug: something happened that must not.
 class Bug : public std::logic_error {
  public:
   using std::logic_error::logic_error;

@@ -46,7 +46,7 @@ int open_for_reading(const Path& path) {
 size_t size_of(int fd, const Path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) throw Error(str(path.string(), ": ", reason()));
-  check(S_ISREG(info.st_mode), path.string(), ": wanted a file, found ", S_ISDIR(info.st_mode) ? "a folder" : "something else");
+  check(S_ISREG(info.st_mode), path.string(), ": expected a file, found ", S_ISDIR(info.st_mode) ? "a folder" : "something else");
   return static_cast<size_t>(info.st_size);
 }
 
@@ -66,7 +66,7 @@ void sync_path(const Path& path, int flags) {
 
 constexpr std::string_view kTemporary = ".tmp";
 
-// Unique among the processes and threads that may write the same file at the same time, but for those whose process had our number before.
+// Unique among the processes and threads that may write the same file at the same time, except by processes that had the same pid before.
 Path temporary_beside(const Path& path) {
   static std::atomic<uint64_t> counter = 0;
   return path.parent_path() / str(".", path.filename().string(), ".", ::getpid(), ".", counter++, kTemporary);
@@ -81,7 +81,7 @@ int make_temporary(const Path& path, Path& temporary) {
   return fd;
 }
 
-// What file systems without hard links, or with too few of them, say.
+// The errors of file systems without hard links, or with too few of them.
 bool has_no_links(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK || error == EXDEV || error == EINVAL;
 }
@@ -100,7 +100,7 @@ std::string read_text(const Path& path) {
   const Descriptor file(open_for_reading(path));
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) throw Error(str(path.string(), ": ", reason()));
-  check(!S_ISDIR(info.st_mode), path.string(), ": wanted a file, found a folder");
+  check(!S_ISDIR(info.st_mode), path.string(), ": expected a file, found a folder");
   std::string content;
   content.reserve(static_cast<size_t>(info.st_size));
   std::string block(1 << 16, '\0');
@@ -183,10 +183,10 @@ void make_folder(const Path& folder) {
   std::vector<Path> missing;
   std::error_code error;
   Path path = std::filesystem::absolute(folder, error);
-  if (!path.has_filename()) path = path.parent_path();  // behind a "/" at the end
+  if (!path.has_filename()) path = path.parent_path();  // after a "/" at the end
   for (; !error && !std::filesystem::exists(path, error) && path.has_relative_path(); path = path.parent_path()) missing.push_back(path);
   std::filesystem::create_directories(folder, error);
-  if (error) throw_file_error(error.value(), str(folder.string(), ": cannot be made a folder: ", error.message()));
+  if (error) throw_file_error(error.value(), str(folder.string(), ": cannot be created as a folder: ", error.message()));
   for (const Path& made : missing)
     if (::access(made.parent_path().c_str(), R_OK) == 0) sync_folder(made.parent_path());
 }
@@ -202,7 +202,7 @@ void link_folder(const Path& from, const Path& to, LinkCall link) {
     } else if (link(path.c_str(), target.c_str()) != 0) {
       if (!has_no_links(errno)) throw Error(str(target.string(), ": cannot be linked to ", path.string(), ": ", reason()));
       if (!has_warned.exchange(true))
-        log_warn(target.string(), ": this file system makes no hard link (", reason(), "); files are copied, which takes the room twice");
+        log_warn(target.string(), ": this file system has no hard links (", reason(), "); files are copied, which takes twice the space");
       std::error_code error;
       std::filesystem::copy_file(path, target, error);
       if (error) throw Error(str(target.string(), ": cannot be copied from ", path.string(), ": ", error.message()));
@@ -217,7 +217,7 @@ void remove_temporaries(const Path& folder) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with('.') && name.ends_with(kTemporary) && entry.is_regular_file(error)) found.push_back(entry.path());
   }
-  for (const Path& path : found) std::filesystem::remove(path, error);  // one that stays takes room and does no harm
+  for (const Path& path : found) std::filesystem::remove(path, error);  // a leftover takes space but does no harm
 }
 
 void sync_folder(const Path& folder) { sync_path(folder.empty() ? Path(".") : folder, O_DIRECTORY); }
@@ -255,8 +255,8 @@ void AppendFile::append(std::string_view bytes) {
 }
 
 void AppendFile::cut_back(int64_t size) {
-  ensure(size >= 0 && size <= size_, path_.string(), ": cut back to ", size, " of ", size_, " bytes");
-  if (::ftruncate(fd_, size) != 0) throw Error(str(path_.string(), ": cannot be cut back: ", reason()));
+  ensure(size >= 0 && size <= size_, path_.string(), ": truncated to ", size, " of ", size_, " bytes");
+  if (::ftruncate(fd_, size) != 0) throw Error(str(path_.string(), ": cannot be truncated: ", reason()));
   size_ = size;
   torn_ = false;
 }
@@ -298,7 +298,7 @@ void MappedFile::drop_pages(size_t begin, size_t end) const {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   begin = (begin + page - 1) / page * page;
   end = end >= size_ ? size_ : end / page * page;
-  if (begin < end) ::madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);  // only a hint: a failure costs memory alone
+  if (begin < end) ::madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);  // only a hint: a failure only costs memory
 }
 
 std::string MappedFile::read(size_t begin, size_t end) const {

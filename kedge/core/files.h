@@ -1,5 +1,5 @@
 #pragma once
-// Files that are whole or not there, files that only grow, and files read in place. Every error names the path.
+// Files that are complete or absent, append-only files, and memory-mapped files. Every error names the path.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,18 +12,18 @@ namespace kedge {
 
 using Path = std::filesystem::path;
 
-// The user's error where a path is not there or not theirs (they named it), the world's where the disk or the system fails.
+// A UsageError if a path does not exist or is not accessible (the user named it), an Error if the disk or the system fails.
 [[noreturn]] void throw_file_error(int error, const std::string& text);
 [[noreturn]] void throw_unreadable(const Path& path);  // by errno: "PATH: cannot be read: ..."
 
-// The whole file. A file that is not there is the user's error (they named it).
+// The complete file. A missing file is a UsageError (the user named it).
 std::string read_text(const Path& path);
 
-// After a crash at any moment the file holds its old content or all of the new: written beside its final name, fsynced,
+// After a crash at any moment the file holds its old content or all of the new: written next to its final name, fsynced,
 // renamed, folder fsynced. A failure leaves the old content and removes the temporary file.
 void write_atomic(const Path& path, std::string_view content);
 
-// The same for content that comes in pieces: nobody sees the file under its name before `commit` returns. One that is not
+// The same for content written in pieces: the file does not exist under its name before `commit` returns. One that is not
 // committed leaves the old content and removes the temporary file. For one writer; not thread-safe.
 class AtomicFile {
  public:
@@ -43,7 +43,7 @@ class AtomicFile {
   int fd_ = -1;
 };
 
-// Is there a file, a folder of this name (or a link to one)? Also no where that cannot be found out.
+// Is there a file, a folder of this name (or a link to one)? False if that cannot be determined.
 [[nodiscard]] bool is_file(const Path& path);
 [[nodiscard]] bool is_folder(const Path& path);
 
@@ -51,18 +51,18 @@ class AtomicFile {
 [[nodiscard]] std::vector<Path> list_folder(const Path& folder);
 // Every file in it and in those below it, by name.
 [[nodiscard]] std::vector<Path> files_below(const Path& folder);
-// Removes a file or a folder with all that is in it; none is fine.
+// Removes a file or a folder with its contents; a missing one is not an error.
 void remove_tree(const Path& path);
 
-// Makes a folder and those above it; one that is there already will do.
+// Creates a folder and its parents; an existing one is not an error.
 void make_folder(const Path& folder);
 
-// The whole folder under another name, each file a hard link: no more room is taken. A file system without hard links gets copies, which is
-// warned of once. `link` is the system's call, or a test's.
+// The complete folder under another name, each file a hard link: it takes no more space. A file system without hard links gets copies,
+// which is logged once. `link` is the system's call, or a test's.
 using LinkCall = int (*)(const char* from, const char* to);
 void link_folder(const Path& from, const Path& to, LinkCall link = nullptr);
 
-// Removes the temporary files that writers who were killed left in this folder. Nobody may write there meanwhile.
+// Removes the temporary files that writers who were killed left in this folder. There must be no concurrent writer.
 void remove_temporaries(const Path& folder);
 
 // Makes a rename or a new entry in this folder survive a power cut.
@@ -74,16 +74,16 @@ void sync_file(const Path& file);
 // Both for everything below a folder and for itself.
 void sync_tree(const Path& folder);
 
-// A file that only grows at its end. For one writer; not thread-safe.
+// An append-only file. For one writer; not thread-safe.
 class AppendFile {
  public:
-  // Opened where it exists, else created; the folder must exist.
+  // Opened if it exists, else created; the folder must exist.
   explicit AppendFile(const Path& path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  // All of the bytes, or an Error and none of them: what a full disk took of them is cut off again. The bytes are with the
+  // All of the bytes, or an Error and none of them: a partial write is cut off again. The bytes are with the
   // operating system on return, so they outlive this process; `sync` makes them outlive a power cut.
   void append(std::string_view bytes);
   void cut_back(int64_t size);  // to at most the present size
@@ -96,7 +96,7 @@ class AppendFile {
   Path path_;
   int fd_ = -1;
   int64_t size_ = 0;
-  bool torn_ = false;  // bytes of a failed write may stand behind size_
+  bool torn_ = false;  // bytes of a failed write may follow size_
 };
 
 // A file mapped for reading. Movable; the bytes live as long as the object. An empty file maps to no bytes.
@@ -114,10 +114,10 @@ class MappedFile {
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] const Path& path() const { return path_; }
 
-  // Gives the memory behind these bytes back to the system; they are read from the file again when touched, so other
-  // threads may read meanwhile. Only whole pages inside the range go.
+  // Releases the memory of these bytes; they are read from the file again on access, so other
+  // threads may read meanwhile. Only complete pages inside the range are released.
   void drop_pages(size_t begin, size_t end) const;
-  // A copy of these bytes, read past the mapping: no page of it becomes resident, which for short pieces in random order is
+  // A copy of these bytes, read without the mapping: no page of it becomes resident, which for short pieces in random order is
   // also several times faster. A file that was cut short meanwhile is an Error.
   [[nodiscard]] std::string read(size_t begin, size_t end) const;
 

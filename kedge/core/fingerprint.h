@@ -1,6 +1,6 @@
 #pragma once
-// A short name for what a tokenizer is made of, the same on every machine: equal fingerprints, equal meaning of ids. Not proof
-// against malice.
+// A hash of a tokenizer's contents, the same on every machine: equal fingerprints, equal meaning of ids. Not
+// cryptographic.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -26,7 +26,7 @@ int run_as_first_process(const std::function<int()>& work) {
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t child = ::fork();
-  if (child <= 0) {  // where there can be no child, orphans have to wait
+  if (child <= 0) {  // without a child, orphans have to wait
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (child == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     return work();

@@ -74,7 +74,7 @@ std::string describe(const GpuCode& code) {
     case GpuCodeKind::ptx:
       return str("kernels compiled by the driver from PTX of compute_", code.architecture);
     case GpuCodeKind::too_old:
-      return str("too old: compute capability ", kLeastCapability.major, ".", kLeastCapability.minor, " or newer is wanted");
+      return str("too old: compute capability ", kLeastCapability.major, ".", kLeastCapability.minor, " or newer is required");
     case GpuCodeKind::none:
       break;
   }
@@ -85,7 +85,7 @@ void check_gpu(const Gpu& gpu, std::string_view architectures, std::string_view 
   const GpuCode code = gpu_code_for(gpu.capability, architectures);
   const std::string card = str(where, " is a ", gpu.name, " of compute capability ", gpu.capability.major, ".", gpu.capability.minor);
   check(code.kind != GpuCodeKind::too_old, card, "; ", kLeastCapability.major, ".", kLeastCapability.minor,
-        " or newer is wanted (A100, RTX 30 and later), whose tensor cores multiply bf16");
+        " or newer is required (A100, RTX 30 and later), whose tensor cores multiply bf16");
   check(code.kind != GpuCodeKind::none, card, ", and this kedge was compiled for ", architectures,
         " alone; build it with KEDGE_CUDA_ARCHITECTURES=", gpu.capability.major, gpu.capability.minor);
 }

@@ -1,6 +1,6 @@
 #pragma once
 // Which code of this program a GPU runs: instructions compiled for its architecture, or PTX that the driver compiles for it at the first
-// use. Knows neither CUDA nor torch.
+// use. Independent of CUDA and torch.
 #include <string>
 #include <string_view>
 
@@ -33,7 +33,7 @@ struct Gpu {
   ComputeCapability capability;
 };
 
-// Throws UsageError where the program has no code for that GPU; `where` opens it: "--device: cuda:0".
+// Throws UsageError if the program has no code for that GPU; `where` opens it: "--device: cuda:0".
 void check_gpu(const Gpu& gpu, std::string_view architectures, std::string_view where);
 
 }  // namespace kedge

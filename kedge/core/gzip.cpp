@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1U << 18U;
 
-// A file that is written to and then mapped; its name is gone when this is.
+// A file that is written to and then mapped; it is unlinked with this object.
 class TemporaryFile {
  public:
   TemporaryFile() : path_((std::filesystem::temp_directory_path() / "kedge-unpacked-XXXXXX").string()), fd_(::mkstemp(path_.data())) {
@@ -34,7 +34,7 @@ class TemporaryFile {
       const ssize_t count = ::write(fd_, data, size);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0)
-        throw Error(str(path_, ": cannot be written: ", std::strerror(errno), "; TMPDIR names another place for unpacked files"));
+        throw Error(str(path_, ": cannot be written: ", std::strerror(errno), "; TMPDIR sets another folder for unpacked files"));
       data += count;
       size -= static_cast<size_t>(count);
     }

@@ -45,7 +45,7 @@ struct Inflater::Stream {
         use({buffer.data(), buffer.size() - state.avail_out});
       } while (result == Z_OK && state.avail_out == 0);
       if (result == Z_STREAM_END) is_open = false;
-      if (result == Z_BUF_ERROR) break;  // wants more input
+      if (result == Z_BUF_ERROR) break;  // needs more input
     }
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Unpacks what was packed with gzip or zlib. Knows no HTTP and no files.
+// Unpacks data packed with gzip or zlib. Independent of HTTP and files.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,9 +19,9 @@ class Inflater {
   Inflater(Inflater&& other) noexcept;
   Inflater& operator=(Inflater&& other) noexcept;
 
-  // Hands every piece that these bytes yield to `use`. A UsageError that says what is broken.
+  // Hands every piece that these bytes yield to `use`. Throws a UsageError for invalid data.
   void unpack(std::string_view packed, const std::function<void(std::string_view)>& use);
-  // A UsageError where more bytes should have come.
+  // A UsageError if the data is incomplete.
   void finish() const;
 
  private:
@@ -29,7 +29,7 @@ class Inflater {
   std::unique_ptr<Stream> stream_;
 };
 
-// False where this build has no zlib: then there can be no Inflater.
+// False if this build has no zlib: then there can be no Inflater.
 [[nodiscard]] bool can_inflate();
 
 }  // namespace kedge

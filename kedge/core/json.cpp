@@ -25,7 +25,7 @@ std::string line_and_column(std::string_view text, size_t position, int64_t firs
   return str(line, ":", before.size() - line_start + 1);
 }
 
-// Builds a Json from the parser's events, so that no second tree stands in memory.
+// Builds a Json from the parser's events, so that there is no second tree in memory.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(std::string_view text, std::string_view origin, int64_t first_line) : text_(text), origin_(origin), first_line_(first_line) {}
@@ -50,7 +50,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& value) override {
     Level& level = levels_.back();
     if (!level.keys.insert(value).second)
-      throw UsageError(str(origin_, ":", first_line_, ": not valid JSON: key \"", value, "\" stands twice in one object"));
+      throw UsageError(str(origin_, ":", first_line_, ": not valid JSON: key \"", value, "\" occurs twice in one object"));
     level.key = std::move(value);
     return true;
   }
@@ -130,7 +130,7 @@ const T& wanted(const T* value, const Json& found, Json::Kind kind, std::string_
   if (value != nullptr) return *value;
   std::string text = found.dump();
   if (text.size() > 60) text = str(std::string_view(text).substr(0, utf8_valid_prefix(std::string_view(text).substr(0, 57))), "...");
-  throw UsageError(str(where, ": wants ", name_of(kind), ", found ", text));
+  throw UsageError(str(where, ": expected ", name_of(kind), ", found ", text));
 }
 
 }  // namespace

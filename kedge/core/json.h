@@ -36,7 +36,7 @@ class Json {
   // One line, or indented by `indent` spaces a level. Numbers read back to the same bits; NaN and infinities, which JSON
   // lacks, become null; bytes that are not UTF-8 become U+FFFD.
   [[nodiscard]] std::string dump(int indent = -1) const;
-  // The same in as few bytes as can be: {"a":[1,2]}.
+  // The same in as few bytes as possible: {"a":[1,2]}.
   [[nodiscard]] std::string dump_compact() const;
 
   [[nodiscard]] Kind kind() const { return static_cast<Kind>(value_.index()); }
@@ -48,7 +48,7 @@ class Json {
   [[nodiscard]] bool is_array() const { return kind() == Kind::array; }
   [[nodiscard]] bool is_object() const { return kind() == Kind::object; }
 
-  // The value as the wanted kind; otherwise a UsageError: "WHERE: wants a string, found 3".
+  // The value as the wanted kind; otherwise a UsageError: "WHERE: expected a string, found 3".
   [[nodiscard]] bool as_bool(std::string_view where) const;
   [[nodiscard]] int64_t as_integer(std::string_view where) const;
   [[nodiscard]] double as_number(std::string_view where) const;  // integers too
@@ -56,9 +56,9 @@ class Json {
   [[nodiscard]] const Array& as_array(std::string_view where) const;
   [[nodiscard]] const Object& as_object(std::string_view where) const;
 
-  // The member of that name, or null when there is none or this is no object. Linear in the number of members.
+  // The member of that name, or null if there is none or this is not an object. Linear in the number of members.
   [[nodiscard]] const Json* find(std::string_view key) const;
-  // The same, where absence is a UsageError: "WHERE: no \"key\" field".
+  // The same, but absence is a UsageError: "WHERE: no \"key\" field".
   [[nodiscard]] const Json& at(std::string_view key, std::string_view where) const;
 
   // Adds or replaces a member; a null value becomes an object first.

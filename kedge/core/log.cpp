@@ -17,7 +17,7 @@ struct State {
   std::mutex mutex;
   LogSetup setup;
   LogLevel screen_level = LogLevel::debug;
-  std::string status;  // the line that stands below the log now
+  std::string status;  // the current line below the log
   int file = -1;
 };
 
@@ -44,7 +44,7 @@ const LevelLook& look_of(LogLevel level) { return kLooks.at(static_cast<size_t>(
 void write_all(std::string_view text, int file = STDERR_FILENO) {
   while (!text.empty()) {
     const ssize_t count = ::write(file, text.data(), text.size());
-    if (count <= 0) return;  // nobody is left to tell
+    if (count <= 0) return;  // there is nowhere left to report it
     text.remove_prefix(static_cast<size_t>(count));
   }
 }
@@ -73,7 +73,7 @@ void set_screen_level(LogLevel level) {
 LogLevel parse_log_level(std::string_view name) {
   for (const LevelLook& look : kLooks)
     if (look.name == name) return look.level;
-  throw UsageError(str("log level: wants debug, info, warn or error, found \"", name, "\""));
+  throw UsageError(str("log level: expected debug, info, warn or error, found \"", name, "\""));
 }
 
 bool log_to_terminal() {

@@ -1,6 +1,6 @@
 #pragma once
-// Lines for people, on standard error: level, time, rank. Knows nothing of metrics; numbers over time go to MetricsLog.
-// Thread-safe. One status line (a progress bar) may stand below the log; lines are written above it.
+// Lines for people, on standard error: level, time, rank. Metrics go to MetricsLog instead.
+// Thread-safe. One status line (a progress bar) may be below the log; lines are written above it.
 #include <string>
 #include <string_view>
 
@@ -17,19 +17,19 @@ struct LogSetup {
 };
 
 void set_up_log(const LogSetup& setup);
-// Lines below this level stay off standard error; a log file gets them all the same.
+// Lines below this level are not written to standard error, but still to the log file.
 void set_screen_level(LogLevel level);
 [[nodiscard]] LogLevel parse_log_level(std::string_view name);
 
 // Is standard error a terminal that understands colour and cursor movement?
 [[nodiscard]] bool log_to_terminal();
 
-// Replaces the line below the log; empty removes it. Does nothing where there is no terminal.
+// Replaces the line below the log; empty removes it. Does nothing without a terminal.
 void set_status_line(std::string_view text);
 
 void log_line(LogLevel level, std::string_view text);
 
-// From now on lines are also added to a file, with the date, to the last one of the process: the error that ends it. Empty: no more.
+// From now on lines are also appended to a file, with the date, up to the error that ends the process. Empty: stop that.
 void set_log_file(const std::string& path);
 
 // What `log_line` writes, without colour: "12:03:59 warning [rank 2] text".

@@ -1,5 +1,5 @@
 #pragma once
-// Logarithms whose bits are the same everywhere: a libm's are its own. For the few a kernel needs, one a row.
+// Logarithms that are bit-identical on every platform, unlike those of libm. For the few that a kernel needs, one per row.
 
 namespace kedge {
 

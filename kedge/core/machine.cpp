@@ -89,7 +89,7 @@ Machine this_machine() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   if (::sched_getaffinity(0, sizeof(cores), &cores) == 0) machine.num_cores = CPU_COUNT(&cores);
-  int64_t group_limit = 0;  // "max" where there is none
+  int64_t group_limit = 0;  // "max" if there is none
   std::string limit = read_or_empty("/sys/fs/cgroup/memory.max");
   if (!limit.empty() && limit.back() == '\n') limit.pop_back();
   if (read_integer(limit, group_limit) && group_limit > 0 && group_limit < machine.memory_bytes) {
@@ -112,7 +112,7 @@ int64_t peak_resident_bytes() {
 }
 
 int64_t resident_bytes() {
-  std::istringstream numbers(read_text("/proc/self/statm"));  // pages in all, pages in memory, ...
+  std::istringstream numbers(read_text("/proc/self/statm"));  // total pages, resident pages, ...
   int64_t all = 0, resident = 0;
   numbers >> all >> resident;
   return resident * sysconf(_SC_PAGESIZE);

@@ -20,7 +20,8 @@ int64_t memory_budget(std::string_view text, int64_t free_bytes, std::string_vie
     if (unit.empty() && number <= 1) return static_cast<int64_t>(number * static_cast<double>(free_bytes));
     if (number * bytes >= 1 && number * bytes < 0x1p62) return static_cast<int64_t>(number * bytes);
   }
-  throw UsageError(str(where, ": \"", text, "\" is no amount of memory; wanted bytes as in 4GiB, or a share of what is free as in 0.5"));
+  throw UsageError(
+      str(where, ": \"", text, "\" is not an amount of memory; expected bytes such as 4GiB, or a fraction of the free memory such as 0.5"));
 }
 
 }  // namespace kedge

@@ -1,5 +1,5 @@
 #pragma once
-// How much memory something may take, as users write it: "4GiB", "512 MiB", "1000000" or, as a share of what is free, "0.5".
+// How much memory something may take, as users write it: "4GiB", "512 MiB", "1000000" or, as a fraction of the free memory, "0.5".
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// What every stand-in for CUDA code says when it is called after all.
+// The error of every stub for CUDA code.
 #include "kedge/core/error.h"
 
 namespace kedge {

@@ -1,4 +1,4 @@
-// Stands in for cuda_device.cpp in a build without CUDA.
+// Replaces cuda_device.cpp in a build without CUDA.
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/no_cuda.h"
 

@@ -8,7 +8,7 @@
 namespace kedge {
 namespace {
 
-// Keeps the order of rows apart from every draw made under the same seed.
+// Separates the order of rows from other random numbers of the same seed.
 constexpr uint64_t kPermutationStream = Random::stream_of({0x7065726dU});
 
 }  // namespace

@@ -85,12 +85,12 @@ constexpr double normal_quantile(double p) {
 
 }  // namespace random_detail
 
-// Draws by position. Cheap to copy; holds no state that advances.
+// Draws by position. Cheap to copy; has no mutable state.
 class Random {
  public:
   constexpr Random(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
-  // A stream named by several numbers, such as (purpose, round, prompt, sample): each is folded in by a block of its own.
+  // A stream named by several numbers, such as (purpose, round, prompt, sample): each is folded in with its own block.
   static constexpr uint64_t stream_of(std::initializer_list<uint64_t> parts) {
     uint64_t folded = 0;
     for (const uint64_t part : parts) folded = Random(folded, part).bits(parts.size());

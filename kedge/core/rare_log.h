@@ -1,5 +1,5 @@
 #pragma once
-// Warnings that may come thousands of times.
+// Warnings that may occur thousands of times.
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace kedge {
 
-// Counts what happened and logs it: each of the first few times, then ever more rarely. Safe to use from several threads.
+// Counts what happened and logs it: the first few times, then less and less often. Safe to use from several threads.
 class RareLog {
  public:
   RareLog() = default;

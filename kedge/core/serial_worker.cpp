@@ -37,7 +37,7 @@ void SerialWorker::run() {
     try {
       task();
     } catch (const std::exception& error) {
-      log_error("a task in the background failed: ", error.what());
+      log_error("a background task failed: ", error.what());
     }
     task = nullptr;  // what it holds goes before the next one begins
     lock.lock();

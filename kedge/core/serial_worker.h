@@ -1,5 +1,5 @@
 #pragma once
-// A thread that does one task after another, in the order they came.
+// A thread that runs tasks one after another, in order.
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace kedge {
 
-// post() may be called from several threads and never waits. What a task throws is logged, and costs
-// that task alone. The destructor waits until all tasks are done.
+// post() may be called from several threads and never waits. Exceptions of a task are logged and affect only
+// that task. The destructor waits until all tasks are done.
 class SerialWorker {
  public:
   SerialWorker();

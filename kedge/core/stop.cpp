@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
-// A handler can reach nothing but globals. 0: none came yet.
+// A handler can reach nothing but globals. 0: none received yet.
 std::atomic<int> g_received = 0;
 std::array<struct sigaction, kSignals.size()> g_old_actions;
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not wait for a lock");
@@ -59,7 +59,7 @@ std::string name_of_signal(int signal) {
 void check_stop(const StopQuestion& question, const std::string& what) {
   if (!question) return;
   if (const std::optional<int> signal = question())
-    throw Interrupted(*signal, str(name_of_signal(*signal), " came while ", what, " was waited for"));
+    throw Interrupted(*signal, str(name_of_signal(*signal), " received while ", what, " was unavailable"));
 }
 
 std::chrono::seconds parse_time_limit(std::string_view text, std::string_view where) {
@@ -71,7 +71,7 @@ std::chrono::seconds parse_time_limit(std::string_view text, std::string_view wh
     int64_t field = 0;
     const bool is_field =
         colon != std::string_view::npos && colon > 0 && rest[0] >= '0' && rest[0] <= '9' && read_integer(rest.substr(0, colon), field);
-    check(is_field && field <= 1000000, where, ": wants a time as DD:HH:MM:SS, found \"", text, "\"");
+    check(is_field && field <= 1000000, where, ": expected a time as DD:HH:MM:SS, found \"", text, "\"");
     total += field * kSecondsOf[i];
     if (i + 1 < kSecondsOf.size()) rest.remove_prefix(colon + 1);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// When to end: signals that ask for it, and the run's time limit. The loop asks at step boundaries, and who waits for something that may
-// never come asks while it waits; no work is interrupted.
+// When to stop: signals, and the run's time limit. The loop checks at step boundaries, and code that waits for something that may
+// never arrive checks while it waits; no work is interrupted.
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace kedge {
 
 // While one lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP, unless that is ignored as by nohup, set a flag instead of ending the process; a
-// second one ends it at once with 128 + its number. At most one at a time; the old handlers come back at the end.
+// second one ends it at once with 128 + its number. At most one at a time; the old handlers are restored at the end.
 class StopSignals {
  public:
   StopSignals();
@@ -19,7 +19,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // The signal that came first, if any: SIGTERM, SIGINT, SIGUSR1 or SIGHUP.
+  // The signal received first, if any: SIGTERM, SIGINT, SIGUSR1 or SIGHUP.
   [[nodiscard]] std::optional<int> received() const;
 };
 
@@ -27,11 +27,11 @@ class StopSignals {
 [[nodiscard]] int exit_code_of(int signal);
 [[nodiscard]] std::string name_of_signal(int signal);
 
-// For those who wait and know no signals' owner: the signal that came, if any. Called from any thread.
+// For code that waits: the signal received, if any. Called from any thread.
 using StopQuestion = std::function<std::optional<int>()>;
 
-// A signal came while something was waited for that is not there. Not an Error: what is waited for has not failed, so nobody may try again
-// or go on without it. main exits with the signal's code.
+// A signal was received while waiting for something that is unavailable. Not an Error: nothing has failed, so callers must not retry
+// or continue without it. main exits with the signal's code.
 class Interrupted : public std::runtime_error {
  public:
   Interrupted(int signal, const std::string& text) : std::runtime_error(text), signal_(signal) {}
@@ -40,16 +40,16 @@ class Interrupted : public std::runtime_error {
  private:
   int signal_;
 };
-// The Interrupted to throw where a signal came; else nothing. An empty question says that none did. `what` is not there: "the reward
+// Throws Interrupted if a signal was received. An empty question means that none was. `what` is unavailable: "the reward
 // server".
 void check_stop(const StopQuestion& question, const std::string& what);
-// How often one asks who waits: a person does not notice.
+// How often waiting code checks: short enough that people do not notice.
 inline constexpr std::chrono::milliseconds kStopPeriod{100};
 
-// "DD:HH:MM:SS", all four fields whole numbers; `where` opens the error.
+// "DD:HH:MM:SS", all four fields integers; `where` opens the error.
 [[nodiscard]] std::chrono::seconds parse_time_limit(std::string_view text, std::string_view where);
 
-// Says when a run's time is over. Without a limit it never is. Monotonic; starts when made.
+// Reports when a run's time is over. Without a limit it never is. Monotonic; starts when made.
 class RunTimer {
  public:
   using Clock = std::chrono::steady_clock;

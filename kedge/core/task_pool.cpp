@@ -20,7 +20,7 @@ void TaskPool::post(std::function<void()> task) {
   if (num_idle_ < tasks_.size() && threads_.size() < max_threads_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {  // no more threads to be had: those that are there do it
+    } catch (const std::system_error&) {  // no more threads available: the existing ones run it
       if (threads_.empty()) {
         tasks_.pop_back();
         throw;

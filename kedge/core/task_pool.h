@@ -1,5 +1,5 @@
 #pragma once
-// Threads that share one queue of tasks: so many at most, made as they are needed.
+// Threads that share one queue of tasks: limited in number, created as needed.
 #include <condition_variable>
 #include <cstddef>
 #include <deque>

@@ -1,6 +1,6 @@
 #pragma once
-// The door to torch for everybody: the tensor and the operators we use, one header each, precompiled once.
-// Never <torch/torch.h> (31 s a file); what records gradients is in core/autograd.h.
+// Access to torch for all code: the tensor and the operators we use, one header each, precompiled once.
+// Never <torch/torch.h> (31 s per file); what records gradients is in core/autograd.h.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>

@@ -1,5 +1,5 @@
 #pragma once
-// The shape of UTF-8: what is valid, and how a code point is written. Knows no character properties.
+// The shape of UTF-8: what is valid, and how a code point is written. Independent of character properties.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ namespace kedge {
 // The code point at the front of valid text.
 [[nodiscard]] char32_t utf8_decode(std::string_view text);
 
-// Without the characters that steer a terminal: all controls but the line feed and the tab. Bytes that are no UTF-8 stay.
+// Without the characters that steer a terminal: all controls but the line feed and the tab. Bytes that are not UTF-8 stay.
 [[nodiscard]] std::string utf8_without_controls(std::string_view text);
 
 void utf8_append(std::string& out, char32_t code_point);

@@ -1,6 +1,6 @@
 #pragma once
-// Sums, maxima and an exponential over rows of numbers, written so that compilers vectorise them. The order of every sum is fixed, so two
-// that use these get the same bits: a trainer's log-probabilities and a sampler's, for one. Knows no tensors.
+// Sums, maxima and an exponential over rows of numbers, written so that compilers vectorise them. The order of every sum is fixed, so code
+// that uses these gets the same bits: for example training and sampling log-probabilities. Independent of tensors.
 #include <bit>
 #include <cstdint>
 

@@ -42,7 +42,7 @@ template <int64_t Bytes>
 }
 
 // Exponentials in place of x. Several vectors go side by side, so that one is computed while another waits for its last step. A number plus
-// kInteger is rounded to an integer n, which then stands in the lowest bits of the sum; shifted by 23 and added to the bits of a number
+// kInteger is rounded to an integer n, which is then in the lowest bits of the sum; shifted by 23 and added to the bits of a number
 // around 1 it multiplies that by 2^n. What is too small for that is masked at the end.
 constexpr float kInteger = 12582912.0F;
 

@@ -37,12 +37,12 @@ std::optional<double> loss_of(const Checkpoint* checkpoint) {
   return loss == nullptr || loss->is_null() ? std::nullopt : std::optional(loss->as_number(kLastLoss));
 }
 
-// "3, 5 and 0, the beginning": what can be restored.
+// "3, 5 and 0, the start": what can be restored.
 std::string labels_text(const std::vector<Checkpoint>& checkpoints) {
   std::string text;
   for (const Checkpoint& one : checkpoints)
     if (const auto label = label_of(one); label && *label != 0) text += (text.empty() ? "" : ", ") + std::to_string(*label);
-  return text.empty() ? "only 0, the beginning" : text + " and 0, the beginning";
+  return text.empty() ? "only 0, the start" : text + " and 0, the start";
 }
 
 Json remark_of(Json done, const std::string& owner, int64_t epoch) {
@@ -71,7 +71,7 @@ void take_numbers(std::string_view& bytes, std::vector<T>& numbers, int64_t coun
 
 }  // namespace
 
-// A line of JSON, then the numbers as they lie in memory, little-endian.
+// A line of JSON, then the raw numbers, little-endian.
 std::string to_bytes(const TrainCall& call) {
   Json header;
   header.set("call", kTrain);
@@ -110,23 +110,21 @@ TrainCall read_train_call(std::string_view bytes) {
 Critic::Critic(CriticParts parts) : parts_(std::move(parts)), history_(parts_.folder, "megatron_gpt-{step}", kNumKept) { recover(); }
 
 void Critic::check_usable() const {
-  if (!is_usable_) throw Error("the critic could not be brought back to where its folder stands after an error; it must be started again");
+  if (!is_usable_) throw Error("the critic could not be restored to the state in its folder after an error; restart it");
 }
 
 void Critic::check_caller(const CriticCaller& caller) const {
   const bool takes_over = caller.takes_over && !caller.run.empty();
   if (!owner_.empty() && caller.run != owner_ && !takes_over)
-    throw RequestError(
-        409,
-        str("this critic, in ", parts_.folder.string(), ", belongs to the run ", owner_, ", and the call is of ",
-            caller.run.empty() ? "a caller that names no run" : "the run " + caller.run,
-            ". Give each run a critic of its own; where this one is to be taken from its run, remote_critic_rm.critic.take_over=true"));
+    throw RequestError(409, str("this critic, in ", parts_.folder.string(), ", belongs to run ", owner_, ", but the call comes from ",
+                                caller.run.empty() ? "a caller that gives no run" : "run " + caller.run,
+                                ". Use a separate critic for each run; to take this one over, set remote_critic_rm.critic.take_over=true"));
   check_epoch(caller.epoch);
 }
 
 void Critic::check_epoch(std::optional<int64_t> epoch) const {
   if (epoch && *epoch != epoch_)
-    throw RequestError(409, str("the call is of an actor that was replaced: it carries epoch ", *epoch, ", and the critic is at epoch ",
+    throw RequestError(409, str("the call comes from an actor that was replaced: its epoch is ", *epoch, ", but the critic is at epoch ",
                                 epoch_, " since another actor restored it"));
 }
 
@@ -148,12 +146,12 @@ void Critic::start() {
   start_print_ = print;
 }
 
-// The same calls on another start give another critic, and nobody would notice.
+// The same calls on another initial model give another critic, unnoticed.
 void Critic::check_start(const std::string& print) const {
-  check(
-      print == start_print_, "pretrained_checkpoint.restore_from_path: not what the critic in ", parts_.folder.string(),
-      " began with: its weights, its config.json or the seed of new ones are others. Give it what it began with, or begin anew in another "
-      "exp_manager.explicit_log_dir");
+  check(print == start_print_, "pretrained_checkpoint.restore_from_path: not the model that the critic in ", parts_.folder.string(),
+        " started from: its weights, its config.json or the seed of new weights differ. Use the original model, or start from scratch in "
+        "another "
+        "exp_manager.explicit_log_dir");
 }
 
 void Critic::recover() {
@@ -177,9 +175,9 @@ void Critic::recover() {
                          ++num_calls;
                        }});
   } catch (const std::exception& error) {
-    // Killed before it was taken back, the newest call failed then as it fails now. Memory may be there at the next start.
+    // If the process was killed before the rollback, the newest call failed then as now. Memory may suffice at the next start.
     if (num_begun == num_calls || num_begun < num_told(history_) || is_out_of_memory(error)) throw;
-    log_warn("the newest training call fails and is taken back: ", error.what());
+    log_warn("the newest training call fails and is rolled back: ", error.what());
     history_.take_back();
     return recover();
   }
@@ -187,9 +185,9 @@ void Critic::recover() {
   calls_since_save_ = num_calls;
   if (has_changed)
     log_warn(parts_.folder.string(),
-             ": the settings of training were others when the calls since the checkpoint came; they were made again with those of now, so "
-             "the weights are others than they were");
-  if (num_calls > 0) log_info("made ", num_calls, " training calls again that came after the checkpoint; step ", model_->step());
+             ": training settings have changed since the calls after the checkpoint; they were replayed with the current settings, so "
+             "the weights are not the same as before");
+  if (num_calls > 0) log_info("replayed ", num_calls, " training calls that came after the checkpoint; step ", model_->step());
 }
 
 void Critic::load(const Checkpoint* checkpoint) {
@@ -214,7 +212,7 @@ void Critic::load(const Checkpoint* checkpoint) {
   try {
     parts_.log.resume(model_->step(), positions);
   } catch (const UsageError& error) {
-    log_warn("the critic goes on, but its numbers may stand twice or be missing: ", error.what());  // weights do not hang on a log
+    log_warn("the critic continues, but its metrics may be duplicated or missing: ", error.what());  // weights do not depend on a log
   }
 }
 
@@ -272,7 +270,7 @@ void Critic::warn_of_journal() {
   const int64_t times = ++calls_since_save_ / parts_.warn_after_calls;
   if (calls_since_save_ % parts_.warn_after_calls == 0 && (times & (times - 1)) == 0)
     log_warn(calls_since_save_, " training calls without a critic_save: ", (parts_.folder / "journals").string(),
-             " grows with every one, and a start makes all of them again");
+             " grows with every call, and a restart replays all of them");
 }
 
 CriticResult Critic::train(const CriticBatch& batch, const std::string& key, std::optional<int64_t> after, const CriticCaller& caller) {
@@ -280,7 +278,7 @@ CriticResult Critic::train(const CriticBatch& batch, const std::string& key, std
   check_caller(caller);
   if (const CriticResult* known = find(kTrain, key)) return *known;
   if (after && *after != train_calls_)
-    throw RequestError(409, str("the call wants to train a critic after ", *after, " training calls, and this one has had ", train_calls_));
+    throw RequestError(409, str("the call expects a critic after ", *after, " training calls, but this one has had ", train_calls_));
   history_.append(to_bytes({key, model_->settings(), start_print_, batch}));
   try {
     const CriticResult result = apply(batch, key);
@@ -339,7 +337,7 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
   return remember(done);
 }
 
-// Before anything is changed: a caller who is refused finds the critic as it was.
+// Before anything is changed: a rejected call leaves the critic unchanged.
 void Critic::check_sound(const Checkpoint& checkpoint, int64_t actor_step) {
   try {
     verify_checkpoint(checkpoint);
@@ -362,7 +360,7 @@ CriticResult Critic::restore(int64_t actor_step, const std::string& key, const C
   const Remembered done{kRestore, key, {loss_of(checkpoint), calls, epoch_ + 1}};
   if (!owner_.empty() && owner != owner_) log_warn("the run ", owner, " takes over the critic of the run ", owner_);
   try {
-    // On disk first: what load() cuts off of the log would be missed by a start that finds the critic where it was.
+    // On disk first: load() truncates the log, which a restart at the old state would still need.
     history_.go_back(checkpoint, remark_of(to_json(done), owner, done.result.epoch));
     load(checkpoint);
   } catch (...) {
@@ -372,7 +370,7 @@ CriticResult Critic::restore(int64_t actor_step, const std::string& key, const C
   owner_ = owner;
   epoch_ = done.result.epoch;
   calls_since_save_ = 0;
-  log_info("back at actor_step ", actor_step, ": step ", model_->step(), ", ", train_calls_, " training calls");
+  log_info("restored to actor_step ", actor_step, ": step ", model_->step(), ", ", train_calls_, " training calls");
   return remember(done);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A critic that lives in a folder: every call that changes it takes effect exactly once, whenever the process dies, and the same call again
-// is answered as the first time. Knows no requests and no HTTP.
+// A critic that lives in a folder: every call that changes it takes effect exactly once, whenever the process dies, and a repeated call
+// gets the first reply. Independent of requests and HTTP.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -17,57 +17,57 @@
 
 namespace kedge {
 
-// What a call gave.
+// The result of a call.
 struct CriticResult {
   std::optional<double> loss = {};  // of the last update; of training and restoring, where it is known
-  int64_t train_calls = 0;  // in effect when it was done
-  int64_t epoch = 0;        // of a restore alone: what all later calls of its actor carry
+  int64_t train_calls = 0;          // in effect when it was done
+  int64_t epoch = 0;                // of a restore only: sent with all later calls of its actor
 };
 
-// Who calls, as far as it says.
+// The caller, as far as it identifies itself.
 struct CriticCaller {
-  std::string run = {};               // the id of its run; empty: not said
-  std::optional<int64_t> epoch = {};  // that its restore was given
+  std::string run = {};               // the id of its run; empty: not given
+  std::optional<int64_t> epoch = {};  // from its restore
   bool takes_over = false;            // restore: a critic that belongs to another run becomes this one's
 };
 
 struct CriticParts {
-  Path folder;                                          // of the run; held by nobody else
+  Path folder;                                          // of the run; locked
   std::function<std::unique_ptr<CriticModel>()> start;  // the critic as it is before the first call
-  MetricsLog& log;                                      // numbers of every update
-  int64_t warn_after_calls = 1000;  // so many without a save are warned of: a start makes them all again, and the journal holds them
+  MetricsLog& log;                                      // metrics of every update
+  int64_t warn_after_calls = 1000;  // warn after this many calls without a save: the journal holds them, and a restart replays them all
 };
 
 // Not thread-safe. `parts` must outlive it.
 class Critic {
  public:
-  // Goes on where the folder stands: the newest checkpoint, and every call after it once more. UsageError where those began with another
-  // critic than `start` gives.
+  // Resumes from the folder: the newest checkpoint, then a replay of every call after it. UsageError if those started from another
+  // critic than that of `start`.
   explicit Critic(CriticParts parts);
 
   // As of CriticModel.
   [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
   [[nodiscard]] Tensor rewards(std::span<const TokenIds> rows);
 
-  // A critic belongs to the run that restored or saved it last, if that named one. RequestError (409) for a caller of another run, or of
+  // A critic belongs to the run that restored or saved it last, if it gave one. RequestError (409) for a caller of another run, or of
   // none, and for one whose epoch is not that of the last restore: an actor that was replaced.
   //
-  // Calls with a key that one of the last 64 had are answered as that one was. An empty key is like no other.
-  // On disk before it has an effect. After an error nothing has changed. RequestError (409) where not so many calls are in effect as
-  // `after` says: the call was meant for a critic that has since gone back.
+  // Calls with the key of one of the last 64 calls get its reply. An empty key never matches.
+  // On disk before it takes effect. After an error nothing has changed. RequestError (409) if the number of calls in effect is not
+  // `after`: the call was meant for a critic that has since been restored.
   CriticResult train(const CriticBatch& batch, const std::string& key, std::optional<int64_t> after = {}, const CriticCaller& caller = {});
-  // A checkpoint, labelled with the actor's step where there is one. The three newest are kept, and the one labelled `resumable_step`: the
+  // A checkpoint, labelled with the actor's step if there is one. The three newest are kept, and the one labelled `resumable_step`: the
   // newest the actor could resume from, however many of its own saves have failed since.
   CriticResult save(std::optional<int64_t> actor_step, const std::string& key, const CriticCaller& caller = {},
                     std::optional<int64_t> resumable_step = {});
-  // Everything as it was at the save with that label; what was trained later is set aside until the next save. 0 is the beginning where no
-  // checkpoint has that label. RequestError (404) where there is none.
+  // Restores everything to the save with that label; later training is set aside until the next save. 0 is the start if no
+  // checkpoint has that label. RequestError (404) if there is none.
   CriticResult restore(int64_t actor_step, const std::string& key, const CriticCaller& caller = {});
-  // Of a caller who only looks.
+  // For read-only callers.
   void check_epoch(std::optional<int64_t> epoch) const;
 
-  [[nodiscard]] int64_t train_calls() const { return train_calls_; }  // in effect since the beginning
-  [[nodiscard]] const std::string& owner() const { return owner_; }   // the id of a run; empty: nobody's
+  [[nodiscard]] int64_t train_calls() const { return train_calls_; }  // in effect since the start
+  [[nodiscard]] const std::string& owner() const { return owner_; }   // the id of a run; empty: none
   [[nodiscard]] const CriticModel& model() const { return *model_; }
 
  private:
@@ -98,18 +98,18 @@ class Critic {
   std::unique_ptr<CriticModel> model_;
   std::string start_print_;  // of the model before the first call
   int64_t train_calls_ = 0;
-  std::string owner_;  // the id of its run
-  int64_t epoch_ = 0;  // restores since the beginning
+  std::string owner_;                // the id of its run
+  int64_t epoch_ = 0;                // restores since the start
   std::optional<double> last_loss_;  // of the newest update; none before the first, and in folders that do not say it
   int64_t calls_since_save_ = 0;
-  bool is_usable_ = false;             // it stands where the folder says
+  bool is_usable_ = false;             // its state is that of the folder
   std::deque<Remembered> remembered_;  // the newest last
 };
 
 // A call to train as the journal holds it.
 struct TrainCall {
   std::string key, settings;  // settings: of the critic when it was made
-  std::string start;          // start_print() of what it began with
+  std::string start;          // start_print() of the initial critic
   CriticBatch batch;
 };
 [[nodiscard]] std::string to_bytes(const TrainCall& call);

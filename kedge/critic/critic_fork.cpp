@@ -35,7 +35,7 @@ std::vector<Checkpoint> saves_in(const Path& from, const std::string& what) {
   return saves;
 }
 
-// What is the other's alone: whose it was, what it was asked, and where its log stood.
+// Data of the original only: its owner, its past calls, and its log's position.
 void forget_owner(CheckpointMeta& meta) {
   meta.record.set("owner", "");
   meta.record.set("calls", Json(Json::Array{}));
@@ -49,7 +49,7 @@ void fork_critic(const Path& from, const Path& to, const CriticFork& fork) {
   const std::vector<Checkpoint> all = saves_in(from, fork.what);
   std::vector<Checkpoint> saves = all;
   std::erase_if(saves, [&](const Checkpoint& one) { return fork.actor_step ? step_in(one) != *fork.actor_step : !is_sound(one); });
-  check(!saves.empty(), fork.what, ": the critic in ", from.string(), " has no whole save",
+  check(!saves.empty(), fork.what, ": the critic in ", from.string(), " has no complete save",
         fork.actor_step ? str(" of step ", *fork.actor_step) : "", " (saves of steps: ", steps_text(all),
         "). A critic keeps its newest saves only: fork from a checkpoint of one of these steps");
   if (fork.actor_step) {
@@ -58,7 +58,7 @@ void fork_critic(const Path& from, const Path& to, const CriticFork& fork) {
   }
   for (Checkpoint& one : saves) forget_owner(one.meta);
   begin_history(to, saves);
-  log_info("the critic begins with the saves of ", from.string(), ": steps ", steps_text(saves));
+  log_info("the critic starts with the saves of ", from.string(), ": steps ", steps_text(saves));
 }
 
 }  // namespace kedge

@@ -13,8 +13,8 @@
 
 namespace kedge {
 
-// Rows of one pass with the targets of their tokens, row behind row. A row ends with its last token that is learned from: what stands
-// behind it cannot change what is before it. Rows without any are not there.
+// Rows of one pass with the targets of their tokens, row after row. A row ends with its last trained token: what comes
+// after it cannot affect what is before it. Rows without any are left out.
 struct CriticModel::MicroBatch {
   std::vector<TokenIds> rows;
   std::vector<float> returns, previous, mask;
@@ -27,7 +27,7 @@ struct CriticModel::MicroBatch {
     const int64_t* ids = batch.tokens.data() + static_cast<size_t>(row) * width;
     rows.emplace_back(ids, ids + length);
     for (size_t i = first; i < first + length; ++i) {
-      // What is not learned must not reach the gradient, whatever number stands there: 0 times infinity is no 0.
+      // Masked values must not reach the gradient: 0 times infinity is not 0.
       const bool counts = batch.mask[i] != 0;
       returns.push_back(counts ? batch.returns[i] : 0);
       previous.push_back(counts ? batch.previous[i] : 0);
@@ -46,7 +46,7 @@ CriticModel::CriticModel(std::unique_ptr<Model> model, CriticOptions options)
   check(num_weights == 0 || num_weights == num_labels, "model.regression.attribute_weights: ", num_weights, " weights for ", num_labels,
         " labels");
   if (!options_.rewards) return;
-  static_cast<void>(RewardScorer(*model_, *options_.rewards));  // refuses what does not fit
+  static_cast<void>(RewardScorer(*model_, *options_.rewards));  // rejects what does not fit
   start_.emplace(*model_, model_->adapters() != nullptr ? ReferenceKind::adapters_off : options_.reward_model);
 }
 
@@ -67,13 +67,13 @@ Tensor CriticModel::values(std::span<const TokenIds> rows) const {
 }
 
 Tensor CriticModel::rewards(std::span<const TokenIds> rows) {
-  ensure(gives_rewards(), "rewards of a critic that gives none");
+  ensure(gives_rewards(), "rewards of a critic that returns none");
   Tensor rewards;
   start_->with([&](const Model& start) { rewards = RewardScorer(start, *options_.rewards).score(rows); });
   return rewards;
 }
 
-// A scalar; undefined where nothing is learned.
+// A scalar; undefined if nothing is trained.
 Tensor CriticModel::loss_of(const MicroBatch& micro, int64_t index) const {
   if (micro.rows.empty()) return {};
   PassOptions pass;

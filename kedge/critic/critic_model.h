@@ -1,6 +1,6 @@
 #pragma once
 // A critic: a network that gives every token a value, and learns values from returns. Has its optimizer and its place in the schedule.
-// As it was at the start it may be a reward model, and then gives rewards too, always the same. Knows no requests and no checkpoints on
+// The initial network may be a reward model, which then also returns rewards, always the same. Independent of requests and checkpoints on
 // disk.
 #include <cstdint>
 #include <memory>
@@ -21,39 +21,39 @@ namespace kedge {
 
 struct CriticOptions {
   int64_t micro_batch_size = 1, global_batch_size = 64;
-  int64_t forward_tokens = 4096;  // of one pass where nothing is trained; a longer row goes alone
+  int64_t forward_tokens = 4096;  // of one pass where nothing is trained; a longer row is computed alone
   double loss_clip_val = 0.2;
   Standardization standardization = {};        // of values
-  std::vector<double> attribute_weights = {};  // where the head has several outputs; empty: their mean
+  std::vector<double> attribute_weights = {};  // if the head has several outputs; empty: their mean
   OptimConfig optim = {};
   UpdateConfig update = {};
   int64_t max_steps = 10000;  // the horizon of the schedule
   bool checkpoint_activations = false;
   uint64_t seed = 1234;                                  // of adapters' dropout
-  std::optional<RewardScorerOptions> rewards = {};       // of the model as it was at the start; none: there are values only
-  ReferenceKind reward_model = ReferenceKind::resident;  // how that one is kept; below adapters it is always the network without them
+  std::optional<RewardScorerOptions> rewards = {};       // of the initial model; none: values only
+  ReferenceKind reward_model = ReferenceKind::resident;  // how that one is stored; with adapters it is always the network without them
   ModelFolderOptions folder = {};                        // of checkpoints
 };
 
 // Not thread-safe.
 class CriticModel {
  public:
-  // UsageError for settings that do not fit each other or the model, which has a score head and is trainable. The reward model is the
+  // UsageError for settings that are inconsistent or do not fit the model, which has a score head and is trainable. The reward model is the
   // model as it is now.
   CriticModel(std::unique_ptr<Model> model, CriticOptions options);
 
-  // fp32 [tokens] in host memory, row behind row: what the critic expects after each token. Every row has a token at least.
+  // fp32 [tokens] in host memory, row after row: the critic's value after each token. Every row has at least one token.
   [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
-  // fp32 [rows, 1] in host memory, whatever was trained or loaded since the start: the bits of a RewardScorer of the untouched model.
+  // fp32 [rows, 1] in host memory, unaffected by training or loading: the same bits as a RewardScorer of the initial model.
   [[nodiscard]] bool gives_rewards() const { return start_.has_value(); }
   [[nodiscard]] Tensor rewards(std::span<const TokenIds> rows);
 
-  // One update for every global_batch_size rows, in their order; the last ones may be fewer. Numbers of each update: "train/loss", ...
+  // One update for every global_batch_size rows, in their order; the last ones may be fewer. Metrics of each update: "train/loss", ...
   // Needs at least one row; ids are inside the vocabulary and rows no longer than the network can read.
   [[nodiscard]] std::vector<Metrics> train(const CriticBatch& batch);
 
   [[nodiscard]] int64_t step() const { return learner_.num_updates(); }  // updates so far
-  // Differs where the same rows would be learned from in another way.
+  // Differs if the same rows would be trained on differently.
   [[nodiscard]] std::string settings() const;
   [[nodiscard]] const Model& model() const { return *model_; }
 

@@ -13,21 +13,21 @@ namespace {
 
 std::string request_key(const Json& parameters) {
   const Json* key = parameters.find("request_key");
-  check_request(key == nullptr || key->is_text(), "parameters: request_key: wants a string");
+  check_request(key == nullptr || key->is_text(), "parameters: request_key: expected a string");
   return key == nullptr ? "" : key->as_text("request_key");
 }
 
 std::optional<int64_t> integer_parameter(const Json& parameters, const char* name) {
   const Json* number = parameters.find(name);
   if (number == nullptr) return std::nullopt;
-  check_request(number->is_integer() && number->as_integer(name) >= 0, "parameters: ", name, ": wants an integer from 0 on");
+  check_request(number->is_integer() && number->as_integer(name) >= 0, "parameters: ", name, ": expected an integer of at least 0");
   return number->as_integer(name);
 }
 
 CriticCaller caller_of(const Json& parameters) {
   const Json *run = parameters.find("run_id"), *takes_over = parameters.find("take_over");
-  check_request(run == nullptr || run->is_text(), "parameters: run_id: wants a string");
-  check_request(takes_over == nullptr || takes_over->is_bool(), "parameters: take_over: wants true or false");
+  check_request(run == nullptr || run->is_text(), "parameters: run_id: expected a string");
+  check_request(takes_over == nullptr || takes_over->is_bool(), "parameters: take_over: expected true or false");
   return {.run = run == nullptr ? "" : run->as_text("run_id"),
           .epoch = integer_parameter(parameters, "epoch"),
           .takes_over = takes_over != nullptr && takes_over->as_bool("take_over")};
@@ -49,7 +49,7 @@ ServedModel changing_model(const std::string& name) {
   return model;
 }
 
-// [rows, width], with zeros behind the rows' ends.
+// [rows, width], with zeros after the rows' ends.
 WireTensor values_tensor(const Critic& critic, const ReadRows& read) {
   const Tensor packed = critic.values(read.rows);
   const auto* value = packed.const_data_ptr<float>();
@@ -75,9 +75,9 @@ ServedModel infer_service(const CriticServiceParts& parts) {
   model.may_run = [&critic = parts.critic](const InferRequest& request) {
     critic.check_epoch(integer_parameter(request.parameters, "epoch"));
     const int64_t wanted = integer_parameter(request.parameters, "min_train_calls").value_or(0), done = critic.train_calls();
-    // A caller has one training call under way at most: more than that will never come, because this is not the critic it knew.
+    // A caller has at most one pending training call: a larger count never arrives, because this is a different critic.
     if (wanted > done + 1)
-      throw RequestError(409, str("the call wants a critic after ", wanted, " training calls, and this one has had ", done));
+      throw RequestError(409, str("the call expects a critic after ", wanted, " training calls, but this one has had ", done));
     return done >= wanted;
   };
   model.run = [&critic = parts.critic, &rows = parts.rows, gives_rewards](const std::vector<WireTensor>& inputs, const Json&) {
@@ -91,7 +91,7 @@ ServedModel infer_service(const CriticServiceParts& parts) {
 
 const WireTensor& input_of(std::span<const WireTensor> inputs, const char* name) {
   const WireTensor* found = find_tensor(inputs, name);
-  ensure(found != nullptr, "no ", name, " in a request that was held against the signature");
+  ensure(found != nullptr, "no ", name, " in a request that was checked against the signature");
   return *found;
 }
 
@@ -100,8 +100,8 @@ CriticBatch read_batch(std::span<const WireTensor> inputs, const ModelConfig& ne
   CriticBatch batch;
   batch.num_rows = tokens.shape[0];
   batch.width = tokens.shape[1];
-  check_request(batch.num_rows >= 1 && batch.width >= 2, "tokens: wants a row of 2 tokens at least, found ", batch.num_rows, " rows of ",
-                batch.width);
+  check_request(batch.num_rows >= 1 && batch.width >= 2, "tokens: expected one or more rows of at least 2 tokens, found ", batch.num_rows,
+                " rows of ", batch.width);
   check_request(batch.width <= max_length, "tokens: ", batch.width, " columns, but encoder_seq_length is ", max_length);
   const std::span<const int64_t> ids = int64_values(tokens);
   for (const int64_t id : ids)
@@ -109,7 +109,7 @@ CriticBatch read_batch(std::span<const WireTensor> inputs, const ModelConfig& ne
   batch.tokens.assign(ids.begin(), ids.end());
   for (const auto& [name, to] : {std::pair{"returns", &batch.returns}, {"prev_values", &batch.previous}, {"mask", &batch.mask}}) {
     const WireTensor& input = input_of(inputs, name);
-    check_request(input.shape == std::vector<int64_t>{batch.num_rows, batch.width - 1}, name, ": wants [", batch.num_rows, ",",
+    check_request(input.shape == std::vector<int64_t>{batch.num_rows, batch.width - 1}, name, ": expected [", batch.num_rows, ",",
                   batch.width - 1, "], a column less than tokens, found [", input.shape[0], ",", input.shape[1], "]");
     const std::span<const float> numbers = fp32_values(input);
     to->assign(numbers.begin(), numbers.end());
@@ -175,7 +175,7 @@ ServedModel restore_service(const CriticServiceParts& parts) {
   model.check = [](const InferRequest& request) {
     static_cast<void>(request_key(request.parameters));
     static_cast<void>(caller_of(request.parameters));
-    check_request(int64_values(input_of(request.inputs, "actor_step"))[0] >= 0, "actor_step: wants a number from 0 on");
+    check_request(int64_values(input_of(request.inputs, "actor_step"))[0] >= 0, "actor_step: expected a number of at least 0");
   };
   model.run = [&critic = parts.critic](const std::vector<WireTensor>& inputs, const Json& parameters) {
     const CriticResult result =

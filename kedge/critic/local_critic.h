@@ -1,5 +1,5 @@
 #pragma once
-// A critic in this process, on a thread of its own, so that it trains while the policy does. Knows no requests.
+// A critic in this process, on its own thread, so that it trains while the policy does. Independent of requests.
 #include <future>
 
 #include "kedge/core/serial_worker.h"
@@ -8,7 +8,7 @@
 
 namespace kedge {
 
-// Not thread-safe, but for the futures. `critic` must outlive it, and be used by nobody else meanwhile.
+// Not thread-safe, but for the futures. `critic` must outlive it, and must not be used elsewhere meanwhile.
 class LocalCritic : public ValueSource {
  public:
   explicit LocalCritic(Critic& critic) : critic_(critic) {}

@@ -25,7 +25,7 @@ bool gives(const ModelSignature& signature, std::string_view output) {
 const WireTensor& output_of(const InferReply& reply, const char* name) {
   const WireTensor* found = find_tensor(reply.outputs, name);
   if (found == nullptr) throw Error(str(reply.model_name, ": the answer has no ", name));
-  if (found->type != WireType::fp32) throw Error(str(reply.model_name, ": wants FP32 ", name, ", found ", name_of(found->type)));
+  if (found->type != WireType::fp32) throw Error(str(reply.model_name, ": expected FP32 ", name, ", found ", name_of(found->type)));
   return *found;
 }
 
@@ -49,21 +49,21 @@ void RemoteCritic::check_server() {
         has_rewards ? " gives rewards" : " gives no rewards", "; the server's trainer.ppo.combine_rm_and_critic_server must be equal");
   const std::string tokenizer = parameter_of(signature, "tokenizer_fingerprint");
   check(tokenizer.empty() || options_.tokenizer_fingerprint.empty() || tokenizer == options_.tokenizer_fingerprint, what,
-        " has another tokenizer than the policy (fingerprints ", tokenizer, " and ", options_.tokenizer_fingerprint,
-        "): the ids it is sent would mean something else there. Start the critic from a model with the policy's tokenizer");
+        " has a different tokenizer from the policy (fingerprints ", tokenizer, " and ", options_.tokenizer_fingerprint,
+        "): the ids sent to it would mean something else there. Start the critic from a model with the policy's tokenizer");
   if (tokenizer.empty() && !options_.tokenizer_fingerprint.empty() && leads())
-    log_warn(what, " does not say which tokenizer it has; it must be the policy's, whose ids it is sent");
+    log_warn(what, " does not report its tokenizer; it must be the policy's, because it receives the policy's ids");
   const std::string longest = parameter_of(signature, "encoder_seq_length");
   const bool is_number = !longest.empty() && longest.size() < 19 && longest.find_first_not_of("0123456789") == std::string::npos;
   const int64_t wanted = std::max(options_.longest_row, options_.pad_to_length.value_or(0));
-  check(!is_number || std::stoll(longest) >= wanted, what, " takes rows of up to ", longest, " tokens (its model.encoder_seq_length), and ",
+  check(!is_number || std::stoll(longest) >= wanted, what, " takes rows of up to ", longest, " tokens (its model.encoder_seq_length), but ",
         wanted, " may be sent (model.encoder_seq_length, remote_critic_rm.pad_to_length)");
 }
 
 std::future<RolloutValues> RemoteCritic::values(Rollouts rollouts) {
   auto sent = std::make_shared<std::promise<std::future<InferReply>>>();
   auto reply = std::make_shared<std::future<std::future<InferReply>>>(sent->get_future());
-  // Only our servers hold a call back until they have trained as often as it wants; before any other, training must be over.
+  // Only kedge servers delay a call until the required training is done; with others, training must be finished first.
   sender_.post([this, sent, rollouts, training = training_, wanted = train_calls_, epoch = epoch_] {
     try {
       InferRequest request = ids_request(rollouts, options_.pad_to_length);
@@ -77,7 +77,7 @@ std::future<RolloutValues> RemoteCritic::values(Rollouts rollouts) {
     }
   });
   return std::async(std::launch::deferred, [this, reply, rollouts = std::move(rollouts), training = training_] {
-    if (training.valid()) (void)training.get();  // where it failed, the call below would wait for ever
+    if (training.valid()) (void)training.get();  // if it failed, the call below would wait forever
     return read_values(reply->get().get(), rollouts);
   });
 }
@@ -88,8 +88,8 @@ RolloutValues RemoteCritic::read_values(const InferReply& reply, const Rollouts&
   int64_t longest = 0;
   for (const auto& rollout : rollouts) longest = std::max(longest, rollout->length());
   if (values.shape.size() != 2 || values.shape[0] != count || values.shape[1] < longest)
-    throw Error(str(options_.infer, " of the ", client_.server_name(), ": wants values of ", count, " rows of ", longest,
-                    " tokens at least, found ", shape_json(values.shape)));
+    throw Error(str(options_.infer, " of the ", client_.server_name(), ": expected values of ", count, " rows of ", longest,
+                    " tokens or more, found ", shape_json(values.shape)));
   RolloutValues result;
   const std::span<const float> all = fp32_values(values);
   for (int64_t row = 0; row < count; ++row) {
@@ -98,12 +98,12 @@ RolloutValues RemoteCritic::read_values(const InferReply& reply, const Rollouts&
     result.values.emplace_back(begin, begin + (rollout.length() - 1));
     if (!std::all_of(result.values.back().begin(), result.values.back().end(), [](float value) { return std::isfinite(value); }))
       throw Error(
-          str(options_.infer, " of the ", client_.server_name(), " gave values that are not finite for prompt ", rollout.prompt_id));
+          str(options_.infer, " of the ", client_.server_name(), " returned values that are not finite for prompt ", rollout.prompt_id));
   }
   if (!options_.wants_rewards) return result;
   const WireTensor& rewards = output_of(reply, "rewards");
   if (num_elements(rewards.shape) != count)
-    throw Error(str(options_.infer, " of the ", client_.server_name(), ": wants one reward for each of ", count, " rows, found ",
+    throw Error(str(options_.infer, " of the ", client_.server_name(), ": expected one reward for each of ", count, " rows, found ",
                     shape_json(rewards.shape)));
   for (const float value : fp32_values(rewards)) {
     result.rewards.push_back({.value = value});
@@ -119,7 +119,7 @@ Json RemoteCritic::change_parameters(const char* call) {
   return parameters;
 }
 
-// The others' calls for values must name the same numbers.
+// The others' calls for values must use the same counts.
 void RemoteCritic::share_train_calls() {
   std::array<double, 2> shared = {-1, -1};
   if (leads()) shared = {static_cast<double>(train_calls_), static_cast<double>(epoch_)};
@@ -132,7 +132,7 @@ void RemoteCritic::train(CriticBatch batch) {
   finish_training();
   is_training_ = true;
   if (leads()) {
-    // A save that must be sent again must not find a critic that has gone on. How it went is told to those who wait for it.
+    // A repeated save must not find a critic that was trained further. Its result is for those who wait for it.
     if (saving_.valid()) std::exchange(saving_, {}).wait();
     const std::vector<int64_t> wide = {batch.num_rows, batch.width}, narrow = {batch.num_rows, batch.width - 1};
     InferRequest request;
@@ -155,7 +155,7 @@ std::string RemoteCritic::wait_for_training() {
     const InferReply& reply = training.get();
     train_calls_ = train_calls_of(reply);
     const WireTensor& loss = output_of(reply, "loss_mean");
-    if (num_elements(loss.shape) != 1) return str(options_.train, ": wants one loss, found ", shape_json(loss.shape));
+    if (num_elements(loss.shape) != 1) return str(options_.train, ": expected one loss, found ", shape_json(loss.shape));
     const float value = fp32_values(loss)[0];
     if (!std::isfinite(value)) return str(options_.train, " of the ", client_.server_name(), ": the loss is ", value);
     last_loss_ = value;
@@ -184,7 +184,7 @@ std::shared_future<void> RemoteCritic::save(int64_t actor_step, int64_t resumabl
   auto reply = std::make_shared<std::future<std::future<InferReply>>>(sent->get_future());
   sender_.post([this, sent, request = std::move(request), training = training_]() mutable {
     try {
-      if (training.valid()) (void)training.get();  // on its way, it could be overtaken; and what failed must not be saved as done
+      if (training.valid()) (void)training.get();  // while pending, it could be overtaken; and a failed training must not be saved
       sent->set_value(client_.infer(options_.save, std::move(request), Resend::by_key));
     } catch (...) {
       sent->set_exception(std::current_exception());
@@ -202,16 +202,16 @@ std::optional<int64_t> RemoteCritic::restore(int64_t actor_step) {
 }
 
 void RemoteCritic::restore_here(int64_t actor_step) {
-  // What is under way is undone as well, but must not arrive behind this.
+  // Pending calls are undone as well, but must not arrive after this.
   if (training_.valid()) std::exchange(training_, {}).wait();
   if (saving_.valid()) std::exchange(saving_, {}).wait();
   if (!client_.is_kedge()) {
     if (actor_step > 0)
-      log_warn("the ", client_.server_name(), " cannot go back: its critic stays as it is, and need not be the one of step ", actor_step);
+      log_warn("the ", client_.server_name(), " cannot restore its critic: it stays as it is, and may not be the one of step ", actor_step);
     return;
   }
   InferRequest request;
-  epoch_ = -1;  // the reply gives a new one
+  epoch_ = -1;  // the reply contains a new one
   request.parameters = change_parameters("restore");
   if (options_.take_over) request.parameters.set("take_over", true);
   request.inputs = {int64_tensor("actor_step", {1}, std::vector<int64_t>{actor_step})};

@@ -31,7 +31,7 @@ CriticServerConfig::CriticServerConfig() {
 std::vector<int64_t> preferred_batch_sizes(const Json& micro_batch_size, const std::string& key) {
   std::vector<int64_t> sizes;
   const auto add = [&](const Json& size) {
-    check(size.is_integer() && size.as_integer(key) > 0, key, ": wants a number of rows, or a list of such, found ",
+    check(size.is_integer() && size.as_integer(key) > 0, key, ": expected a number of rows, or a list of them, found ",
           micro_batch_size.dump());
     sizes.push_back(size.as_integer(key));
   };
@@ -48,7 +48,7 @@ std::vector<int64_t> preferred_batch_sizes(const Json& micro_batch_size, const s
 
 Standardization standardization_of(const RewardStandardization& config) {
   if (!config.enable) return {};
-  check(config.mean && config.std, "model.reward_standardization: wants mean and std where it is enabled");
+  check(config.mean && config.std, "model.reward_standardization: mean and std are required if it is enabled");
   return {true, *config.mean, *config.std};
 }
 
@@ -67,7 +67,7 @@ RewardScorerOptions scorer_options(const CriticServerConfig::Model& model) {
 
 CriticOptions critic_options(const CriticServerConfig& config) {
   const CriticServerConfig::Model& model = config.model;
-  check(model.regression.merge_attributes, "model.regression.merge_attributes: must be true, a critic gives one value a token");
+  check(model.regression.merge_attributes, "model.regression.merge_attributes: must be true, a critic returns one value per token");
   CriticOptions options;
   options.micro_batch_size = model.micro_batch_size;
   options.global_batch_size = model.global_batch_size;

@@ -1,5 +1,5 @@
 #pragma once
-// The configurations of the reward server and the critic server, under the reference's keys.
+// The configurations of the reward server and the critic server, with NeMo-Aligner's keys.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +29,7 @@ struct AttributesConfig {
   }
 };
 
-// How rows come to a server's models: part of `inference` (reward server) and `trainer.ppo` (critic server).
+// How rows are batched for a server's models: part of `inference` (reward server) and `trainer.ppo` (critic server).
 struct ServeRowsConfig : ServerConfig {
   Json inference_micro_batch_size = 4;
   int64_t max_queue_delay_microseconds = 2000;
@@ -177,12 +177,12 @@ struct CriticServerConfig {
   }
 };
 
-// What the keys come to. UsageError, opened by the key, for what cannot be.
+// Options from the keys. UsageError, opened by the key, for invalid values.
 [[nodiscard]] std::vector<int64_t> preferred_batch_sizes(const Json& micro_batch_size, const std::string& key);
 [[nodiscard]] Standardization standardization_of(const RewardStandardization& config);
 [[nodiscard]] RewardScorerOptions scorer_options(const RewardServerConfig::Model& model);
 [[nodiscard]] RewardScorerOptions scorer_options(const CriticServerConfig::Model& model);
-// Without what its checkpoints' folders take along, and with a reward model that stays resident.
+// Without the extra files of its checkpoints, and with a resident reward model.
 [[nodiscard]] CriticOptions critic_options(const CriticServerConfig& config);
 
 }  // namespace kedge

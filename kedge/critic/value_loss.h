@@ -1,5 +1,5 @@
 #pragma once
-// The loss of a critic: the squared distance of values from returns, where a value that moves too far from the old one gains nothing.
+// The loss of a critic: the squared distance of values from returns, clipped around the old value.
 #include "kedge/core/tensor.h"
 
 namespace kedge {

@@ -1,5 +1,5 @@
 #pragma once
-// The seam to a critic, here or on a server: values of rollouts, training, and saves that are tied to the actor's.
+// The interface to a critic, local or on a server: values of rollouts, training, and saves that are tied to the actor's.
 #include <cstdint>
 #include <future>
 #include <optional>
@@ -13,32 +13,32 @@ namespace kedge {
 struct RolloutValues {
   // For every rollout one value for each of its ids but the last: what is expected after that id has been read.
   std::vector<std::vector<float>> values = {};
-  std::vector<RowReward> rewards = {};  // of a critic with a reward model beside it; else empty
+  std::vector<RowReward> rewards = {};  // of a critic with a reward model; else empty
 };
 
-// Where several ranks share one critic, every rank makes the same calls but for values(), and rank 0's are those that change it.
+// Where several ranks share one critic, every rank makes the same calls but for values(), and only rank 0's change it.
 class ValueSource {
  public:
   virtual ~ValueSource() = default;
 
-  // One that does not, and only says what it is known to have said, needs no rounds to warm up.
+  // False for one that only returns recorded values: it needs no warm-up rounds.
   [[nodiscard]] virtual bool learns() const { return true; }
 
-  // Never waits. The values are those of a critic that every train() before this call has changed.
+  // Never waits. The values reflect every train() before this call.
   [[nodiscard]] virtual std::future<RolloutValues> values(Rollouts rollouts) = 0;
 
-  // Begins to train, and does not wait for the end. An error of the training before it is thrown here.
+  // Starts to train, and does not wait for the end. An error of the training before it is thrown here.
   virtual void train(CriticBatch batch) = 0;
   // Waits for the last training, if one is under way. What went wrong is thrown.
   virtual void finish_training() = 0;
 
-  // Begins to save, after all training that was begun and before any that is to come. When the future is ready, also on another thread, the
-  // critic as it is now can be had again under the actor's step, although this process and the critic's should die; what went wrong it
-  // throws. Training that failed before it fails the save as well: nothing is saved. The save of `resumable_step`, which the actor would
+  // Starts to save, after all training that was started and before any later one. When the future is ready, also on another thread, the
+  // critic can be restored to the actor's step even if this process and the critic's die; it throws what went
+  // wrong. Training that failed before it fails the save as well: nothing is saved. The save of `resumable_step`, which the actor would
   // resume from if it died now, is kept.
   [[nodiscard]] virtual std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) = 0;
-  // As it was saved under that step; 0: as it was at the beginning. Everything trained since is gone. How many calls to train() are then in
-  // effect, where that is known.
+  // Restores the save of that step; 0: the initial critic. Later training is lost. Returns how many calls to train() are then in
+  // effect, if known.
   virtual std::optional<int64_t> restore(int64_t actor_step) = 0;
 
   // Of the last training that finish_training() or the next train() waited for, or that the restored save holds. None: not known.

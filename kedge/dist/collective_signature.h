@@ -1,6 +1,6 @@
 #pragma once
-// What one rank is about to do in a collective call. Small and of fixed size, so the ranks show it to each other before
-// every call, and ranks that disagree get an error that shows both sides, not a hang. Knows no transport and no torch.
+// What one rank is about to do in a collective call. Small and of fixed size, so the ranks exchange it before
+// every call, and ranks that disagree get an error that shows both sides, not a hang. Independent of transport and torch.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// The ranks that work together, and what they do together. Knows nothing of models. Includes no torch header, so that
-// rooms without torch can share bytes and numbers too; the tensor calls are for those that have core/tensor.h.
+// The ranks of a job and their collective calls. Independent of models. Includes no torch header, so that
+// modules without torch can use it for bytes and numbers; the tensor calls are for those that include core/tensor.h.
 //
 // A group of one is legal everywhere and does nothing. Every call is made by all ranks, in the same order, by one thread at
 // a time. The ranks first show each other what they are about to do: when they disagree on the call, the element type or
@@ -27,8 +27,8 @@ enum class Freedom;
 
 enum class Reduce { sum, max };  // of a NaN and anything: NaN
 
-// A value: copies are the same group. The last copy to go waits for the other ranks to end too, unless an exception is the
-// reason; a rank that goes while others still wait for it in a call ends the job with an error.
+// A value: copies are the same group. The last copy destroyed waits for the other ranks to end too, unless an exception is the
+// reason; a rank that ends while others wait for it in a call ends the job with an error.
 class Group {
  public:
   [[nodiscard]] static Group single();

@@ -1,4 +1,4 @@
-// The tensor calls of Group. Tensors travel in pieces of bounded size; a piece of a CPU tensor is sent from and received
+// The tensor calls of Group. Tensors are sent in pieces of bounded size; a piece of a CPU tensor is sent from and received
 // into the tensor's own memory, one of a CUDA tensor through pinned host memory.
 #include <algorithm>
 #include <numeric>
@@ -26,7 +26,7 @@ void check_reducible(const Tensor& tensor, Reduce reduce) {
   ensure(reduce != Reduce::sum || tensor.scalar_type() != at::kBool, "there is no sum of bool tensors; convert them to int64 first");
 }
 
-// All elements in a row; the tensor's own memory where it is contiguous.
+// All elements in a row; the tensor's own memory if it is contiguous.
 Tensor flat_view(const Tensor& tensor) { return tensor.detach().contiguous().view(-1); }
 
 // A flat_view that was written to becomes the tensor's content.
@@ -73,7 +73,7 @@ class HostMemory {
   int64_t used_ = 0;
 };
 
-// Between a slice and its host memory; nothing to do where they are one.
+// Between a slice and its host memory; nothing to do if they are the same.
 void copy_over(const Tensor& to, const Tensor& from) {
   if (!to.is_same(from)) to.copy_(from);
 }

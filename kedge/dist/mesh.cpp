@@ -28,8 +28,8 @@ std::optional<int> first_number(const Lookup& variable, std::span<const char* co
     const std::string_view text = found;
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    check(error == std::errc() && end == text.data() + text.size() && number >= least, name, ": wants a number from ", least,
-          " up, found \"", text, "\"");
+    check(error == std::errc() && end == text.data() + text.size() && number >= least, name, ": expected a number of at least ", least,
+          ", found \"", text, "\"");
     return number;
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// Where this process stands among the ranks of its job and which device it works on, from what mpirun or srun left in the
+// The rank of this process in its job and the device it uses, from what mpirun or srun left in the
 // environment. Started by neither, it is a job of one and MPI is not touched. Also how a job ends when a rank fails.
 #include <functional>
 #include <string_view>
@@ -22,7 +22,7 @@ struct Mesh {
   at::Device device;
 
   // Starts MPI when there is more than one rank, puts the rank into the log and makes `device` the current one of this
-  // thread. Once per process, before anything that may fail on one rank alone: until then nobody can tell the others.
+  // thread. Once per process, before anything that may fail on one rank alone: until then the others cannot be notified.
   static Mesh from_environment(const MeshOptions& options = {});
 };
 
@@ -30,7 +30,7 @@ struct Mesh {
 // before, during and after the life of a Mesh.
 [[noreturn]] void end_job(std::string_view message, int exit_code);
 
-// What the launcher says.
+// What the launcher set.
 struct Launch {
   int num_ranks = 1;
   int local_rank = 0;

@@ -17,7 +17,7 @@ namespace kedge::mpi {
 namespace {
 
 // MPI is loaded when a job has ranks, and nothing of it is linked: one process runs on machines that have none, and any version with the
-// same name will do (Open MPI 4 and 5 share theirs). Global, because its plugins look for its symbols.
+// same name works (Open MPI 4 and 5 share theirs). Global, because its plugins look for its symbols.
 void* open_library(int mode) { return ::dlopen(KEDGE_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL | mode); }
 
 struct Library {
@@ -112,7 +112,7 @@ void World::broadcast(Bytes data, int root, size_t message_bytes) const {
 void World::exchange(std::span<const ConstBytes> to, std::span<const Bytes> from, size_t message_bytes) const {
   const auto size = static_cast<size_t>(size_);
   const auto self = static_cast<size_t>(rank_);
-  ensure(to.size() == size && from.size() == size && to[self].size() == from[self].size(), "exchange wants one part a rank");
+  ensure(to.size() == size && from.size() == size && to[self].size() == from[self].size(), "exchange needs one part per rank");
   // Messages between two ranks arrive in the order they were sent, so one tag is enough.
   constexpr int kTag = 1;
   std::vector<MPI_Request> requests;

@@ -1,6 +1,6 @@
 #pragma once
-// Bytes between the ranks of an MPI job. Internal to this room; knows neither what the bytes mean nor which calls match.
-// mpi.cpp is the only file that sees MPI; a build without MPI has no_mpi.cpp in its place.
+// Bytes between the ranks of an MPI job. Internal to this module; independent of what the bytes mean and of which calls match.
+// mpi.cpp is the only file that uses MPI; a build without MPI has no_mpi.cpp in its place.
 #include <cstddef>
 #include <span>
 #include <string>
@@ -36,7 +36,7 @@ class World {
   int size_ = 1;
 };
 
-// Was this program built with MPI? Its library need not be here.
+// Was this program built with MPI? Its library may be missing here.
 [[nodiscard]] bool is_built();
 
 // "Open MPI v4.1.4", without starting it; empty in a build without MPI and where its library is not installed.

@@ -1,5 +1,5 @@
 #pragma once
-// Who of several ranks takes which part. Knows nothing of what is parted.
+// Which rank takes which part.
 #include <cstdint>
 
 namespace kedge {

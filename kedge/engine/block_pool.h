@@ -1,6 +1,6 @@
 #pragma once
-// Who holds which block of the key-value memory. A block is room for a fixed number of tokens; several sequences may hold one together
-// as long as none writes to it. Knows no tensors and no sequences.
+// Which sequences hold which block of the KV cache. A block has room for a fixed number of tokens; several sequences may hold one together
+// as long as none writes to it. Independent of tensors and sequences.
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,7 +20,7 @@ class BlockPool {
   // How many blocks hold this many tokens.
   [[nodiscard]] int64_t blocks_for(int64_t num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
 
-  // A free block, held once; nothing when there is none.
+  // A free block, held once; nothing if there is none.
   [[nodiscard]] std::optional<BlockId> take();
   // One more holder.
   void share(BlockId block);

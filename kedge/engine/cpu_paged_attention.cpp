@@ -22,7 +22,7 @@ static_assert(kPagedBlock == kKeys);
 constexpr int64_t kMostHeads = 4;
 constexpr int64_t pieces_for(int64_t num_heads) { return (num_heads == 1 ? 16 : num_heads == 2 ? 8 : 4) * 4 / kWidth; }
 
-// scores[h][j] = sum over d of queries[h][d] keys[d][j], for the first num_keys keys and some behind them.
+// scores[h][j] = sum over d of queries[h][d] keys[d][j], for the first num_keys keys and some after them.
 template <int64_t Heads, typename T>
 KEDGE_INLINE void multiply(const float* queries, const T* keys, int64_t num_keys, int64_t dim, float* scores) {
   constexpr int64_t kPieces = pieces_for(Heads);
@@ -193,7 +193,7 @@ void attend_all(const Tensor& qkv, const AttentionShape& shape, std::span<const 
   for (const PagedQuery& query : queries) num_keys += query.position + 1;
   const int64_t work = num_keys * group * dim / std::max<int64_t>(1, num_queries);
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work));
-  // Head by head, so that threads share long and short sequences alike.
+  // Head by head, so that threads share long and short sequences equally.
   at::parallel_for(0, shape.num_kv_heads * num_queries, grain, [&](int64_t begin, int64_t end) {
     thread_local std::vector<float> scratch;
     scratch.resize(static_cast<size_t>(kMostHeads * (2 * dim + kKeys)));

@@ -1,6 +1,6 @@
 #pragma once
-// Attention of decoding on the CPU, over key-value memory in blocks. It keeps the order of every sum of the training attention
-// (model/cpu_attention), so a token gets the same bits from both. Knows no sequences.
+// Attention of decoding on the CPU, over a KV cache in blocks. It keeps the order of every sum of the training attention
+// (model/cpu_attention), so a token gets the same bits from both. Independent of sequences.
 #include <span>
 
 #include "kedge/engine/block_pool.h"
@@ -17,7 +17,7 @@ struct PagedQuery {
 };
 
 // The memory of one layer, of qkv's type: keys [blocks, kv_heads, head_dim, kPagedBlock], channels by keys so that a query meets many keys
-// at once, and values [blocks, kv_heads, kPagedBlock, head_dim]. What lies in it behind a query's position never reaches a result.
+// at once, and values [blocks, kv_heads, kPagedBlock, head_dim]. Content after a query's position never affects a result.
 
 // Copies keys and values of the tokens of qkv [tokens, (heads + 2 kv_heads) * head_dim] into the memory, token i to queries[i].
 void write_key_values(const Tensor& qkv, const AttentionShape& shape, std::span<const PagedQuery> queries, const Tensor& keys,

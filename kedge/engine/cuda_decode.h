@@ -1,10 +1,10 @@
 #pragma once
-// The GPU's side of paged attention. In a build without CUDA every function is an error that says what to build.
+// The GPU's side of paged attention. In a build without CUDA every function throws an error that shows how to build with CUDA.
 #include "kedge/engine/paged_attention.h"
 
 namespace kedge::cuda {
 
-// Norms (where the family does) and turns queries and keys in place; stores keys and values at the tokens' slots.
+// Normalizes (in families that do) and rotates queries and keys in place; stores keys and values at the tokens' slots.
 void turn_and_store(const Tensor& qkv, const LayerView& layer, const PagedTokens& tokens, const LayerMemory& memory);
 // The first num_paged tokens of qkv; writes as many rows of out.
 void paged_attention(const Tensor& qkv, const AttentionShape& shape, const PagedTokens& tokens, const LayerMemory& memory,

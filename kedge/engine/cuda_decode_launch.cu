@@ -105,7 +105,7 @@ __device__ inline Quad load_quad(const Bf16* from) {
 
 // Up to 8 query heads of a kv head of one token over a part of its keys. Every warp takes each fourth chunk of 32 keys with tensor cores,
 // straight from the memory: a thread loads 16 bytes, and since a sum may run over channels (or keys) in any order, it calls them the ones
-// that the instruction wants from it. Thread (g, t) = (lane / 4, lane % 4) loads channels 32 c + 8 t + {0..7} of keys 8 (g / 2) + g % 2 +
+// that the instruction expects from it. Thread (g, t) = (lane / 4, lane % 4) loads channels 32 c + 8 t + {0..7} of keys 8 (g / 2) + g % 2 +
 // {0, 2, 4, 6}, for scores S^T = K Q^T of heads 2 t and 2 t + 1; and keys 8 t + {0..7} of channels g + {0, 8, 16, ...}, for O^T = V^T P^T
 // of the same heads. Of P^T it then needs, for head g, just the keys it loaded: what the tensor cores call transposed.
 struct Lane {
@@ -213,7 +213,7 @@ struct Mixed {
 
   __device__ void mix(const Scores& weight, const Values<Dim>& values, int chunk, const Sight& sight, int t) {
     uint32_t mask[4] = {kAll, kAll, kAll, kAll};
-    if (!sight.whole(chunk))  // what lies behind the sequence's end may be anything, even no number
+    if (!sight.whole(chunk))  // memory after the sequence's end may be anything, even NaN
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int key = chunk * kChunk + 8 * t + 2 * i;
@@ -254,7 +254,7 @@ struct SharedParts {
     }
   }
 
-  // What the warps found together, of `num_heads` heads from the token's `first` on.
+  // The combined result of the warps, of `num_heads` heads from the token's `first` on.
   __device__ void write(const PagedLaunch& l, int64_t token, int first, int num_heads, int split) const {
     for (int i = static_cast<int>(threadIdx.x); i < num_heads * Dim; i += kPagedWarps * kWarp) {
       const int row = i / Dim, d = i % Dim;
@@ -268,7 +268,7 @@ struct SharedParts {
         value += out[w][row][d] * kept;
       }
       const int64_t head = token * l.count.heads + first + row;
-      const float result = all_sum == 0 ? 0.0F : value / all_sum;  // what is no number stays none
+      const float result = all_sum == 0 ? 0.0F : value / all_sum;  // NaN stays NaN
       if (l.num_splits == 1) {
         static_cast<Bf16*>(l.out)[head * Dim + d] = __float2bfloat16(result);
       } else {
@@ -279,7 +279,7 @@ struct SharedParts {
   }
 };
 
-// At least so many groups of threads on a processor: registers are the limit.
+// At least this many blocks per multiprocessor: registers are the limit.
 template <int Dim>
 constexpr int kGroups = Dim == 64   ? 4
                         : Dim == 96 ? 3
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attent
   const int kv_head = static_cast<int>(blockIdx.y) / parts, part = static_cast<int>(blockIdx.y) % parts;
   const int first_head = kv_head * group + part * kHeads, num_heads = min(kHeads, group - part * kHeads);
   const Lane lane = this_lane();
-  // The first blocks of the table are asked for together with the length, so that no time is lost between the two.
+  // The first blocks of the table are loaded together with the length, so that no time is lost between the two.
   const int32_t* table = l.tables + token * l.width;
   const int first_blocks = lane.index < l.width ? table[lane.index] : 0;
   const int length = l.positions[token] + 1;
@@ -309,7 +309,7 @@ __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attent
   for (int chunk = begin + lane.warp; chunk < end; chunk += kPagedWarps) {
     const int32_t block = chunk / 2 < kWarp ? __shfl_sync(kAll, first_blocks, chunk / 2) : table[chunk / 2];
     const int64_t base = (static_cast<int64_t>(block) * l.count.kv_heads + kv_head) * kBlock * Dim;
-    // Everything is asked for before anything is waited for.
+    // All loads are issued before any is used.
     Keys<Dim> keys;
     keys.load(static_cast<const Bf16*>(l.keys) + base + (chunk % 2) * kChunk * Dim, lane);
     Values<Dim> values;

@@ -1,5 +1,5 @@
 #pragma once
-// The kernels of a decoding step on raw pointers: what nvcc compiles knows no torch.
+// The kernels of a decoding step on raw pointers: nvcc compiles no torch headers.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -10,14 +10,14 @@ struct HeadCounts {
   int heads, kv_heads, dim;
 };
 
-// Norms queries and keys where there are weights, turns them to their positions, and stores keys and values: keys [blocks, kv_heads, 64,
-// dim], values [blocks, kv_heads, dim, 64].
+// Normalizes queries and keys if there are weights, rotates them to their positions, and stores keys and values: keys [blocks, kv_heads,
+// 64, dim], values [blocks, kv_heads, dim, 64].
 struct TurnLaunch {
   bool bf16;
   void* qkv;  // [tokens, (heads + 2 kv_heads) * dim]; queries and keys are overwritten
   const int32_t *positions, *slots;
-  const float *cos, *sin;       // [positions, half]; null: nothing turns
-  int half;                     // of the channels that turn
+  const float *cos, *sin;       // [positions, half]; null: no rotation
+  int half;                     // of the rotated channels
   const void *q_norm, *k_norm;  // [dim], or null
   float eps;
   void *keys, *values;
@@ -39,10 +39,10 @@ struct PagedLaunch {
   int window;  // 0: none
   float scale;
   int num_splits;
-  float *part, *part_log_sum;  // [tokens, heads, splits, dim] and without dim; null where num_splits is 1
+  float *part, *part_log_sum;  // [tokens, heads, splits, dim] and without dim; null if num_splits is 1
 };
 void launch_paged_attention(const PagedLaunch& launch, cudaStream_t stream);
-// Whether the fast kernel takes it, which alone divides keys into parts.
+// Whether the fast kernel supports it; only that one splits keys.
 [[nodiscard]] bool is_fast_paged_attention(bool bf16, const HeadCounts& count);
 
 }  // namespace kedge::cuda

@@ -11,7 +11,7 @@ struct CudaGraphs::Pool {
   c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
 };
 
-// The result is only looked at: its memory belongs to the pool, where the graphs that are recorded next may use it too. Graphs run one
+// The result is a view: its memory belongs to the pool, where the graphs that are recorded next may use it too. Graphs run one
 // after another, and what one left is read before the next runs.
 struct CudaGraphs::Graph {
   at::cuda::CUDAGraph graph;
@@ -28,7 +28,7 @@ Tensor CudaGraphs::run(const std::vector<int64_t>& key, const std::function<Tens
   if (!pool_) pool_ = std::make_unique<Pool>();
   if (!place->second) {
     auto made = std::make_unique<Graph>();
-    // A stream of its own, because the default one cannot be recorded; work before and after waits for neither.
+    // Its own stream, because the default one cannot be recorded; work before and after waits for neither.
     pool_->stream.synchronize();
     c10::cuda::getCurrentCUDAStream().synchronize();
     const c10::cuda::CUDAStreamGuard guard(pool_->stream);

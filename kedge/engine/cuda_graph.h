@@ -1,5 +1,5 @@
 #pragma once
-// Work on a GPU that is done again and again with other numbers in the same places: recorded once, then started as a whole.
+// GPU work that is repeated with other numbers in the same memory: recorded once as a CUDA graph, then replayed.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace kedge {
 
-// Not thread-safe. In a build without CUDA it can be made and does nothing.
+// Not thread-safe. In a build without CUDA it can be constructed and does nothing.
 class CudaGraphs {
  public:
   CudaGraphs();
@@ -21,7 +21,7 @@ class CudaGraphs {
   // The result of work(), which must do the same to the same memory whenever the key is the same. The first time it is called, the second
   // time recorded, from then on replayed; the result is valid until the next run.
   [[nodiscard]] Tensor run(const std::vector<int64_t>& key, const std::function<Tensor()>& work);
-  // Forgets what was recorded.
+  // Drops the recordings.
   void clear();
 
  private:

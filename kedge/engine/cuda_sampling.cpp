@@ -21,7 +21,7 @@ DrawRow row_of(const Draw& draw, int64_t size) {
   row.top_p = static_cast<float>(draw.config.top_p);
   row.penalty = static_cast<float>(draw.config.repetition_penalty);
   row.top_k = static_cast<int32_t>(std::min(draw.config.top_k, size));
-  ensure(draw.from.not_yet.size() <= 1, "the sampling kernel holds back one id");
+  ensure(draw.from.not_yet.size() <= 1, "the sampling kernel masks at most one id");
   row.not_yet = draw.from.not_yet.empty() ? -1 : draw.from.not_yet[0];
   row.vocab_size = static_cast<int32_t>(draw.from.vocab_size > 0 ? draw.from.vocab_size : size);
   return row;
@@ -33,7 +33,7 @@ void make_room(Tensor& tensor, int64_t bytes, const at::TensorOptions& options) 
 
 }  // namespace
 
-// The draws and the tokens used so far go up in one piece, the drawn ones come back into the same.
+// The draws and the tokens used so far are uploaded in one buffer, the sampled ones come back in the same.
 std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host, Tensor& device) {
   ensure(logits.scalar_type() == at::kFloat && logits.is_contiguous(), "the sampling kernel takes fp32 logits");
   const c10::cuda::CUDAGuard guard(logits.device());

@@ -13,7 +13,7 @@ constexpr float kNever = -INFINITY;
 struct Running {
   float most = -1e38F, sum = 0;
 
-  // A number that is none, or is not finite, makes the sum none.
+  // NaN or an infinity makes the sum NaN.
   template <int N>
   __device__ void add(const float (&x)[N]) {
     float now = most;
@@ -71,12 +71,12 @@ struct Row {
     if (is_used != nullptr && (is_used[i / 32] >> (i % 32) & 1U) != 0) x /= draw.penalty;
     return x;
   }
-  // What is drawn from: the changed logit, or nothing.
+  // The modified logit, or nothing.
   __device__ float kept(int64_t i, float logit) const {
     const float x = changed(i, logit);
     return key_of(x) >= least ? x : kNever;
   }
-  // Calls work(i, logits from i on) for [begin, end), lane by lane of the warp: four at a time where the size allows it.
+  // Calls work(i, logits from i on) for [begin, end), lane by lane of the warp: four at a time if the size allows it.
   template <typename F>
   __device__ void for_range(int64_t begin, int64_t end, F&& work) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -100,7 +100,7 @@ struct Row {
       }
     }
   }
-  // The same with what is drawn from.
+  // The same with modified logits.
   template <typename F>
   __device__ void for_kept(int64_t begin, int64_t end, F&& work) const {
     for_range(begin, end, [&]<int N>(int64_t i, const float(&logit)[N]) {
@@ -123,7 +123,7 @@ struct Shared {
   int found;
 };
 
-// The least key for which the weights of all larger ones do not exceed `limit`, found eight bits at a time. Weights are whole numbers, so
+// The least key for which the weights of all larger ones do not exceed `limit`, found eight bits at a time. Weights are integers, so
 // that the order of the sums does not show.
 template <typename F>
 __device__ uint32_t least_key(Shared& shared, const Row& row, int64_t begin, int64_t end, unsigned long long limit, F&& weight_of) {
@@ -171,7 +171,7 @@ __device__ int pick(Shared& shared, const Row& row, const Running& total, int64_
   const double wanted = row.draw.uniform * static_cast<double>(total.sum);
   double before = 0;
   int chosen = -1;
-  for (int w = 0; w < kWarps; ++w) {  // every thread for itself: the same for all
+  for (int w = 0; w < kWarps; ++w) {  // computed by every thread: the same for all
     const double part = static_cast<double>(shared.sum[w]) * static_cast<double>(__expf(shared.most[w] - total.most));
     if (part <= 0) continue;
     chosen = w;  // the last with anything in it where rounding leaves a sliver at the end

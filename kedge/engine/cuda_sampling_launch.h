@@ -1,5 +1,5 @@
 #pragma once
-// The sampling kernel on raw pointers: what nvcc compiles knows no torch.
+// The sampling kernel on raw pointers: nvcc compiles no torch headers.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct DrawRow {
   int32_t greedy;
   float temperature, top_p, penalty;
   int32_t top_k;
-  int32_t not_yet;               // an id that may not be drawn, or -1
-  int32_t vocab_size;            // ids from here on may not be drawn
+  int32_t not_yet;               // an id that may not be sampled, or -1
+  int32_t vocab_size;            // ids from here on may not be sampled
   int32_t used_begin, used_end;  // in `used`
 };
 
-// What comes back; token -1 where nothing can be drawn.
+// The result; token -1 if nothing can be sampled.
 struct DrawnRow {
   int32_t token;
   float logprob;
@@ -29,7 +29,7 @@ struct SamplingLaunch {
   int64_t size;
   const DrawRow* draws;
   const int32_t* used;
-  uint32_t* is_used;  // [draws, words]: room for a bit for every id where a draw has a penalty, else null
+  uint32_t* is_used;  // [draws, words]: room for a bit for every id if a draw has a penalty, else null
   DrawnRow* drawn;
   int64_t num_draws;
 };

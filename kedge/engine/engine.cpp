@@ -16,7 +16,7 @@
 
 namespace kedge {
 
-// A request with the samples that are under way.
+// A request with its running samples.
 struct Engine::Open {
   int64_t number = 0;
   GenerateRequest request;
@@ -59,7 +59,7 @@ std::string_view name_of(Finish finish) {
 }
 
 Engine::Engine(const Model& model, const EngineConfig& config) : model_(model), config_(config) {
-  static_cast<void>(memory_budget(config.memory, 0, "memory"));  // a wrong word is told at once
+  static_cast<void>(memory_budget(config.memory, 0, "memory"));  // an invalid value is reported at once
   static_cast<void>(model.language_head());
 }
 
@@ -84,7 +84,7 @@ void Engine::take_memory() {
   const int64_t free_bytes = cuda ? free_cuda_bytes() : this_machine().available_bytes;
   const int64_t budget = memory_budget(config_.memory, free_bytes, "memory");
   const int64_t block_bytes = KeyValueMemory::bytes_for(model, model_.parameters().options().dtype, 1);
-  // Within it lies the place that nobody reads. More than all running sequences can fill is not taken.
+  // It includes the unused block. No more is taken than all running sequences can fill.
   const int64_t within = budget / block_bytes - 1;
   check(within >= 1, "memory: ", format_bytes(budget), " of ", format_bytes(free_bytes), " free are less than two blocks of ", kPagedBlock,
         " tokens, ", format_bytes(block_bytes), " each");
@@ -96,7 +96,7 @@ void Engine::release() {
   ensure(idle(), "an engine gives its memory back while requests are open");
   stats_ = stats();
   parts_.reset();
-  // Recorded steps had memory of their own, which training could not use.
+  // CUDA graphs had their own memory, which training could not use.
   if (model_.device().is_cuda()) give_back_cuda_memory();
 }
 
@@ -153,13 +153,13 @@ std::vector<Draw> Engine::draws_of(const Step& step) const {
   return draws;
 }
 
-// Whether the sequence goes on with the token, or how it ended.
+// Whether the sequence continues with the token, or how it ended.
 std::optional<Finish> Engine::take(Open& open, int64_t sample, const Sequence& sequence, const std::optional<Drawn>& drawn) {
   Completion& completion = open.samples[static_cast<size_t>(sample)];
   const GenerateRequest& request = open.request;
   if (!drawn) {
     completion.error =
-        str(request.where, ": after ", completion.tokens.size(), " tokens the logits are no numbers, or no token may be drawn from them");
+        str(request.where, ": after ", completion.tokens.size(), " tokens the logits are not finite, or no token may be sampled from them");
     return Finish::failed;
   }
   completion.tokens.push_back(drawn->token);
@@ -182,7 +182,7 @@ bool Engine::step(const EngineEvents& events) {
   ++stats_.num_steps;
   stats_.num_computed += step.num_tokens();
 
-  // Everything is noted before anybody is told, so that listeners may submit.
+  // All state is updated before listeners are called, so that they may submit.
   std::vector<Completion> ended;
   std::vector<std::array<int64_t, 3>> tokens;
   size_t next = 0;

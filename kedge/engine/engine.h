@@ -1,6 +1,6 @@
 #pragma once
-// Prompts in, sampled ids and their log-probabilities out: many requests at once over one model, whose weights are read where they lie, so
-// that an optimizer's step is seen by the next token. Knows no text, no rewards and no training.
+// Prompts in, sampled ids and their log-probabilities out: many requests at once over one model, whose weights are read in place, so
+// that an optimizer's step affects the next token. Independent of text, rewards and training.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -36,17 +36,17 @@ struct EngineConfig {
 struct GenerateRequest {
   std::vector<int32_t> prompt;
   int64_t num_samples = 1;
-  int64_t max_new = 128;   // tokens of the response at most; the model's context is a limit too
-  int64_t min_new = 0;     // tokens before EOS may be drawn
-  int64_t vocab_size = 0;  // ids from here on are padding of the model's vocabulary and never drawn; 0: none is
+  int64_t max_new = 128;   // maximum response tokens; the model's context also limits them
+  int64_t min_new = 0;     // tokens before EOS may be sampled
+  int64_t vocab_size = 0;  // ids from here on are padding of the model's vocabulary and never sampled; 0: none
   SamplingConfig sampling;
   SampleKey key;                                                // of the first sample; the others count key.sample up
   std::vector<int32_t> end_ids;                                 // EOS first
-  std::function<bool(std::span<const int32_t> response)> ends;  // asked after every token, for ends that are no single id; may be empty
+  std::function<bool(std::span<const int32_t> response)> ends;  // called after every token, for ends that are not a single id; may be empty
   std::string where = "a request";                              // opens errors: "prompts.jsonl line 3"
 };
 
-enum class Finish { end, length, failed };  // an end was drawn; the cap was reached; the logits were no numbers
+enum class Finish { end, length, failed };  // an end was sampled; the limit was reached; the logits were not finite
 [[nodiscard]] std::string_view name_of(Finish finish);
 
 struct Completion {
@@ -55,7 +55,7 @@ struct Completion {
   std::vector<int32_t> tokens;  // the response, with the id that ended it
   std::vector<float> logprobs;  // of each, under softmax of the raw logits
   Finish finish = Finish::length;
-  std::string error;  // where it failed
+  std::string error;  // if it failed
 };
 
 // Called during step(); they may submit further requests.
@@ -66,9 +66,9 @@ struct EngineEvents {
 
 struct EngineStats {
   int64_t num_steps = 0;
-  int64_t num_computed = 0;   // tokens put through the network
-  int64_t num_drawn = 0;      // tokens that came out
-  int64_t num_preempted = 0;  // sequences that had to wait in the middle
+  int64_t num_computed = 0;   // tokens computed by the network
+  int64_t num_drawn = 0;      // tokens sampled
+  int64_t num_preempted = 0;  // sequences that were preempted
 };
 
 // Not thread-safe. `model` must outlive it and must be a language model.
@@ -79,23 +79,24 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The request's number. A request that cannot be served is a UsageError that opens with its `where`; the others go on.
+  // The request's number. A request that cannot be served is a UsageError that opens with its `where`; the others continue.
   int64_t submit(GenerateRequest request);
   // Computes one step; false when there is nothing left to do.
   bool step(const EngineEvents& events);
 
-  // All of them to the end, in the order of requests and samples. A request that cannot be served comes back as failed, with the error.
+  // Runs all of them to the end, in the order of requests and samples. A request that cannot be served comes back as failed, with the
+  // error.
   [[nodiscard]] std::vector<std::vector<Completion>> generate(std::vector<GenerateRequest> requests);
 
   [[nodiscard]] bool idle() const { return requests_.empty(); }
   [[nodiscard]] EngineStats stats() const;
   [[nodiscard]] int64_t memory_bytes() const;  // held for keys and values now
-  // Tokens of prompt and response a sequence may have.
+  // Maximum tokens of prompt and response of a sequence.
   [[nodiscard]] int64_t max_length() const;
 
-  // Gives the memory for keys and values and the recorded graphs back; the next step takes them again. Only while idle.
+  // Releases the memory of the KV cache and the recorded graphs; the next step allocates them again. Only while idle.
   void release();
-  // The same where the configuration says so.
+  // The same if so configured.
   void release_for_training() {
     if (config_.release_in_training) release();
   }

@@ -1,5 +1,5 @@
 #pragma once
-// How much memory generation takes, before anything is allocated: keys and values, and what a step computes with.
+// How much memory generation takes, before anything is allocated: keys and values, and what a step needs for computing.
 #include <cstdint>
 
 #include "kedge/core/tensor.h"
@@ -14,16 +14,16 @@ struct EngineInput {
   bool is_cuda = false;
   bool use_graphs = true;
   SchedulerConfig scheduler = {};
-  int64_t answers = 1;  // that are wanted
-  int64_t usual = 0;    // tokens of prompt and answer where there is room for all of them
+  int64_t answers = 1;  // requested
+  int64_t usual = 0;    // tokens of prompt and answer if there is room for all of them
   int64_t longest = 0;  // that one may have
 };
 
 // In bytes.
 struct EngineBytes {
   int64_t cache = 0;      // keys and values of all answers that may run at a time
-  int64_t one = 0;        // and of one, with the block that nobody reads: with less there is no generation
-  int64_t workspace = 0;  // beside them
+  int64_t one = 0;        // and of one, with the unused block: the minimum for generation
+  int64_t workspace = 0;  // in addition
 };
 [[nodiscard]] EngineBytes engine_bytes(const EngineInput& input);
 

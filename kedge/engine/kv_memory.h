@@ -1,5 +1,5 @@
 #pragma once
-// The memory in which keys and values of running sequences lie, in blocks of kPagedBlock tokens. Who holds which block is not its business.
+// The KV cache of running sequences, in blocks of kPagedBlock tokens. BlockPool tracks which sequence holds which block.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,14 +12,14 @@
 
 namespace kedge {
 
-// Not thread-safe. One block more than asked for is kept as a place that nobody reads.
+// Not thread-safe. One extra block is kept as a place that is never read.
 class KeyValueMemory {
  public:
   KeyValueMemory(const ModelConfig& config, const StorageOptions& storage, int64_t num_blocks);
 
   [[nodiscard]] static int64_t bytes_for(const ModelConfig& config, at::ScalarType dtype, int64_t num_blocks);
 
-  // A block's keys stand channel by channel on the CPU, where one query multiplies many keys at once, and token by token on CUDA; its
+  // A block's keys are stored channel by channel on the CPU, where one query multiplies many keys at once, and token by token on CUDA; its
   // values the other way round: [blocks, kv_heads, head_dim, kPagedBlock] or [blocks, kv_heads, kPagedBlock, head_dim].
   [[nodiscard]] const LayerMemory& layer(size_t index) const { return layers_[index]; }
   [[nodiscard]] BlockId spare_block() const { return spare_block_; }

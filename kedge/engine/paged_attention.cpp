@@ -7,7 +7,7 @@ Tensor paged_attention(const Tensor& raw_qkv, const LayerView& layer, const Page
   const AttentionShape& shape = layer.shape;
   const int64_t num_tokens = raw_qkv.size(0), num_fresh = num_tokens - tokens.num_paged;
   const bool cuda = raw_qkv.is_cuda();
-  // On CUDA one kernel norms, turns and stores.
+  // On CUDA one kernel normalizes, rotates and stores.
   const Tensor qkv = !cuda && layer.q_norm.weight.defined() ? norm_heads(layer, raw_qkv, nullptr) : raw_qkv;
   Tensor out = at::empty({num_tokens, shape.num_heads * shape.head_dim}, qkv.options());
   if (cuda) {

@@ -1,5 +1,5 @@
 #pragma once
-// Attention of a step's tokens over keys and values that lie in blocks of memory: turns queries and keys to their positions, stores keys
+// Attention of a step's tokens over keys and values in blocks of memory: rotates queries and keys to their positions, stores keys
 // and values, attends. For CPU and CUDA.
 #include <cstdint>
 #include <span>
@@ -20,14 +20,14 @@ struct LayerMemory {
   Tensor keys, values;
 };
 
-// A step's tokens. The first `num_paged` of them each look into the memory; the others are rows that begin with their sequence's first
-// token and look at themselves only, which is faster.
+// A step's tokens. The first `num_paged` of them each attend to the cache; the others are rows that start with their sequence's first
+// token and attend only to themselves, which is faster.
 struct PagedTokens {
   int64_t num_paged = 0;
   PackedBatch fresh;                // the rows of the others
-  Rotation rotation;                // of every token on the CPU, a table over positions on CUDA; no numbers where positions are learned
+  Rotation rotation;                // of every token on the CPU, a table over positions on CUDA; empty if positions are learned
   std::vector<PagedQuery> queries;  // every token, on the CPU
-  Tensor positions, slots;          // int32 [tokens], on CUDA: where a token stands in its sequence, and in the memory
+  Tensor positions, slots;          // int32 [tokens], on CUDA: a token's position in its sequence, and in the cache
   Tensor tables;                    // int32 [num_paged, width], on CUDA: the blocks of each token's sequence
   int64_t num_splits = 1;           // into how many parts a query's keys are divided, on CUDA
 };

@@ -8,7 +8,7 @@
 namespace kedge {
 namespace {
 
-// Steps of so many sequences are recorded; those between are filled up with rows that nobody reads.
+// Steps of these numbers of sequences are recorded; others are padded with rows that are never read.
 int64_t recorded_rows(int64_t rows) {
   for (const auto& [most, step] : {std::pair{8, 1}, {64, 8}, {256, 16}})
     if (rows <= most) return (rows + step - 1) / step * step;
@@ -21,7 +21,7 @@ int64_t power_of_two(int64_t at_least) {
   return power;
 }
 
-// A query's keys are divided where there are too few sequences to keep a GPU busy, or where one is so long that others would wait for it.
+// A query's keys are split if there are too few sequences to keep a GPU busy, or one is so long that others would wait for it.
 int64_t splits_of(int64_t rows, int64_t num_kv_heads, int64_t longest) {
   constexpr int64_t kTasks = 528, kLeast = 256, kMost = 1024;  // tasks that keep it busy; keys that are worth one; keys of one at most
   const int64_t tasks = rows * num_kv_heads, wanted = (kTasks + tasks - 1) / tasks, useful = std::max<int64_t>(1, longest / kLeast);
@@ -72,8 +72,8 @@ Runner::Inputs Runner::cpu_inputs(const Tokens& tokens) {
   return inputs;
 }
 
-// Everything in one upload: ids, positions and places of the tokens, filled up to num_rows, which tokens are drawn from, where fresh rows
-// begin, and the blocks of the paged tokens.
+// Everything in one upload: ids, positions and places of the tokens, filled up to num_rows, which tokens are sampled, where new rows
+// start, and the blocks of the paged tokens.
 Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows) {
   const auto num_tokens = static_cast<int64_t>(tokens.ids.size());
   const int64_t num_paged = tokens.num_paged + num_rows - num_tokens;
@@ -98,7 +98,7 @@ Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows) {
   int32_t *ids = to, *positions = to + num_rows, *slots = to + 2 * num_rows;
   std::fill_n(ids, 2 * num_rows, 0);
   std::fill_n(slots, num_rows, static_cast<int32_t>(memory_.spare_block() * kPagedBlock));
-  // Rows that fill up stand behind the paged tokens; there are none where fresh rows come.
+  // Padding rows follow the paged tokens; there are none if there are new rows.
   for (int64_t i = 0; i < num_tokens; ++i) {
     const auto from = static_cast<size_t>(i);
     ids[i] = tokens.ids[from];
@@ -136,7 +136,7 @@ Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows) {
   paged.tables = part(num_paged * width).view({num_paged, width});
   paged.num_splits = splits_of(std::max<int64_t>(1, num_paged), model_.config().num_kv_heads, tokens.longest);
   if (!model_.config().learned_positions) paged.rotation = rotary_.table(options_.max_length);
-  // Whoever draws waits for the step, and so for this; otherwise the next step must not overwrite what is still to be uploaded.
+  // Sampling waits for the step, and so for this; otherwise the next step must not overwrite a pending upload.
   device_.narrow(0, 0, at).copy_(host_.narrow(0, 0, at), !tokens.drawn.empty());
   return inputs;
 }

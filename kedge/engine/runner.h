@@ -1,6 +1,6 @@
 #pragma once
-// A step's tokens through the network, to the logits that are drawn from. Reads the model's weights where they lie. Knows no requests
-// and no sampling.
+// A step's tokens through the network, to the logits for sampling. Reads the model's weights in place. Independent of requests
+// and sampling.
 #include <vector>
 
 #include "kedge/core/tensor.h"
@@ -14,7 +14,7 @@
 namespace kedge {
 
 struct RunnerOptions {
-  bool use_graphs = true;  // record steps of one token a sequence, on CUDA
+  bool use_graphs = true;  // record steps of one token per sequence, on CUDA
   int64_t max_length = 0;  // of any sequence
 };
 
@@ -23,16 +23,16 @@ class Runner {
  public:
   Runner(const Model& model, const KeyValueMemory& memory, const RunnerOptions& options);
 
-  // Logits [rows that are drawn from, vocab] in the order of the step's rows; no rows where nothing is drawn. Valid until the next call.
+  // Logits [rows that are sampled, vocab] in the order of the step's rows; no rows if nothing is sampled. Valid until the next call.
   [[nodiscard]] Tensor run(const Step& step, const Scheduler& scheduler);
 
  private:
-  // The step's tokens in the order they are computed in: those that look into the memory first.
+  // The step's tokens in the order they are computed in: those that attend to the cache first.
   struct Tokens {
     std::vector<int32_t> ids, positions;
     std::vector<const Sequence*> sequences;  // of every token
-    std::vector<int64_t> fresh;              // lengths of the rows that do not look into it
-    std::vector<int32_t> drawn;              // tokens whose logits are wanted
+    std::vector<int64_t> fresh;              // lengths of the rows that do not
+    std::vector<int32_t> drawn;              // tokens whose logits are needed
     int64_t num_paged = 0;
     int64_t longest = 0;  // tokens a query sees at most
   };

@@ -22,7 +22,7 @@ using Vector = cpu::VectorTypes<KEDGE_VECTOR_BYTES>::Floats;
 using Mask = cpu::VectorTypes<KEDGE_VECTOR_BYTES>::Integers;
 constexpr int64_t kWidth = KEDGE_VECTOR_BYTES / 4, kVectors = kLanes / kWidth;
 
-// The largest logit; NaN where one is NaN or plus infinity.
+// The largest logit; NaN if one is NaN or plus infinity.
 KEDGE_VECTOR_CLONES float largest(const float* logits, int64_t n) {
   Vector most[kVectors];
   Mask are_logits[kVectors];
@@ -147,7 +147,7 @@ Weights weights_of(std::span<const float> logits, const Power& power, SamplingSc
 // The token in whose share of [0, 1), in the order of ids, `uniform` falls: first its block, then the token itself.
 int32_t pick(const Weights& weights, double uniform) {
   const double wanted = uniform * static_cast<double>(weights.total());
-  // Sums never fall, and a block that adds nothing has no token to draw. Rounding may leave a sliver behind the last one.
+  // Sums never decrease, and a block that adds nothing has no token to sample. Rounding may leave a sliver after the last one.
   auto block = std::upper_bound(weights.sums.begin(), weights.sums.end(), wanted);
   if (block == weights.sums.end()) block = std::lower_bound(weights.sums.begin(), weights.sums.end(), weights.total());
   const int64_t begin = (block - weights.sums.begin()) * kBlock, count = std::min(kBlock, std::ssize(weights.logits) - begin);
@@ -185,7 +185,7 @@ void keep_top_k(std::span<float> logits, int64_t k, std::vector<float>& order) {
   for (float& logit : logits) logit = logit < least ? kNever : logit;
 }
 
-// Everything behind the first token with which the probabilities, from the largest on, exceed p.
+// Everything after the first token with which the probabilities, from the largest on, exceed p.
 void keep_top_p(std::span<float> logits, double p, float most, SamplingScratch& scratch) {
   if (p <= 0 || p >= 1) return;
   const Weights weights = weights_of(logits, Power::raw(most), scratch);
@@ -213,7 +213,7 @@ void keep_top_p(std::span<float> logits, double p, float most, SamplingScratch& 
   for (size_t i = 0; i < static_cast<size_t>(num_kept); ++i) logits[static_cast<size_t>(scratch.likely[i])] = scratch.order[i];
 }
 
-// A copy of the logits without the tokens that may not be drawn.
+// A copy of the logits without the tokens that may not be sampled.
 std::span<float> allowed_logits(std::span<const float> logits, const SamplingRow& row, SamplingScratch& scratch) {
   scratch.logits.assign(logits.begin(), logits.end());
   for (const int32_t id : row.not_yet)

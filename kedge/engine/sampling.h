@@ -1,6 +1,6 @@
 #pragma once
-// The next token from a row of logits: the rules of the reference in their order, in fp32, drawn by a counter-based generator. Knows no
-// models and no text.
+// The next token from a row of logits: NeMo-Aligner's rules in their order, in fp32, sampled with a counter-based generator. Independent of
+// models and text.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -31,31 +31,31 @@ struct SamplingConfig {
 // What a draw depends on besides the logits.
 struct SamplingRow {
   std::span<const int32_t> used = {};     // prompt and response so far, for the penalty
-  std::span<const int32_t> not_yet = {};  // ids that may not be drawn: the end of text before the least length
-  int64_t vocab_size = 0;                 // ids from here on are padding; 0: none is
+  std::span<const int32_t> not_yet = {};  // ids that may not be sampled: end tokens before the minimum length
+  int64_t vocab_size = 0;                 // ids from here on are padding; 0: none
   double uniform = 0;                     // in [0, 1)
 };
 
 struct Drawn {
   int32_t token = 0;
-  float logprob = 0;  // under softmax of the logits as they came
+  float logprob = 0;  // under softmax of the raw logits
 };
 
-// Room that is used again by the next draw.
+// Buffers that the next draw reuses.
 struct SamplingScratch {
   std::vector<float> logits;    // as the rules changed them
   std::vector<float> sums;      // of exponentials, up to the end of every block of tokens
   std::vector<float> order;     // logits, partly sorted
-  std::vector<int32_t> likely;  // ids, the likeliest first
+  std::vector<int32_t> likely;  // ids, the most likely first
   std::vector<bool> is_used;    // false everywhere between draws
 };
 
-// Nothing where the logits are no numbers or no token is allowed. The log-prob has the bits that model/ops gives the same logits on the
+// Nothing if the logits are not finite or no token is allowed. The log-prob has the bits that model/ops gives the same logits on the
 // CPU.
 [[nodiscard]] std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingConfig& config, const SamplingRow& row,
                                               SamplingScratch& scratch);
 
-// Where a sample's draws come from: a function of these numbers alone.
+// The random numbers of a sample: a function of these values only.
 struct SampleKey {
   uint64_t seed = 0;
   uint64_t purpose = 0, round = 0, prompt = 0, sample = 0;

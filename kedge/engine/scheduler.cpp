@@ -20,19 +20,19 @@ void Scheduler::add(SequenceId first, int64_t num_samples, const std::vector<int
   check(!prompt.empty(), where, ": the prompt is empty");
   const auto length = static_cast<int64_t>(prompt.size());
   check(max_length > length, where, ": a prompt of ", length, " tokens leaves no room for a response within ", max_length);
-  // The last token is drawn and never computed.
+  // The last token is sampled and never computed.
   const int64_t wanted = blocks_.blocks_for(max_length - 1);
-  check(wanted <= blocks_.num_blocks(), where, ": ", max_length, " tokens want ", wanted, " blocks of the key-value memory, which has ",
+  check(wanted <= blocks_.num_blocks(), where, ": ", max_length, " tokens need ", wanted, " blocks of the KV cache, which has ",
         blocks_.num_blocks(), "; shorten the request or give the engine more memory");
   for (int64_t i = 0; i < num_samples; ++i) {
     const auto [place, is_new] = sequences_.emplace(first + i, Sequence{first + i, prompt, length, max_length, 0, {}, false, {}});
-    ensure(is_new, "sequence ", first + i, " is there already");
+    ensure(is_new, "sequence ", first + i, " already exists");
     if (i > 0) sequences_.at(first).followers.push_back(first + i);
   }
   waiting_.push_back(first);
 }
 
-// Blocks to take before the tokens up to num_tokens can be written, a copy of a shared one included.
+// Blocks to take before the tokens up to num_tokens can be written, including a copy of a shared one.
 int64_t Scheduler::num_missing(const Sequence& sequence, int64_t num_tokens) const {
   return blocks_.blocks_for(num_tokens) - static_cast<int64_t>(sequence.blocks.size()) + (writes_to_shared(sequence) ? 1 : 0);
 }
@@ -56,8 +56,8 @@ void Scheduler::make_wait(Sequence& sequence) {
   ++num_preempted_;
 }
 
-// Makes the youngest running sequence wait, or takes what waiting ones hold; never from `but`, and, since rows are planned from the oldest
-// on, never from one whose row stands in the step already.
+// Preempts the youngest running sequence, or takes blocks of waiting ones; never from `but`, and, since rows are planned from the oldest
+// on, never from one whose row is already in the step.
 bool Scheduler::free_something(SequenceId but) {
   const auto at = std::find(running_.begin(), running_.end(), but);
   if (at != running_.end() && at + 1 != running_.end()) {
@@ -73,7 +73,7 @@ bool Scheduler::free_something(SequenceId but) {
   return false;
 }
 
-// Blocks for the tokens up to num_tokens, none of those to be written to shared; false where others cannot be made to give enough.
+// Blocks for the tokens up to num_tokens, none of those to be written shared; false if others cannot free enough.
 bool Scheduler::make_room(Sequence& sequence, int64_t num_tokens, Step& step) {
   while (num_missing(sequence, num_tokens) > blocks_.num_free())
     if (!free_something(sequence.id)) return false;
@@ -88,7 +88,7 @@ bool Scheduler::make_room(Sequence& sequence, int64_t num_tokens, Step& step) {
   return true;
 }
 
-// Adds the sequence's row; false where it found no room.
+// Adds the sequence's row; false if there was no room.
 bool Scheduler::plan(Sequence& sequence, int64_t budget, Step& step) {
   const int64_t count = std::min(sequence.num_pending(), budget);
   if (!make_room(sequence, sequence.num_cached + count, step)) return false;
@@ -114,7 +114,7 @@ Step Scheduler::next() {
   }
   while (!waiting_.empty() && budget > 0 && num_running() < config_.max_running) {
     Sequence& sequence = sequences_.at(waiting_.front());
-    // Room for all it has, so that it does not make others wait at once; where nothing runs, what waiting ones hold must give way.
+    // Room for all its tokens, so that it does not preempt others at once; if nothing runs, waiting ones give up their blocks.
     while (running_.empty() && num_missing(sequence, sequence.length()) > blocks_.num_free() && free_something(sequence.id)) {
     }
     if (num_missing(sequence, sequence.length()) > blocks_.num_free()) break;
@@ -148,7 +148,7 @@ void Scheduler::extend(SequenceId id, int32_t token) {
   ensure(sequence.num_pending() == 0 && sequence.length() < sequence.max_length, "sequence ", id, " is not at its end, or is full");
   sequence.tokens.push_back(token);
   if (sequence.running) return;
-  // A follower that has just got its prompt stands behind others that have theirs, before those that must compute one.
+  // A follower that has just got its prompt is queued after others that have theirs, before those that must compute one.
   waiting_.insert(std::find_if(waiting_.begin(), waiting_.end(), [&](SequenceId other) { return sequences_.at(other).num_cached == 0; }),
                   id);
 }

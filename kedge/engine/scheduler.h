@@ -1,6 +1,6 @@
 #pragma once
-// Decides which sequences run next and which wait, within a fixed number of blocks and of tokens a step. Samples of one prompt compute it
-// once. Knows no tensors and no text.
+// Decides which sequences run next and which wait, within a fixed number of blocks and of tokens per step. Samples of one prompt compute it
+// once. Independent of tensors and text.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -23,7 +23,7 @@ struct SchedulerConfig {
   }
 };
 
-// Tokens [begin, begin + count) of a sequence. The last one's logits are drawn from for every sequence in `draws`: none while a prompt is
+// Tokens [begin, begin + count) of a sequence. The last one's logits are sampled for every sequence in `draws`: none while a prompt is
 // computed in pieces, the sequence itself at the end, its followers too at the end of the prompt they share.
 struct StepRow {
   SequenceId sequence = 0;
@@ -31,7 +31,7 @@ struct StepRow {
   std::vector<SequenceId> draws;
 };
 
-// Somebody is about to write into a block that others hold too, and gets a copy of its own.
+// A sequence is about to write into a shared block, and gets its own copy.
 struct BlockCopy {
   BlockId from = 0, to = 0;
 };
@@ -44,17 +44,17 @@ struct Step {
   [[nodiscard]] int64_t num_tokens() const;
 };
 
-// Not thread-safe. `blocks` must outlive the scheduler and be used by nobody else.
+// Not thread-safe. `blocks` must outlive the scheduler and must not be used elsewhere.
 class Scheduler {
  public:
   Scheduler(const SchedulerConfig& config, BlockPool& blocks);
 
-  // `num_samples` sequences of one prompt with ids from `first` on, each at most `max_length` tokens with the prompt. UsageError where
+  // `num_samples` sequences of one prompt with ids from `first` on, each at most `max_length` tokens with the prompt. UsageError if
   // one alone would not fit into all blocks; `where` opens it and names the request.
   void add(SequenceId first, int64_t num_samples, const std::vector<int32_t>& prompt, int64_t max_length, const std::string& where);
 
-  // No rows: nothing is left to do. Whoever has no room for its next tokens makes the youngest one wait, which computes its own
-  // again later, exactly as they are.
+  // No rows: nothing is left to do. If there is no room for a sequence's next tokens, the youngest one is preempted and later recomputes
+  // its own tokens exactly.
   [[nodiscard]] Step next();
 
   // The step is done. After it every sequence in its `draws` is extended or finished.

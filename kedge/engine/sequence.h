@@ -1,5 +1,5 @@
 #pragma once
-// One sample on its way: its tokens, how far its keys and values are computed, and the blocks they lie in. Knows no tensors.
+// One running sample: its tokens, how far its keys and values are computed, and their blocks. Independent of tensors.
 #include <cstdint>
 #include <vector>
 
@@ -11,10 +11,10 @@ using SequenceId = int64_t;
 
 struct Sequence {
   SequenceId id = 0;
-  std::vector<int32_t> tokens;  // the prompt, then what was drawn
+  std::vector<int32_t> tokens;  // the prompt, then the sampled tokens
   int64_t prompt_length = 0;
   int64_t max_length = 0;  // prompt and response together
-  int64_t num_cached = 0;  // tokens whose keys and values lie in the blocks
+  int64_t num_cached = 0;  // tokens whose keys and values are in the blocks
   std::vector<BlockId> blocks;
   bool running = false;
   std::vector<SequenceId> followers;  // samples of the same prompt that wait for this one to compute it

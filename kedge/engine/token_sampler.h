@@ -1,5 +1,5 @@
 #pragma once
-// Draws the tokens of a step from its logits, wherever those lie. The rules are those of sampling.h.
+// Samples the tokens of a step from its logits, on CPU or GPU. The rules are those of sampling.h.
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,11 +18,11 @@ struct Draw {
 // Not thread-safe.
 class TokenSampler {
  public:
-  // Logits [rows, vocab] of any type. Nothing where a row's logits are no numbers or no token is allowed. Waits for the device.
+  // Logits [rows, vocab] of any type. Nothing if a row's logits are not finite or no token is allowed. Waits for the device.
   [[nodiscard]] std::vector<std::optional<Drawn>> draw(const Tensor& logits, std::span<const Draw> draws);
 
  private:
-  Tensor host_, device_;  // what goes up to a GPU and comes back
+  Tensor host_, device_;  // buffers for transfers to and from a GPU
 };
 
 }  // namespace kedge

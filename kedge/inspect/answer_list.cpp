@@ -134,7 +134,7 @@ int64_t choose_step(std::span<const int64_t> steps, std::string_view wanted, std
   if (wanted == "last") return steps.back();
   int64_t step = 0;
   const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), step);
-  check(error == std::errc() && end == wanted.data() + wanted.size(), "a step is a number, first or last, found ", Json(wanted).dump());
+  check(error == std::errc() && end == wanted.data() + wanted.size(), "expected a step number, first or last, found ", Json(wanted).dump());
   const auto above = std::lower_bound(steps.begin(), steps.end(), step);
   if (above != steps.end() && *above == step) return step;
   const std::string before = above == steps.begin() ? "" : std::to_string(*(above - 1));

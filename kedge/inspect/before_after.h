@@ -1,5 +1,5 @@
 #pragma once
-// The same prompts early and late in a run: how its answers changed. Knows recorded steps, no HTTP and no terminal.
+// The same prompts early and late in a run: how its answers changed. Independent of HTTP and terminals.
 #include <cstdint>
 #include <vector>
 
@@ -23,7 +23,7 @@ struct BeforeAfterLimits {
   size_t num_prompts = 24;  // enough of them
   size_t num_files = 64;    // read at most
 };
-// A prompt comes again when the run has been through its file, so two steps seldom share one. Steps are read from both ends until there are
+// A prompt recurs only in the next epoch, so two steps rarely share one. Steps are read from both ends until there are
 // enough prompts that are answered in both halves.
 [[nodiscard]] BeforeAfter find_before_after(const RunRecords& records, const BeforeAfterLimits& limits = {});
 

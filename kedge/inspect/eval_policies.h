@@ -1,5 +1,5 @@
 #pragma once
-// The policies that kedge eval looks at, one after another in one model with one engine where their networks are the same, and the
+// The policies that kedge eval evaluates, one after another in one model with one engine if their networks are the same, and the
 // policy that their KL is measured from.
 #include <functional>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace kedge {
 
-// What a run began with.
+// What a run started from.
 struct RunStart {
   Path folder;  // the model's
   NetworkConfig network;
@@ -22,7 +22,7 @@ struct EvalPolicyOptions {
   StorageOptions storage;
   std::map<Path, RunStart> starts;                            // by the folder of the run
   std::optional<EvalTarget> reference;                        // none: no KL is measured
-  std::function<EngineConfig(const Model& model)> engine_of;  // how a model's engine is to be
+  std::function<EngineConfig(const Model& model)> engine_of;  // options of a model's engine
 };
 
 // Not thread-safe.
@@ -30,7 +30,7 @@ class EvalPolicies {
  public:
   explicit EvalPolicies(EvalPolicyOptions options) : options_(std::move(options)) {}
 
-  // Takes the place of the one before.
+  // Replaces the one before.
   void load(const EvalTarget& target);
   [[nodiscard]] Model& model() { return *model_; }
   [[nodiscard]] Engine& engine() { return *engine_; }
@@ -47,9 +47,9 @@ class EvalPolicies {
 
   EvalPolicyOptions options_;
   std::unique_ptr<Model> model_, reference_;
-  std::unique_ptr<Engine> engine_;  // of the model, so it goes first
-  Path base_;                       // the folder below the model's adapters, or its own
-  Path run_;                        // whose checkpoints can take the place of its weights; empty: none
+  std::unique_ptr<Engine> engine_;  // uses the model, so it is destroyed first
+  Path base_;                       // the base model's folder with adapters, or its own
+  Path run_;                        // whose checkpoints can replace its weights; empty: none
 };
 
 }  // namespace kedge

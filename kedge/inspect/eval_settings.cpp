@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The keys that rewards can come from, in a file that may be a whole configuration of a trainer.
+// The keys that rewards can come from, in a file that may be a complete configuration of a trainer.
 struct RewardFile {
   RewardConfig reward;
   std::optional<RemoteRewardConfig> remote_rm;
@@ -44,7 +44,7 @@ PolicySettings load_settings(OnlineJob& job, const std::optional<Path>& file, co
 
 InFolder::InFolder(const Path& folder) : before_(fs::current_path()) { fs::current_path(folder); }
 InFolder::~InFolder() {
-  std::error_code gone;  // a folder that was removed meanwhile is nobody's error
+  std::error_code gone;  // a folder that was removed meanwhile is not an error
   fs::current_path(before_, gone);
 }
 
@@ -54,7 +54,7 @@ PolicySettings settings_of_run(const RunOnDisk& run, const std::vector<std::stri
   const bool there = is_folder(run.started_in);
   if (!there)
     log_warn(run.folder.string(), ": was started in ", run.started_in.string(),
-             ", which is not there; its relative paths are taken from here");
+             ", which does not exist; its relative paths are resolved from the current folder");
   const Path home = there ? run.started_in : fs::current_path();
   const InFolder in_folder(home);
   PolicySettings settings = load_settings(*job, run.config, overrides);
@@ -81,7 +81,7 @@ RewardConfig load_rewards(const std::optional<Path>& file, const std::vector<std
   RewardFile found;
   load_config(describe(found), file, overrides);
   check(!found.reward.sources.empty() || found.remote_rm, file ? file->string() : "the command line",
-        ": names no reward; wants reward.sources.NAME.kind and what that kind needs, or remote_rm (docs/rewards.md)");
+        ": no reward is configured; expected reward.sources.NAME.kind and what that kind needs, or remote_rm (docs/rewards.md)");
   RewardedConfig whole;
   whole.reward = found.reward;
   whole.remote_rm = found.remote_rm;
@@ -92,7 +92,7 @@ void check_answerable(const RewardConfig& reward) {
   for (const auto* sources : {&reward.sources, &reward.watch})
     for (const auto& [name, source] : *sources)
       check(source.kind != RewardKind::critic, "the run's reward \"", name,
-            "\" came from its critic's server, which answers only to the run that trains it; name another reward: --reward FILE.yaml, or "
+            "\" came from its critic's server, which only serves the run that trains it; configure another reward: --reward FILE.yaml, or "
             "serve the reward model alone (kedge serve reward) and give remote_rm.host and remote_rm.port in such a file");
 }
 
@@ -109,8 +109,9 @@ void choose_prompts(PolicySettings& settings, const std::optional<Path>& file, c
   if (file) {
     files = Json(Json::Array{Json(file->string())});
   } else {
-    check(!data.data_prefix.is_null(), of, ": names no prompts; give --prompts FILE, lines with \"text\" or \"prompt\" (docs/data.md)");
-    // Files of training need not be there any more.
+    check(!data.data_prefix.is_null(), of,
+          ": no prompts are configured; give --prompts FILE, lines with \"text\" or \"prompt\" (docs/data.md)");
+    // Training files may no longer exist.
     if (const Json* validation = data.data_prefix.find("validation")) files = *validation;
     if (files.is_null()) return;
   }

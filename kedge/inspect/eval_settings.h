@@ -1,5 +1,5 @@
 #pragma once
-// How kedge eval asks: the prompts, sampling and rewards of a run, or of the flags where no run says them. Loads configurations, no
+// Settings of kedge eval: the prompts, sampling and rewards of a run, or from the flags if there is no run. Loads configurations, no
 // weights.
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace kedge {
 
-// The process's current folder is another one, for as long as it lives; back it comes.
+// Changes the process's current folder for as long as it lives, then restores it.
 class InFolder {
  public:
   explicit InFolder(const Path& folder);
@@ -24,15 +24,15 @@ class InFolder {
   Path before_;
 };
 
-// What a run of kedge reinforce, rs or ppo goes by, or would. Paths of the run are relative to where it was started.
+// The settings of a run of kedge reinforce, rs or ppo, or of a hypothetical one. Paths of the run are relative to where it was started.
 struct PolicySettings {
   OnlineSettings online;  // with all rewards
   ComputeConfig compute;
-  Path start;  // the model folder it began with; absolute
-  Path home;   // where its relative paths begin, and its reward's commands run
+  Path start;  // the model folder it started from; absolute
+  Path home;   // base of its relative paths, and where its reward commands run
 };
 [[nodiscard]] PolicySettings settings_of_run(const RunOnDisk& run, const std::vector<std::string>& overrides);
-// Those of a model that belongs to no run: the trainers' defaults, and the overrides. Without rewards.
+// Those of a model without a run: the trainers' defaults, and the overrides. Without rewards.
 [[nodiscard]] PolicySettings settings_of_model(const Path& folder, const std::vector<std::string>& overrides);
 
 // Is this key=value about rewards?
@@ -41,12 +41,12 @@ struct PolicySettings {
 // `reward` and `remote_rm` as the trainers have them, of a file, or of overrides alone.
 [[nodiscard]] RewardConfig load_rewards(const std::optional<Path>& file, const std::vector<std::string>& overrides);
 
-// UsageError where a reward is the critic's, which answers only to the run that trains it.
+// UsageError if a reward is the critic's, which only serves the run that trains it.
 void check_answerable(const RewardConfig& reward);
-// Somebody waits at the terminal: servers are waited for a minute, not as long as a run would, unless their wait_limit says otherwise.
+// A user is waiting: servers are waited for one minute, not as long as in a run, unless their wait_limit is set.
 void limit_waiting(RewardConfig& reward);
 
-// The settings with these prompts instead, or with those of validation alone. UsageError where there are none.
+// The settings with these prompts instead, or with those of validation alone. UsageError if there are none.
 void choose_prompts(PolicySettings& settings, const std::optional<Path>& file, const std::string& of);
 
 }  // namespace kedge

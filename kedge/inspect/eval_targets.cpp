@@ -25,7 +25,7 @@ EvalTarget model_target(const Path& folder, const Path& from) {
   return {.folder = whole(folder), .base = whole(base_of(folder, from))};
 }
 
-// One of a run that is no online run.
+// One of a run that is not an online run.
 EvalTarget model_of_run(const Path& folder, const Run& run, int64_t step) {
   EvalTarget target = model_target(folder, run->started_in);
   target.run = run;
@@ -38,7 +38,7 @@ EvalTarget checkpoint_target(const Run& run, const Checkpoint& checkpoint) {
   return {.kind = PolicyKind::checkpoint, .folder = checkpoint.folder, .run = run, .step = checkpoint.step()};
 }
 
-// Supervised fine-tuning began with a model folder, which its settings name.
+// Supervised fine-tuning started from a model folder, which its settings name.
 Path start_of_sft(const RunOnDisk& run) {
   const std::string where = run.config.string();
   const ConfigNode settings = parse_yaml(read_text(run.config), where);
@@ -53,11 +53,11 @@ EvalTarget start_target(const Run& run) {
   return {.kind = PolicyKind::start, .folder = run->folder, .run = run, .step = 0};
 }
 
-// A run's checkpoints are the policy of an online job, the model of supervised fine-tuning, or nothing that answers.
+// A run's checkpoints are the policy of an online job, the model of supervised fine-tuning, or nothing that generates answers.
 Run open_policy_run(const Path& folder) {
   auto run = std::make_shared<const RunOnDisk>(open_run(folder));
   check(trains_online(run->algorithm) || run->algorithm == "sft", folder.string(), ": a run of kedge ", run->algorithm,
-        ", which trains no policy; there are no answers to look at");
+        ", which trains no policy; there are no answers to evaluate");
   return run;
 }
 
@@ -68,7 +68,7 @@ std::string steps_text(const RunOnDisk& run) {
 }
 
 void add_run(std::vector<EvalTarget>& targets, const Run& run, const std::string& given, const StepChoice& choice) {
-  check(!run->checkpoints.empty(), given, ": has no whole checkpoint yet (exp_manager.checkpoint_callback_params says which are kept)");
+  check(!run->checkpoints.empty(), given, ": has no complete checkpoint yet (exp_manager.checkpoint_callback_params says which are kept)");
   for (const int64_t step : choice.steps) {
     const bool there = step == 0 || std::any_of(run->checkpoints.begin(), run->checkpoints.end(),
                                                 [&](const Checkpoint& one) { return one.step() == step; });
@@ -82,7 +82,7 @@ void add_run(std::vector<EvalTarget>& targets, const Run& run, const std::string
   }
 }
 
-// Runs that were met before, so that one is opened once.
+// Runs seen before, so that each is opened once.
 class Runs {
  public:
   Run open(const Path& folder) {
@@ -105,7 +105,7 @@ std::string label_in(const RunOnDisk& run, const Path& model) {
   return str(run.folder.filename().string(), step, " ", model.filename().string());
 }
 
-// The shortest names that tell them apart. `labels`: as they were given.
+// The shortest distinct names. `labels`: as they were given.
 void name_targets(std::vector<EvalTarget>& targets, const std::vector<std::string>& labels) {
   bool one_run = true, names_differ = true;
   std::map<Path, Run> named;  // by the name of its folder
@@ -134,7 +134,7 @@ std::vector<int64_t> parse_whole_numbers(const std::string& text, const std::str
   while (true) {
     int64_t number = 0;
     const auto [stop, error] = std::from_chars(at, end, number);
-    check(error == std::errc() && number >= 0 && (stop == end || *stop == ','), flag, ": wants whole numbers with commas between, found \"",
+    check(error == std::errc() && number >= 0 && (stop == end || *stop == ','), flag, ": expected integers separated by commas, found \"",
           text, "\"");
     numbers.push_back(number);
     if (stop == end) return numbers;

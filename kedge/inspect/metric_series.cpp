@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kBehind = 256, kPiece = size_t{4} << 20U;
 constexpr double kSmoothedPoints = 1000;
 
-// As a sink writes it, and null, as which other writers tell what is not finite.
+// As a sink writes it, and null, which other writers use for values that are not finite.
 double number_of(const Json& value, std::string_view name) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : read_metric(value, name);
 }
@@ -65,8 +65,8 @@ std::vector<double> axis_of(const std::vector<int64_t>& steps) {
   return axis;
 }
 
-// A mean whose weights fall by the same factor from number to number, backwards; the first numbers count in full. What is not finite is
-// passed over.
+// A mean whose weights fall by the same factor from number to number, backwards; the first numbers count in full. Values that are not
+// finite are skipped.
 std::vector<double> smoothed(const std::vector<double>& values, double smoothing) {
   const double factor = std::pow(smoothing, std::min(1.0, kSmoothedPoints / static_cast<double>(std::max<size_t>(1, values.size()))));
   std::vector<double> means(values.size(), std::numeric_limits<double>::quiet_NaN());
@@ -98,7 +98,7 @@ bool MetricsFeed::goes_on(const MappedFile& file) const {
   return file.size() >= offset_ && file.read(offset_ - behind_.size(), offset_) == behind_;
 }
 
-// Copies are read, no mapped bytes: the run may cut the file back at any time.
+// Reads copies, not mapped bytes: the run may truncate the file at any time.
 bool MetricsFeed::update() {
   const int64_t version = version_;
   try {
@@ -110,12 +110,12 @@ bool MetricsFeed::update() {
       forget();
     }
   } catch (const Error&) {
-    return version != version_;  // removed or cut back just now: the next look tells
+    return version != version_;  // removed or truncated just now: the next call handles it
   }
   return version != version_;
 }
 
-// The whole lines of the next piece of the file. False where there is none.
+// The complete lines of the next piece of the file. False if there is none.
 bool MetricsFeed::add_piece(const MappedFile& file) {
   size_t end = offset_, size = kPiece;
   std::string piece;
@@ -151,7 +151,7 @@ void MetricsFeed::add_line(std::string_view line) {
   try {
     const Json read = Json::parse(line, file_.filename().string(), num_lines_);
     const int64_t step = read.at("step", where).as_integer(where);
-    check(step >= 0 && step <= kMaxStep, where, ": step: wants a whole number from 0 to ", kMaxStep, ", found ", step);
+    check(step >= 0 && step <= kMaxStep, where, ": step: expected an integer from 0 to ", kMaxStep, ", found ", step);
     const double time = read_metric(read.at("time", where), where);
     for (const auto& [name, value] : read.as_object(where))
       if (name != "step" && name != "time") add(step, name, number_of(value, where));

@@ -7,9 +7,9 @@
 namespace kedge {
 namespace {
 
-constexpr double kLargestStep = 1e15;  // below, every whole number is a double
+constexpr double kLargestStep = 1e15;  // below, every integer is exact as a double
 
-// Digits from a place on; the place behind them.
+// Digits from a place on; the place after them.
 size_t behind_digits(std::string_view text, size_t at) { return std::min(text.size(), text.find_first_not_of("0123456789", at)); }
 
 // As JSON writes numbers: no plus, no zero ahead, digits on both sides of a point.

@@ -1,6 +1,6 @@
 #pragma once
-// A line of numbers as a run writes most of them: {"step": 3, "time": 1.5, "NAME": 0.25, ...}. Read several times as fast as JSON at large;
-// whatever is otherwise is left to the JSON parser.
+// A line of numbers as a run writes most of them: {"step": 3, "time": 1.5, "NAME": 0.25, ...}. Read several times as fast as general JSON;
+// anything else is left to the JSON parser.
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,7 +14,7 @@ class FlatLine {
  public:
   using Member = std::pair<std::string_view, double>;
 
-  // False: something else is there too. A line that is taken is JSON, but for names that may come twice.
+  // False: the line has other content. An accepted line is JSON, except that names may occur twice.
   bool read(std::string_view line);
 
   [[nodiscard]] int64_t step() const { return static_cast<int64_t>(members_[0].second); }

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 std::string steps_text(const std::vector<Checkpoint>& checkpoints) {
   std::string text;
   for (const Checkpoint& one : checkpoints) text += str(text.empty() ? "" : ", ", one.step());
-  return text.empty() ? "none that is whole" : text;
+  return text.empty() ? "no complete ones" : text;
 }
 
 ModelSource source_of(const Checkpoint& checkpoint, const Path& started_in, const std::string& rank) {
@@ -23,14 +23,14 @@ ModelSource source_of(const Checkpoint& checkpoint, const Path& started_in, cons
   return {checkpoint.folder / "model", started_in, str("the checkpoint of step ", checkpoint.step(), rank), checkpoint.step()};
 }
 
-// The model that a complete run left is its last word, unless it was gone on with since.
+// The model of a complete run is final, unless the run was resumed since.
 std::optional<ModelSource> finished_model(const RunOnDisk& run) {
   const Path model = run.folder / "model", file = run.folder / "summary.json";
   if (!is_folder(model) || !is_file(file)) return std::nullopt;
   const Json summary = Json::parse(read_text(file), file.string());
   const int64_t step = summary.at("step", file.string()).as_integer(file.string());
   if (!run.checkpoints.empty() && run.checkpoints.back().step() > step) return std::nullopt;
-  return ModelSource{model, run.started_in, "the model that the run left when it was complete", step};
+  return ModelSource{model, run.started_in, "the final model of the complete run", step};
 }
 
 ModelSource find_in_run(const RunOnDisk& run, const ModelWish& wish) {
@@ -43,7 +43,7 @@ ModelSource find_in_run(const RunOnDisk& run, const ModelWish& wish) {
   }
   if (!wish.best && !wish.last)
     if (auto model = finished_model(run)) return std::move(*model);
-  check(!run.checkpoints.empty(), name, ": the run has left no model and no checkpoint that is whole");
+  check(!run.checkpoints.empty(), name, ": the run has written no model and no complete checkpoint");
   const CheckpointConfig config = ranking_of(read_settings(run));
   const std::vector<Checkpoint> ranked = rank_checkpoints(run.checkpoints, config);
   if (!wish.last && !ranked.empty()) return source_of(ranked.front(), run.started_in, str(", the best by ", config.monitor));

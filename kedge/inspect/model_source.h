@@ -1,5 +1,5 @@
 #pragma once
-// Which model folder is meant where someone names a run, or one of its checkpoints. Reads, never writes; loads nothing.
+// The model folder of a run, or of one of its checkpoints. Reads only; loads nothing.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace kedge {
 
-// Has the folder what a checkpoint has?
+// Is the folder a checkpoint?
 [[nodiscard]] bool is_checkpoint(const Path& folder);
-// The run whose checkpoint it is: the folder above the one above. None where that is no run.
+// The run whose checkpoint it is: the folder above the one above. None if that is not a run.
 [[nodiscard]] std::optional<Path> run_of_checkpoint(const Path& checkpoint);
 
 struct ModelWish {
-  std::optional<int64_t> step = {};  // of these at most one; none: the model that the run left, else the best checkpoint, else the newest
+  std::optional<int64_t> step = {};  // of these at most one; none: the run's final model, else the best checkpoint, else the newest
   bool best = false, last = false;
 };
 
@@ -25,8 +25,8 @@ struct ModelSource {
   std::optional<int64_t> step = {};  // none: not known
 };
 
-// For a run or a checkpoint, whose bytes are held against their hashes: a UsageError names damage, a step that is not there, or a wish that
-// cannot be had. None for any other folder.
+// For a run or a checkpoint, whose bytes are checked against their hashes: a UsageError names damage, a missing step, or a choice that
+// does not exist. None for any other folder.
 [[nodiscard]] std::optional<ModelSource> find_model_source(const Path& folder, const ModelWish& wish);
 
 }  // namespace kedge

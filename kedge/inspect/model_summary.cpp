@@ -52,7 +52,7 @@ bool is_adapter_folder(const Path& folder) { return is_file(folder / kAdapterCon
 
 Path find_adapter_base(const Path& adapter, const Path& started_in, const std::string& where) {
   const std::string base = named_base(adapter);
-  check(!base.empty(), where, ": ", (adapter / kAdapterConfigFile).string(), " does not name the model that the adapter stands on");
+  check(!base.empty(), where, ": ", (adapter / kAdapterConfigFile).string(), " does not name the adapter's base model");
   if (const Path from_start = started_in / base; is_folder(from_start)) return find_model_folder(from_start.string(), where);
   return find_model_folder(base, where);
 }
@@ -69,7 +69,7 @@ NetworkFacts read_network_facts(const Path& folder, const Path& started_in) {
 }
 
 std::string network_text(const NetworkFacts& facts) {
-  std::string text = facts.family.empty() ? "a network that is not here (" + facts.base + ")"
+  std::string text = facts.family.empty() ? "a base model that is not available (" + facts.base + ")"
                                           : str(facts.family, ", ", with_commas(facts.num_parameters), " parameters in ", facts.num_layers,
                                                 " layers of ", facts.hidden_size);
   if (facts.num_labels > 0) text += str(", score head of ", facts.num_labels, facts.num_labels == 1 ? " label" : " labels");

@@ -1,5 +1,5 @@
 #pragma once
-// What kind of network lies in a model or adapter folder, in a few numbers. Reads no weights, only what they are called.
+// What kind of network is in a model or adapter folder, in a few numbers. Reads only the names of weights.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,11 +10,11 @@
 namespace kedge {
 
 struct NetworkFacts {
-  std::string family = {};  // "llama"; empty where an adapter's base was not found
+  std::string family = {};  // "llama"; empty if an adapter's base was not found
   int64_t num_parameters = 0, num_layers = 0, hidden_size = 0;
   int64_t num_labels = 0;  // of a score head; 0: a language model
   std::string dtype = {};
-  // Of adapters; rank 0: the folder holds a whole network.
+  // Of adapters; rank 0: the folder holds a complete network.
   int64_t rank = 0, num_adapter_parameters = 0;
   std::string base = {};  // as the adapter's config names it
 };
@@ -22,10 +22,10 @@ struct NetworkFacts {
 [[nodiscard]] bool is_adapter_folder(const Path& folder);
 
 // The network below an adapter: the folder its config names, where relative paths begin at `started_in`, or a name in the Hugging Face
-// cache. UsageError, opened by `where`, where it is not to be found.
+// cache. UsageError, opened by `where`, if it is not found.
 [[nodiscard]] Path find_adapter_base(const Path& adapter, const Path& started_in, const std::string& where);
 
-// UsageError for what is no such folder. An adapter's base that is not found is left out.
+// UsageError for other folders. An adapter's base that is not found is left out.
 [[nodiscard]] NetworkFacts read_network_facts(const Path& folder, const Path& started_in);
 
 // "llama, 656,000 parameters, 2 layers of 128": one line.

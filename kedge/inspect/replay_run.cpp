@@ -18,7 +18,7 @@
 namespace kedge {
 namespace {
 
-// Sums of several ranks run in another order on one. What that changes is tiny at first, and grows with every update.
+// Several ranks sum in another order than one. The difference is tiny at first, and grows with every update.
 constexpr double kLooseTolerance = 1e-3;
 
 std::string where_of(const RunOnDisk& run) { return (run.folder / "run.json").string(); }
@@ -30,7 +30,7 @@ const Json& identity_of(const Checkpoint& checkpoint) {
   return checkpoint.meta.record.at("identity", where);
 }
 
-// Without what only says where a run lies and how long it goes.
+// Without keys that only set a run's folder and length.
 std::string settings_text(const Json& identity) {
   Json::Object kept;
   for (const auto& [key, value] : identity.as_object("settings"))
@@ -38,7 +38,7 @@ std::string settings_text(const Json& identity) {
   return Json(kept).dump_compact();
 }
 
-// The same as a configuration to load; keys that a checkpoint adds are none of it.
+// The same as a configuration to load; without keys that a checkpoint adds.
 ConfigText config_of(const Checkpoint& checkpoint) {
   Json::Object kept;
   for (const auto& [key, value] : identity_of(checkpoint).as_object("settings"))
@@ -73,7 +73,7 @@ bool is_recorded(RewardKind kind, const ReplayChoice& choice) {
   return kind == RewardKind::critic || kind == RewardKind::custom || (is_server && !choice.servers);
 }
 
-// The checkpoint of another run that this one began with.
+// The checkpoint of another run that this one started from.
 std::optional<Path> parent_of(const RunOnDisk& run) {
   std::optional<Path> parent;
   const std::string where = where_of(run);
@@ -124,7 +124,7 @@ std::vector<std::string> changed_inputs(const RunOnDisk& run) {
       const std::string name = entry.at("file", where).as_text(where);
       const Path file = run.started_in / name;
       if (!is_file(file)) {
-        changed.push_back(name + " is not there any more");
+        changed.push_back(name + " no longer exists");
       } else if (file_hash(file) != entry.at("hash", where).as_text(where)) {
         changed.push_back(name + " has changed since the run was started");
       }
@@ -137,7 +137,7 @@ void enter_start_folder(const RunOnDisk& run) {
   std::filesystem::current_path(run.started_in, error);
   if (error)
     log_warn("the folder the run was started in, ", run.started_in.string(), ", cannot be entered (", error.message(),
-             "): relative paths in its settings are taken from here");
+             "): relative paths in its settings are resolved from the current folder");
 }
 
 std::vector<SettingsPart> settings_parts(const RunOnDisk& run, OnlineJob& job) {
@@ -150,7 +150,7 @@ std::vector<SettingsPart> settings_parts(const RunOnDisk& run, OnlineJob& job) {
     before = std::move(settings);
     from = checkpoint.step();
   }
-  // What came after the newest checkpoint was done under what the run was started with last.
+  // Steps after the newest checkpoint were done with the settings of the last start.
   load_config(job.section(), run.config, {});
   if (parts.empty() || settings_text(to_json(section_node(job.section()))) != before) parts.push_back({from});
   return parts;
@@ -163,7 +163,7 @@ ReplayRun::ReplayRun(OnlineJob& job, const RunOnDisk& run, const ReplayChoice& c
       setup_(load_job(job, run, step), {.has_critic = false}),
       critic_([this](const Rollout& rollout) { return store_->find(rollout); }),
       collector_(critic_) {
-  check(setup_.mesh.world.size() == 1, "a replay is for one rank, and ", setup_.mesh.world.size(), " were started");
+  check(setup_.mesh.world.size() == 1, "a replay runs on one rank, but ", setup_.mesh.world.size(), " were started");
   const std::string where = where_of(run);
   setup_.settings.identity += files_fingerprint(setup_);
   // What a CPU computes may depend on the number of threads.
@@ -183,7 +183,7 @@ ReplayRun::ReplayRun(OnlineJob& job, const RunOnDisk& run, const ReplayChoice& c
                                 .group = setup_.mesh.world,
                                 .store = &*store_},
                                setup_.settings);
-  if (job_.has_critic()) notes_.emplace_back("the critic's values are the record's; nothing is sent to a critic");
+  if (job_.has_critic()) notes_.emplace_back("the critic's values are taken from the record; no critic is queried");
   begin(step);
 }
 
@@ -193,17 +193,17 @@ void ReplayRun::choose_tolerance() {
   const std::string where = where_of(run_), here = name_of(setup_.mesh.device);
   std::string why;
   if (setup_.mesh.device.is_cuda() && !job_.compute().deterministic)
-    why = "on a GPU bits change from time to time without trainer.deterministic=true";
+    why = "on a GPU results are not bit-identical without trainer.deterministic=true";
   // Which steps a start made is not known, so one of them is enough.
   for (const Json& start : run_.starts.as_array(where)) {
     const int64_t num_ranks = start.at("ranks", where).as_integer(where);
     const std::string& device = start.at("device", where).as_text(where);
     if (device != here) why = str("the run computed on ", device, ", this is ", here);
-    if (num_ranks > 1) why = str("the run had ", num_ranks, " ranks, whose sums run in another order on one");
+    if (num_ranks > 1) why = str("the run had ", num_ranks, " ranks, which sum in another order than one rank");
   }
   if (why.empty()) return;
   tolerance_ = kLooseTolerance;
-  notes_.push_back(str(why, ": numbers are compared within ", kLooseTolerance, ", and the hashes of weights are not"));
+  notes_.push_back(str(why, ": values are compared with a tolerance of ", kLooseTolerance, ", and the hashes of weights are not compared"));
 }
 
 void ReplayRun::tell_of_rewards() {
@@ -217,9 +217,9 @@ void ReplayRun::tell_of_rewards() {
   };
   add(setup_.settings.reward.sources);
   add(setup_.settings.reward.watch);
-  if (!servers.empty()) notes_.push_back(str("what servers said (", servers, ") is the record's; --servers asks them again"));
-  if (!programs.empty()) notes_.push_back(str("the rewards of the program that ran (", programs, ") are the record's"));
-  if (!critics.empty()) notes_.push_back(str("the critic's rewards (", critics, ") are the record's"));
+  if (!servers.empty()) notes_.push_back(str("rewards of servers (", servers, ") are taken from the record; --servers queries them again"));
+  if (!programs.empty()) notes_.push_back(str("rewards of the run's program (", programs, ") are taken from the record"));
+  if (!critics.empty()) notes_.push_back(str("rewards of the critic (", critics, ") are taken from the record"));
 }
 
 RewardSourceMaker ReplayRun::reward_maker() {
@@ -239,7 +239,7 @@ std::optional<Checkpoint> ReplayRun::find_checkpoint(int64_t step) {
     if (checkpoint->step() > step) continue;
     const std::vector<std::string> damage = find_damage(*checkpoint);
     if (damage.empty()) return *checkpoint;
-    notes_.push_back(str("not begun with the checkpoint of step ", checkpoint->step(), ": ", damage.front()));
+    notes_.push_back(str("skipped the checkpoint of step ", checkpoint->step(), ": ", damage.front()));
     log_warn(checkpoint->folder.string(), ": ", damage.front());
   }
   if (const auto parent = parent_of(run_)) return open_checkpoint(*parent, "the checkpoint the run was forked from");
@@ -254,7 +254,7 @@ void ReplayRun::begin(int64_t step) {
     next_ = restore(*trainer_, *checkpoint);
     start_ = str("the checkpoint of step ", next_);
   }
-  check(next_ <= step, run_.folder.string(), ": begins at step ", next_, "; there is no step ", step, " in it");
+  check(next_ <= step, run_.folder.string(), ": starts at step ", next_, "; there is no step ", step, " in it");
 }
 
 void ReplayRun::add_logprobs(RolloutRows& rows) {
@@ -267,7 +267,7 @@ void ReplayRun::add_logprobs(RolloutRows& rows) {
 StepComparison ReplayRun::play(bool closely) {
   if (closely) {
     ReplayHelpers helpers{.rewards = rewards_.get(), .draws = choice_.regenerate};
-    // On a CPU generation and training agree to the bit, in whatever passes. Elsewhere those of training itself are compared.
+    // On a CPU generation and training are bit-identical, in any passes. Elsewhere those of training itself are compared.
     if (setup_.mesh.device.is_cpu()) helpers.add_logprobs = [this](RolloutRows& rows) { add_logprobs(rows); };
     store_->look_closely(std::move(helpers));
   }

@@ -1,6 +1,6 @@
 #pragma once
-// A run that is played again from what it left in its folder: its settings, its starting point, and a trainer that gets its answers from
-// the records. Writes nothing, takes no lock, and sends nothing to servers unless told so.
+// A replay of a run from its folder: its settings, its starting point, and a trainer that gets its answers from
+// the records. Writes nothing, takes no lock, and sends nothing to servers unless requested.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,27 +17,27 @@
 namespace kedge {
 
 struct ReplayChoice {
-  bool servers = false;     // rewards of servers are asked for again
-  bool regenerate = false;  // the policy draws the answers again
+  bool servers = false;     // rewards are requested from servers again
+  bool regenerate = false;  // the policy samples the answers again
 };
 
-// What of a run can be replayed, by steps. UsageError where there is nothing.
+// What of a run can be replayed, by steps. UsageError if there is nothing.
 struct ReplayRange {
   std::vector<int64_t> recorded;  // steps that have a record, rising
-  int64_t first = 0, last = 0;    // of all steps that are known to have been done
+  int64_t first = 0, last = 0;    // of all steps known to be complete
 };
 [[nodiscard]] ReplayRange range_of(const RunOnDisk& run);
 
 // The folder of a run's records.
 [[nodiscard]] Path records_of(const RunOnDisk& run);
 
-// The hash of the weights before a step, by the records beside it or a checkpoint. None: nothing tells.
+// The hash of the weights before a step, from the records before and after it or a checkpoint. None: not known.
 [[nodiscard]] std::optional<std::string> known_weights(const RunOnDisk& run, int64_t step);
 
-// Files of the run's last start that are not here as they were then, each with what is wrong.
+// Input files of the run's last start that are missing or changed, each with what is wrong.
 [[nodiscard]] std::vector<std::string> changed_inputs(const RunOnDisk& run);
 
-// Relative paths in a run's settings are meant from where it was started. From here on so are this process's.
+// Relative paths in a run's settings are relative to where it was started. This changes the process to that folder.
 void enter_start_folder(const RunOnDisk& run);
 
 // Steps from `from` on were done under other settings than those before it.
@@ -45,14 +45,14 @@ struct SettingsPart {
   int64_t from = 0;
   std::optional<Checkpoint> keeper = {};  // the checkpoint that kept the settings; none: they are the run's config.yaml
 };
-// At least one, rising. A run that goes on with other settings keeps the earlier ones in its checkpoints. The newest, those of config.yaml,
+// At least one, rising. A run resumed with other settings keeps the earlier ones in its checkpoints. The newest, those of config.yaml,
 // are in the job's configuration then.
 [[nodiscard]] std::vector<SettingsPart> settings_parts(const RunOnDisk& run, OnlineJob& job);
 
 // Not thread-safe. Job and run must outlive it; the job's configuration is filled by it.
 class ReplayRun {
  public:
-  // Ready for the newest step at or before `step` that can be begun with: where a sound checkpoint stands, or the run's own start.
+  // Ready for the newest step at or before `step` from which a replay can start: a valid checkpoint, or the run's own start.
   ReplayRun(OnlineJob& job, const RunOnDisk& run, const ReplayChoice& choice, int64_t step);
   ~ReplayRun();
   ReplayRun(const ReplayRun&) = delete;
@@ -63,7 +63,7 @@ class ReplayRun {
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }  // how it is replayed
   [[nodiscard]] bool is_exact() const { return tolerance_ == 0; }
 
-  // The next step. Closely: also its log-probabilities by passes of their own, its rewards, and what is drawn again.
+  // The next step. Closely: also its log-probabilities in separate passes, its rewards, and new samples.
   [[nodiscard]] StepComparison play(bool closely);
 
  private:

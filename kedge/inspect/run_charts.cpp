@@ -20,18 +20,18 @@ struct KnownChart {
 constexpr std::array kCharts = {
     KnownChart{"reward", "Reward", ""},
     KnownChart{"watch", "Watched rewards", "", ChartFormat::number},
-    KnownChart{"kl", "KL from the start", "nats a token"},
+    KnownChart{"kl", "KL from the start", "nats per token"},
     KnownChart{"loss", "Loss", ""},
     KnownChart{"accuracy", "Accuracy", "", ChartFormat::share},
     KnownChart{"margin", "Reward margin", ""},
     KnownChart{"length", "Length of answers", "tokens"},
     KnownChart{"ended", "Answers that ended by themselves", "", ChartFormat::share},
-    KnownChart{"entropy", "Entropy", "nats a token"},
+    KnownChart{"entropy", "Entropy", "nats per token"},
     KnownChart{"grad_norm", "Gradient norm", ""},
     KnownChart{"lr", "Learning rate", "", ChartFormat::tiny},
     KnownChart{"values_explained", "Values explained", "", ChartFormat::share},
     KnownChart{"values_loss", "Loss of the values", ""},
-    KnownChart{"clip_fraction", "Tokens whose ratio was held", "", ChartFormat::share},
+    KnownChart{"clip_fraction", "Tokens with a clipped ratio", "", ChartFormat::share},
     KnownChart{"sources", "Rewards by source", "", ChartFormat::number, false},
     KnownChart{"reward_std", "Spread of rewards", "", ChartFormat::number, false},
     KnownChart{"reward_with_kl", "Reward with KL penalty", "", ChartFormat::number, false},
@@ -42,17 +42,17 @@ constexpr std::array kCharts = {
     KnownChart{"advantages", "Advantages", "", ChartFormat::number, false},
     KnownChart{"returns", "Returns", "", ChartFormat::number, false},
     KnownChart{"values", "Values", "", ChartFormat::number, false},
-    KnownChart{"logprob_gap", "Gap between drawing and training", "nats", ChartFormat::tiny, false},
+    KnownChart{"logprob_gap", "Gap between sampling and training", "nats", ChartFormat::tiny, false},
     KnownChart{"pair_rewards", "Rewards of pairs", "", ChartFormat::number, false},
-    KnownChart{"kl_sum", "KL from the start, whole answers", "nats", ChartFormat::number, false},
-    KnownChart{"tokens_per_s", "Tokens a second", "", ChartFormat::number, false},
+    KnownChart{"kl_sum", "KL from the start, per answer", "nats", ChartFormat::number, false},
+    KnownChart{"tokens_per_s", "Tokens per second", "", ChartFormat::number, false},
     KnownChart{"validation_time", "Time of a validation", "s", ChartFormat::seconds, false},
     KnownChart{"rollout_time", "Time of the rollouts", "s", ChartFormat::seconds, false},
     KnownChart{"step_time", "Time of a step", "s", ChartFormat::seconds, false},
 };
 
-// What stands behind the group's name ("train_rollouts/"), and the chart it belongs to. A name that ends in "/" stands for all below it.
-// `label`: put behind training or validation; empty where the chart has but one such number.
+// The name after the group ("train_rollouts/"), and the chart it belongs to. A name that ends in "/" matches all below it.
+// `label`: added after training or validation; empty if the chart has only one such metric.
 struct KnownNumber {
   std::string_view rest, chart, label;
 };
@@ -116,7 +116,7 @@ constexpr std::array kSplits = {SplitName{"train", Split::training},          Sp
                                 SplitName{"train_optim", Split::training},    SplitName{"validation", Split::validation},
                                 SplitName{"val_rollouts", Split::validation}, SplitName{"timers", Split::timers}};
 
-// "train_rollouts/watch/polite" is {training, "watch/polite"}; what has no group that we know is all rest.
+// "train_rollouts/watch/polite" is {training, "watch/polite"}; a name without a known group is all rest.
 struct NameParts {
   Split split = Split::none;
   std::string_view rest;

@@ -1,5 +1,5 @@
 #pragma once
-// Which charts a run has: its metrics by name, in groups that belong into one picture, with a title, a unit and an order. For the dashboard
+// Which charts a run has: its metrics by name, in groups that share one chart, with a title, a unit and an order. For the dashboard
 // and for reports. Knows the names of metrics; no values, no files.
 #include <span>
 #include <string>
@@ -22,19 +22,19 @@ struct ChartSeries {
 struct Chart {
   std::string id;     // "reward"; of letters, digits and _ alone where the chart is one of ours
   std::string title;  // "Reward"
-  std::string unit;   // of the axis: "nats a token"; may be empty
+  std::string unit;   // of the axis: "nats per token"; may be empty
   ChartFormat format = ChartFormat::number;
-  bool is_main = true;  // else it is below, for those who look for it
+  bool is_main = true;  // else it is in the lower part
   std::vector<ChartSeries> series = {};
 };
 
-// The charts of lines, those that tell most first. Every name is in one of them, but for those of the times of a step.
+// The line charts, the most important first. Every name is in one of them, except the times of a step.
 [[nodiscard]] std::vector<Chart> charts_of(std::span<const std::string> names);
 
-// Where the time of a step goes, as bars that are stacked in this order. What the parts leave of `total` is the rest.
+// Where the time of a step goes, as bars that are stacked in this order. The remainder of `total` is the rest.
 struct StepTiming {
   std::vector<ChartSeries> parts = {};
-  std::string total = {};  // the metric of the whole step; empty: there is none
+  std::string total = {};  // the metric of the complete step; empty: there is none
 };
 [[nodiscard]] StepTiming timing_of(std::span<const std::string> names);
 

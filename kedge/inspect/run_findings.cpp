@@ -27,7 +27,7 @@ std::vector<Path> folders_in(const Path& folder) {
   return folders;
 }
 
-// A step that a damaged checkpoint does not tell stands in its name, mostly: "reinforce-step=3-...".
+// The step of a damaged checkpoint is usually in its name: "reinforce-step=3-...".
 int64_t step_in_name(const Path& folder) {
   const std::string name = folder.filename().string();
   const size_t found = name.find("step=");
@@ -47,10 +47,9 @@ void look_at_checkpoint(const RunOnDisk& run, const Path& folder, Owner owner, s
     const std::string state = name_in(run, folder / "state");
     const std::optional<std::string> known = known_weights(run, step);
     if (const std::string hash = saved_weights_hash(folder / "state"); known && hash != *known)
-      findings.push_back(
-          {step, str(state, ": its weights (", hash, ") are not those of the records beside step ", step, " (", *known, ")")});
+      findings.push_back({step, str(state, ": its weights (", hash, ") are not those in the records of step ", step, " (", *known, ")")});
   } catch (const UsageError& error) {
-    findings.push_back({checkpoint ? checkpoint->step() : step_in_name(folder), str("not a whole checkpoint: ", error.what())});
+    findings.push_back({checkpoint ? checkpoint->step() : step_in_name(folder), str("incomplete checkpoint: ", error.what())});
   }
 }
 
@@ -72,8 +71,8 @@ std::vector<Finding> record_findings(const RunOnDisk& run) {
       const RecordHeader header = read_recorded_step(records_of(run), step).header;
       const bool follows = before && before->step + 1 == step && !before->weights_after.empty() && !header.weights_before.empty();
       if (follows && before->weights_after != header.weights_before)
-        findings.push_back({step, str(name_in(run, record_path(records_of(run), step)), ": begins with the weights ", header.weights_before,
-                                      ", and step ", before->step, " ended with ", before->weights_after)});
+        findings.push_back({step, str(name_in(run, record_path(records_of(run), step)), ": starts with the weights ", header.weights_before,
+                                      ", but step ", before->step, " ended with ", before->weights_after)});
       before = header;
     } catch (const UsageError& error) {
       findings.push_back({step, error.what()});

@@ -12,7 +12,7 @@
 namespace kedge {
 namespace {
 
-// In the order in which they are shown. A name that ends in "/" stands for all below it, the rest of their names put behind the label.
+// In the order in which they are shown. A name that ends in "/" matches all below it, the rest of their names added after the label.
 struct KnownRow {
   std::string_view name, label;
   Wanted wanted;
@@ -41,7 +41,7 @@ constexpr std::array kKnown = {
 };
 constexpr std::array<std::string_view, 4> kFinite = {"train_optim/loss", "train_optim/grad_norm", "train/grad_norm", "train/loss"};
 
-// The rewards of one source alone are the reward.
+// The rewards of a single source are the reward.
 constexpr std::string_view kSources = "train_rollouts/rewards/", kWatched = "train_rollouts/watch/";
 
 const KnownRow* known_row(std::string_view name) {
@@ -76,7 +76,7 @@ void add_turns(std::vector<Hint>& hints, const RunNumbers& numbers) {
                                        figure(turn->last, row), " at the end")});
 }
 
-// A share of what it began with.
+// A fraction of its initial value.
 void add_fall(std::vector<Hint>& hints, const RunNumbers& numbers, std::string_view name, double share, std::string_view what) {
   const NumberRow* row = numbers.find(name);
   const std::optional<Ends> ends = row == nullptr ? std::nullopt : ends_of(row->series);
@@ -116,18 +116,18 @@ void add_idle_updates(std::vector<Hint>& hints, const RunNumbers& numbers) {
   }
 }
 
-// Worse at the end than at the beginning: what was watched and not trained on.
+// Worse at the end than at the start: what was watched and not trained on.
 void add_watched_losses(std::vector<Hint>& hints, const RunNumbers& numbers) {
   for (const NumberRow& row : numbers.rows) {
     const std::optional<Ends> ends = ends_of(row.series);
     if (!row.name.starts_with(kWatched) || !ends || change_of(row.series) != Change::fell) continue;
-    if (turn_of(row.series, row.wanted)) continue;  // told with the others
+    if (turn_of(row.series, row.wanted)) continue;  // reported with the others
     hints.push_back({row.series.steps.back(), str(row.label, ", which is not trained on, fell from ", figure(ends->first, row), " to ",
                                                   figure(ends->last, row), ": the reward rose at its cost, or it drifted")});
   }
 }
 
-// The number behind the last occurrence of a word.
+// The number after the last occurrence of a word.
 std::optional<int64_t> number_after(std::string_view line, std::string_view word) {
   const size_t at = line.rfind(word);
   if (at == std::string_view::npos) return std::nullopt;
@@ -137,7 +137,7 @@ std::optional<int64_t> number_after(std::string_view line, std::string_view word
   return error == std::errc() && end != rest.data() ? std::optional(number) : std::nullopt;
 }
 
-// "2026-11-16 02:24:28 warning text": the text behind the label, where the line has it.
+// "2026-11-16 02:24:28 warning text": the text after the label, if the line has it.
 std::optional<std::string> labelled(std::string_view line, std::string_view label) {
   constexpr size_t kClock = 20;  // "2026-11-16 02:24:28 "
   if (line.size() <= kClock || !line.substr(kClock).starts_with(label)) return std::nullopt;
@@ -148,7 +148,7 @@ std::string sentence_on(const NumberRow& row) {
   const std::optional<Ends> ends = ends_of(row.series);
   if (!ends) return row.label + " was never a finite number";
   const std::string from_to = str(" from ", figure(ends->first, row), " to ", figure(ends->last, row));
-  if (!tells_noise(row.series)) return str(row.label, " went", from_to, ", too few numbers to tell that from noise");
+  if (!tells_noise(row.series)) return str(row.label, " went", from_to, ", too few values to tell that from noise");
   const Change change = change_of(row.series);
   if (change == Change::none) return str(row.label, " did not change by more than its noise,", from_to);
   const bool rose = change == Change::rose, is_good = rose == (row.wanted == Wanted::high);
@@ -211,10 +211,10 @@ std::vector<Hint> find_hints(const RunNumbers& numbers, double max_kl) {
   add_watched_losses(hints, numbers);
   if (max_kl > 0)
     add_rise(hints, numbers, "train_rollouts/init_policy_kl", max_kl,
-             str("KL run-away: more than ", format_number(max_kl), " nats a token (health.max_kl) from the start"));
+             str("KL run-away: more than ", format_number(max_kl), " nats per token (health.max_kl) from the start"));
   add_rise(hints, numbers, "train_rollouts/groups_without_spread", 0.6,
            "most prompts' answers all get the same reward: little is left to learn, or the reward is at its limit");
-  add_fall(hints, numbers, "train_rollouts/entropy", 0.2, "answers become alike");
+  add_fall(hints, numbers, "train_rollouts/entropy", 0.2, "answers become similar");
   add_fall(hints, numbers, "train_rollouts/distinct_2", 0.5, "answers repeat themselves or each other");
   std::stable_sort(hints.begin(), hints.end(), [](const Hint& a, const Hint& b) { return a.step < b.step; });
   return hints;
@@ -244,12 +244,12 @@ LogFindings read_log(std::string_view log) {
 
 std::string verdict_of(const RunNumbers& numbers) {
   const NumberRow* row = numbers.main();
-  if (row == nullptr) return "no number tells whether it worked";
+  if (row == nullptr) return "no metric shows whether it worked";
   const auto held_out = std::find_if(numbers.rows.begin(), numbers.rows.end(), [](const NumberRow& other) {
     return other.name.starts_with("val") && other.wanted != Wanted::any && other.series.values.size() > 1;
   });
   std::string verdict = sentence_on(*row) + (held_out == numbers.rows.end() ? "" : "; " + sentence_on(*held_out));
-  // A better reward is no success where what it was to stand for got worse.
+  // A better reward is not a success if what it should measure got worse.
   for (const NumberRow& watched : numbers.rows)
     if (watched.name.starts_with(kWatched) && change_of(watched.series) == Change::fell) verdict += str("; but ", watched.label, " fell");
   return verdict;

@@ -1,5 +1,5 @@
 #pragma once
-// What the numbers and the log of a run say: did it get better, and where might it have begun to go wrong? Knows the names of metrics, no
+// Conclusions from the metrics and the log of a run: did it improve, and where might it have gone wrong? Knows the names of metrics, no
 // folders.
 #include <optional>
 #include <span>
@@ -25,14 +25,14 @@ struct NumberRow {
 [[nodiscard]] std::string figure(double value, const NumberRow& row);
 
 struct RunNumbers {
-  std::vector<NumberRow> rows = {};  // those that are there, what was trained on first
-  std::vector<Series> watched = {};  // of which only this is asked: are they finite?
-  int64_t num_steps = 0;             // whose numbers are there
+  std::vector<NumberRow> rows = {};  // those that exist, what was trained on first
+  std::vector<Series> watched = {};  // only checked for finite values
+  int64_t num_steps = 0;             // with metrics
   double seconds = 0;                // in steps and validations
   double first_time = 0, last_time = 0;
 
   [[nodiscard]] const NumberRow* find(std::string_view name) const;
-  // That which tells whether training worked: the trained reward, else the loss. Null where there is none.
+  // The metric that shows whether training worked: the trained reward, else the loss. Null if there is none.
   [[nodiscard]] const NumberRow* main() const;
 };
 
@@ -45,7 +45,7 @@ struct Hint {
   std::string what;
 };
 
-// By step. `max_kl` is the run's own limit, in nats a token; 0: none.
+// By step. `max_kl` is the run's own limit, in nats per token; 0: none.
 [[nodiscard]] std::vector<Hint> find_hints(const RunNumbers& numbers, double max_kl);
 
 // Warnings and errors in a run's log.txt, with the step they name or else the newest that was reported before them.
@@ -53,11 +53,11 @@ struct LogFindings {
   std::optional<Hint> first_warning = {};
   std::optional<Hint> first_alarm = {};  // a run that watched its own health: "after step 17: ..."
   int64_t num_warnings = 0;
-  std::optional<std::string> last_error = {};  // where the log's last line is one
+  std::optional<std::string> last_error = {};  // if the log's last line is one
 };
 [[nodiscard]] LogFindings read_log(std::string_view log);
 
-// The main number, and what validation says of it: "reward rose from 3.4 to 8.9: better, by more than its noise".
+// The main metric, and its validation: "reward rose from 3.4 to 8.9: better, by more than its noise".
 [[nodiscard]] std::string verdict_of(const RunNumbers& numbers);
 
 }  // namespace kedge

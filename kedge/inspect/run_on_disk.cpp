@@ -51,12 +51,12 @@ RunOnDisk open_run(const Path& folder) {
   const Path file = starts_file(run.folder);
   const std::string where = file.string();
   run.starts = Json::parse(read_text(file), where);
-  check(!run.starts.as_array(where).empty(), where, ": tells of no start");
+  check(!run.starts.as_array(where).empty(), where, ": records no start");
   const Json& last = run.starts.as_array(where).back();
   run.started_in = last.at("folder", where).as_text(where);
   const Json::Array& words = last.at("command_line", where).as_array(where);
   check(words.size() >= 2, where, ": the command line of the last start names no command");
-  for (const Json& word : words) static_cast<void>(word.as_text(where));  // so that whoever tells of the run need not ask again
+  for (const Json& word : words) static_cast<void>(word.as_text(where));  // so that callers need not look it up again
   run.algorithm = words[1].as_text(where);
   const Path checkpoints = run.folder / "checkpoints";
   if (is_folder(checkpoints)) run.checkpoints = each_step_once(list_checkpoints(checkpoints));

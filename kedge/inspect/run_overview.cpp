@@ -53,7 +53,7 @@ std::vector<StoryFile> files_of(const RunOverview& overview, const char* key) {
   return files;
 }
 
-// Where a model began has other keys in other commands.
+// The key of the initial model differs between commands.
 Path model_folder_of(const RunOverview& overview) {
   for (const char* key : {"pretrained_checkpoint.restore_from_path", "model.restore_from_path"})
     if (const std::string name = setting_text(overview.settings, key); !name.empty()) {
@@ -97,7 +97,7 @@ std::string critic_of(const Json& settings) {
   return host.empty() ? "" : str("the server at ", host, ":", setting_text(settings, "remote_critic_rm.critic.port"));
 }
 
-// The folder of the model that is best to look at: it need not be whole, it tells the network.
+// The model folder to describe: it may be incomplete, only its configuration is needed.
 std::optional<NetworkFacts> network_of(const RunOverview& overview) {
   std::vector<Path> folders = {overview.run.folder / "model"};
   if (!overview.run.checkpoints.empty()) folders.push_back(overview.run.checkpoints.back().folder / "model");
@@ -106,7 +106,7 @@ std::optional<NetworkFacts> network_of(const RunOverview& overview) {
     try {
       if (is_folder(folder)) return read_network_facts(folder, overview.run.started_in);
     } catch (const UsageError&) {
-      continue;  // cut short or removed: another one may tell
+      continue;  // truncated or removed: another one may be readable
     }
   }
   return std::nullopt;
@@ -127,7 +127,7 @@ std::vector<StoryCheckpoint> checkpoints_of(const RunOverview& overview) {
   return checkpoints;
 }
 
-// A server's last word, when a signal ended it.
+// A server's last log line, if a signal ended it.
 bool was_stopped(const Path& log) { return is_file(log) && read_text(log).ends_with(" stopped\n"); }
 
 void read_metrics_of(RunOverview& overview) {
@@ -166,7 +166,7 @@ RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error) {
   }
   if (run.algorithm == "serve" && end.status.empty() && was_stopped(run.folder / "log.txt")) end.status = "ended: stopped by a signal";
   if (end.max_steps > 0) end.max_steps = std::max(end.max_steps, end.step);  // a complete run that was then asked for fewer
-  if (end.status.empty()) end.status = "not complete, and nothing runs: it was killed, or its machine went down";
+  if (end.status.empty()) end.status = "not complete, and not running: it was killed, or its machine went down";
   if (is_held) end.status = "running";
   return end;
 }

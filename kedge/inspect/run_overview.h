@@ -1,6 +1,6 @@
 #pragma once
-// What the folder of a run tells someone who did not make it: what was trained, on what, how far it came, whether it worked. Reads, never
-// writes; what it cannot find it leaves out.
+// A summary of a run's folder: what was trained, on what data, how far it got, whether it worked. Reads
+// only; what it cannot find it leaves out.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,12 +11,12 @@
 
 namespace kedge {
 
-// A file that went into the run, and what became of it since.
+// An input file of the run, and whether it changed since.
 struct StoryFile {
   enum class State { same, changed, gone };
   Path path;
   State state = State::same;
-  std::optional<int64_t> num_lines = {};  // of text files that are there and not huge
+  std::optional<int64_t> num_lines = {};  // of text files that exist and are not huge
 };
 
 struct StoryCheckpoint {
@@ -27,7 +27,7 @@ struct StoryCheckpoint {
   std::optional<double> number = {};  // by which it is ranked
 };
 
-// How far a run came, and how it ended.
+// How far a run got, and how it ended.
 struct RunEnd {
   std::string status = {};          // "complete", "running", "ended: SIGTERM", ...
   int64_t step = 0, max_steps = 0;  // 0: not known
@@ -37,14 +37,14 @@ struct RunOverview : RunEnd {
   RunOnDisk run;
   std::string title;  // "kedge reinforce", "kedge serve critic"
   Json settings;      // config.yaml
-  Path model_folder;  // where it began, as the settings name it; empty: not known
+  Path model_folder;  // what it started from, as the settings name it; empty: not known
   std::optional<NetworkFacts> network = {};
   std::vector<StoryFile> model_files = {}, data_files = {};
   std::vector<std::string> rewards = {};  // one source each, for people
   std::string critic = {};                // its server; empty without one
 
   std::vector<Series> metrics = {};  // all of metrics.jsonl
-  RunNumbers numbers = {};           // what they tell
+  RunNumbers numbers = {};           // conclusions from them
   LogFindings log = {};
   std::vector<Hint> hints = {};
   std::string monitor;
@@ -58,10 +58,10 @@ struct RunOverview : RunEnd {
 [[nodiscard]] RunOverview read_run_story(const Path& folder);
 
 [[nodiscard]] std::string title_of(const RunOnDisk& run);  // "kedge reinforce", "kedge serve critic"
-// What summary.json says, unless the run went on after it. `num_steps` have numbers; `has_error`: the last line of its log is one.
+// What summary.json says, unless the run continued after it. `num_steps` have metrics; `has_error`: the last line of its log is one.
 [[nodiscard]] RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error);
 
-// A member by its dotted name; null where there is none.
+// A member by its dotted name; null if there is none.
 [[nodiscard]] const Json* setting(const Json& settings, std::string_view name);
 [[nodiscard]] std::string setting_text(const Json& settings, std::string_view name);  // as a person writes it; "" for none and null
 
@@ -71,7 +71,7 @@ struct RunOverview : RunEnd {
 // The settings of a run: its config.yaml.
 [[nodiscard]] Json read_settings(const RunOnDisk& run);
 
-// A line for a shell that does the same again: cd FOLDER && kedge ...
+// A shell command line that repeats it: cd FOLDER && kedge ...
 [[nodiscard]] std::string command_of(const RunOverview& overview);
 [[nodiscard]] std::string quoted(const std::string& word);
 

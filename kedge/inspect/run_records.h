@@ -1,5 +1,5 @@
 #pragma once
-// The answers that a run recorded, step by step: of RUN/rollouts, or of such a folder itself. Reads, never writes; the run may go on.
+// The answers that a run recorded, step by step: of RUN/rollouts, or of such a folder itself. Reads only; the run may be active.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace kedge {
 
 class RunRecords {
  public:
-  // A folder that is not there, or in which nothing is recorded, is a UsageError.
+  // A missing folder, or one without records, is a UsageError.
   explicit RunRecords(const std::string& run);
 
   [[nodiscard]] const std::string& run() const { return run_; }

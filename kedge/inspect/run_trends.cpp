@@ -8,7 +8,7 @@
 namespace kedge {
 namespace {
 
-constexpr size_t kFewest = 8;  // fewer numbers tell no turn from noise
+constexpr size_t kFewest = 8;  // with fewer values a turn cannot be distinguished from noise
 constexpr double kSomeDeviations = 2;
 constexpr double kManyDeviations = 4;  // the best of many means is far out by chance alone
 constexpr double kShareOfRange = 0.05;
@@ -33,7 +33,7 @@ double median_of(std::vector<double> values) {
 
 size_t tenth_of(size_t size) { return std::max<size_t>(1, size / 10); }
 
-// Means over an odd number of neighbours, a tenth of all and three at least, at the step in the middle. Only whole windows.
+// Means over an odd number of neighbours, a tenth of all and three at least, at the step in the middle. Only complete windows.
 struct Smoothed {
   Series means;
   size_t window = 1;
@@ -47,7 +47,8 @@ Smoothed smoothed(const Series& finite) {
   return result;
 }
 
-// Of a mean over a window. Numbers that wander have neighbours which err alike: then means of whole windows tell more than single numbers.
+// Of a mean over a window. In a drifting series neighbours have correlated errors: then means of complete windows are better than single
+// values.
 double error_of_means(const Series& finite, size_t window) {
   Series blocks;
   for (size_t begin = 0; begin + window <= finite.values.size(); begin += window)
@@ -93,7 +94,7 @@ std::optional<BestPoint> best_of(const Series& series, Wanted wanted) {
 }
 
 // By how much each number leaves the line between its neighbours: of independent noise, sqrt(1 + 1/4 + 1/4) of its deviation. The median
-// does not mind a few jumps; 0.6745 is that of a normal distribution.
+// is robust to a few jumps; 0.6745 is that of a normal distribution.
 double noise_of(const Series& series) {
   const Series finite = finite_part(series);
   if (!tells_noise(finite)) return 0;

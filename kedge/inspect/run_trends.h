@@ -1,6 +1,6 @@
 #pragma once
-// What a series of numbers tells: from where to where it went, and from where on it went wrong. Rules of thumb, made to be silent where
-// noise would explain what is seen. Knows no runs and no files.
+// Trends of a series: from which to which value it went, and from which step on it went wrong. Rules of thumb that report nothing if
+// noise explains the change. Independent of runs and files.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,24 +24,24 @@ struct Series {
 
 enum class Wanted { high, low, any };
 
-// The means of the first and the last tenth, of one number at least; numbers that are not finite are left out.
+// The means of the first and the last tenth, of at least one value; values that are not finite are left out.
 struct Ends {
   double first = 0, last = 0;
 };
 [[nodiscard]] std::optional<Ends> ends_of(const Series& series);
 
-// The best single number and its step; the newest where any is as good as another.
+// The best single number and its step; the newest of equal ones.
 struct BestPoint {
   int64_t step = 0;
   double value = 0;
 };
 [[nodiscard]] std::optional<BestPoint> best_of(const Series& series, Wanted wanted);
 
-// How far numbers lie from a smooth line through them, as a standard deviation; a trend adds nothing to it. 0 for fewer than four.
+// How far values are from a smooth line through them, as a standard deviation; a trend adds nothing to it. 0 for fewer than four.
 [[nodiscard]] double noise_of(const Series& series);
-[[nodiscard]] bool tells_noise(const Series& series);  // has it four?
+[[nodiscard]] bool tells_noise(const Series& series);  // does it have four?
 
-// Did the last tenth come out above or below the first by more than noise explains? None where the noise is not known.
+// Is the last tenth above or below the first by more than noise explains? None if the noise is not known.
 enum class Change { rose, fell, none };
 [[nodiscard]] Change change_of(const Series& series);
 
@@ -58,7 +58,7 @@ struct Turn {
 
 [[nodiscard]] std::optional<int64_t> first_not_finite(const Series& series);
 
-// The series in at most `width` characters, lowest to highest; "!" where there is no finite number. Empty for an empty one.
+// The series in at most `width` characters, lowest to highest; "!" if there is no finite number. Empty for an empty one.
 [[nodiscard]] std::string sparkline(const Series& series, size_t width, bool utf8);
 
 }  // namespace kedge

@@ -50,7 +50,7 @@ void add_sources(std::vector<RunServer>& servers, const Json& settings, const ch
                          .port = address.port,
                          .token_file = file_at(source, "token_file", started_in)});
     } catch (const UsageError&) {
-      continue;  // no address, nobody to ask
+      continue;  // no address, nothing to query
     }
   }
 }
@@ -103,13 +103,13 @@ std::string_view name_of(ServerHealth::State state) {
 ServerHealth ask_server(const RunServer& server) {
   using State = ServerHealth::State;
   if (server.token_file && is_loopback(server.host) && !is_port_ours(server.port))
-    return {State::refuses, "another user listens there; it is not shown the token"};
+    return {State::refuses, "another user listens there; the token is not sent"};
   try {
     HttpConnection connection(server.host, server.port);
     const HttpResponse ready = get(connection, server, "/v2/health/ready");
-    if (ready.status == 401 || ready.status == 403) return {State::refuses, "it is there, but wants a token that it was not shown"};
-    if (ready.status != 200) return {State::not_ready, str("it answers ", ready.status, ": it takes no calls now")};
-    ServerHealth health{State::ready, "takes calls"};
+    if (ready.status == 401 || ready.status == 403) return {State::refuses, "it is up, but requires a token that it was not sent"};
+    if (ready.status != 200) return {State::not_ready, str("it returns HTTP ", ready.status, ": it accepts no calls now")};
+    ServerHealth health{State::ready, "accepts calls"};
     const HttpResponse metrics = get(connection, server, "/metrics");
     if (metrics.status == 200) health.numbers = read_server_numbers(metrics.body);
     return health;

@@ -1,5 +1,5 @@
 #pragma once
-// The servers that a run's settings name (rewards, the critic), and how they are: asked over HTTP for /v2/health/ready and /metrics.
+// The servers that a run's settings name (rewards, the critic), and their state, queried over HTTP: /v2/health/ready and /metrics.
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -20,16 +20,16 @@ struct RunServer {
   std::string label;  // "critic", "reward server judge"
   std::string host = {};
   int64_t port = 0;
-  std::optional<Path> token_file = {};  // the word it wants to be shown
+  std::optional<Path> token_file = {};  // the token it requires
 
   [[nodiscard]] std::string address() const;  // "localhost:5555"
 };
 
-// Those that the run would call, or is. Settings that are not as a run writes them name none. `started_in`: what paths are relative to.
+// Those that the run calls, or the server that it is. Settings not in a run's format name none. `started_in`: what paths are relative to.
 [[nodiscard]] std::vector<RunServer> servers_of(const Json& settings, std::string_view algorithm, const Path& started_in);
 
-// Why a server is not to be asked that the settings of this run name; empty: it may be. Settings are text that anybody may have written:
-// by default only those of this user's own runs count, and only this machine is asked.
+// Why a server in the settings of this run must not be queried; empty: it may be. Settings may have been written by anyone:
+// by default only those of this user's own runs count, and only this machine is queried.
 [[nodiscard]] std::string why_not_ask(const RunServer& server, const Path& run_folder, bool asks_other_machines);
 
 struct ServerHealth {
@@ -40,10 +40,10 @@ struct ServerHealth {
 };
 [[nodiscard]] std::string_view name_of(ServerHealth::State state);  // "not ready"
 
-// Asks now; waits some seconds at most.
+// Queries now; waits a few seconds at most.
 [[nodiscard]] ServerHealth ask_server(const RunServer& server);
 
-// Keeps what servers told, and asks again on a thread of its own where that is older than `period`. Never waits. Thread-safe.
+// Caches the state of servers, and queries again on its own thread if it is older than `period`. Never waits. Thread-safe.
 class HealthPoller {
  public:
   explicit HealthPoller(std::chrono::milliseconds period = std::chrono::seconds(4)) : period_(period) {}

@@ -1,5 +1,5 @@
 #pragma once
-// The numbers of a kedge server as its /metrics tells them. Knows no HTTP.
+// The metrics of a kedge server from its /metrics. Independent of HTTP.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +12,7 @@ struct ServerNumber {
 
   friend bool operator==(const ServerNumber&, const ServerNumber&) = default;
 };
-// The lines of a Prometheus text that begin with kedge_, at most 256; others are passed over.
+// The lines of a Prometheus text that begin with kedge_, at most 256; others are skipped.
 [[nodiscard]] std::vector<ServerNumber> read_server_numbers(std::string_view text);
 
 }  // namespace kedge

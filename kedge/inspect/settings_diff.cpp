@@ -34,7 +34,7 @@ std::vector<SettingRow> differing_settings(std::span<const FlatSettings> all) {
       rows[place->second].values[i] = value;
     }
   const auto says = [](const std::optional<std::string>& value) { return value && *value != "null" && *value != "{}"; };
-  // An empty map, or none, beside one that has keys: its keys tell.
+  // An empty map, or none, compared with one that has keys: its keys show the difference.
   std::set<std::string> sections;
   for (const SettingRow& row : rows)
     for (size_t dot = row.key.find('.'); dot != std::string::npos; dot = row.key.find('.', dot + 1))

@@ -1,5 +1,5 @@
 #pragma once
-// Settings of several runs, key by key, and where they differ. Knows no files.
+// Settings of several runs, key by key, and where they differ. Independent of files.
 #include <optional>
 #include <span>
 #include <string>
@@ -14,12 +14,12 @@ namespace kedge {
 using FlatSettings = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] FlatSettings flat_settings(const Json& settings);
 
-// A key that not all have alike, and what each has; none: it lacks the key.
+// A key whose values differ, and the value of each; none: the key is missing.
 struct SettingRow {
   std::string key;
   std::vector<std::optional<std::string>> values = {};
 };
-// In the order of the first one that has the key. A key that some lack and the others leave empty is no difference.
+// In the order of the first one that has the key. A key that some lack and the others leave empty is not a difference.
 [[nodiscard]] std::vector<SettingRow> differing_settings(std::span<const FlatSettings> all);
 
 }  // namespace kedge

@@ -38,7 +38,7 @@ double sum_between(const Series& series, int64_t begin, int64_t end) {
   return sum;
 }
 
-// Steps are counted by the whole where there is one: every step has it.
+// Steps are counted by the total if there is one: every step has it.
 double num_steps_between(const Sources& sources, int64_t begin, int64_t end) {
   size_t most = 1;
   for (const Series* series : sources.total != nullptr ? std::vector{sources.total} : sources.parts) {
@@ -48,7 +48,7 @@ double num_steps_between(const Sources& sources, int64_t begin, int64_t end) {
   return static_cast<double>(most);
 }
 
-// Seconds a step of the parts, and what they leave of the whole.
+// Seconds per step of the parts, and the rest of the total.
 std::vector<double> parts_between(const Sources& sources, int64_t begin, int64_t end) {
   const double num_steps = num_steps_between(sources, begin, end);
   std::vector<double> parts;

@@ -1,5 +1,5 @@
 #pragma once
-// Progress for the person who watches: a live bar below the log on a terminal, plain log lines at a bounded rate elsewhere.
+// Progress on the console: a live bar below the log on a terminal, plain log lines at a bounded rate elsewhere.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,18 +20,18 @@ struct ConsoleOptions {
   double line_s = 5;      // between two plain lines, at least
 };
 
-// What the sink sees of the world; tests bring their own.
+// The sink's environment; tests replace it.
 struct Screen {
   bool is_terminal;
   bool is_utf8;
-  std::function<int()> columns;                   // asked at every draw: windows change size
+  std::function<int()> columns;                   // called at every redraw: windows change size
   std::function<void(std::string_view)> set_bar;  // empty removes it
   std::function<void(std::string_view)> add_line;
-  std::function<double()> clock;  // seconds that never go back
+  std::function<double()> clock;  // monotonic seconds
 };
 [[nodiscard]] Screen standard_screen();
 
-// Shows the title reported last. Its end leaves one line about the first title, which stands for the whole run.
+// Shows the title reported last. At its end it prints one line about the first title, which covers the complete run.
 class ConsoleSink final : public Sink {
  public:
   explicit ConsoleSink(ConsoleOptions options = {}, Screen screen = standard_screen());
@@ -39,14 +39,14 @@ class ConsoleSink final : public Sink {
   ConsoleSink(const ConsoleSink&) = delete;
   ConsoleSink& operator=(const ConsoleSink&) = delete;
 
-  void write(int64_t step, const Metrics& metrics) override;  // also counts as progress where nobody reports any
+  void write(int64_t step, const Metrics& metrics) override;  // also counts as progress if none is reported
   void report(const Progress& progress) override;
 
  private:
   struct Work {
     Progress progress;
     RateMeter meter;
-    bool shown_as_line;  // as it stands now
+    bool shown_as_line;  // the current state
   };
   Work& update(const Progress& progress);
   void show(Work& work);
@@ -56,7 +56,7 @@ class ConsoleSink final : public Sink {
   ConsoleOptions options_;
   Screen screen_;
   Metrics latest_;           // of each name
-  std::vector<Work> works_;  // one a title
+  std::vector<Work> works_;  // one per title
   size_t current_ = 0;
   bool is_reported_ = false;  // or guessed from the steps that were written
   double next_draw_s_;

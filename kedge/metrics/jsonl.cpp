@@ -32,7 +32,7 @@ Json line_of(int64_t step, double time) {
   return line;
 }
 
-// A file with a line that nobody can read stays as it is.
+// A file with an unreadable line is kept as it is.
 int64_t first_of_step(const Path& file, int64_t step) {
   const auto size = static_cast<int64_t>(MappedFile(file).size());
   try {
@@ -41,7 +41,7 @@ int64_t first_of_step(const Path& file, int64_t step) {
       if (line.value.at("step", where).as_integer(str(where, ": \"step\"")) >= step) return line.offset;
     }
   } catch (const UsageError& error) {
-    log_warn(error.what(), "; the file is kept as it is, so some steps may stand in it twice");
+    log_warn(error.what(), "; the file is kept as it is, so some steps may occur twice");
   }
   return size;
 }
@@ -90,7 +90,7 @@ void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
     const auto found = positions.find(name_of(*file));
     if (found != positions.end() && !file->can_be_cut_at(found->second))
       log_warn(file->path().string(), ": was changed since the checkpoint: it has ", file->offset(), " bytes, and a line ended at byte ",
-               found->second, " then. The run goes on without what is missing; lines of step ", step, " and later are removed");
+               found->second, " then. The run continues without the missing lines; lines of step ", step, " and later are removed");
     file->cut_back(resume_offset(file->path(), step, positions));
   }
 }

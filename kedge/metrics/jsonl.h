@@ -1,5 +1,5 @@
 #pragma once
-// A run's numbers and samples as JSON lines, for jq, for scripts and for the dashboard. Knows nothing of what the names mean.
+// A run's metrics and samples as JSON lines, for jq, scripts and the dashboard. Independent of what the names mean.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace kedge {
 
-// FOLDER/metrics.jsonl: {"step": 3, "time": 1700000000.25, "train_optim/loss": 0.5, ...}, a line a write.
+// FOLDER/metrics.jsonl: {"step": 3, "time": 1700000000.25, "train_optim/loss": 0.5, ...}, one line per write.
 // FOLDER/samples.jsonl: {"step": 3, "time": ..., "table": "train_rollouts", "prompt": ..., "response": ..., "reward": 1.5, ...}.
 // NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity" and "-Infinity".
 class JsonlSink final : public Sink {
@@ -21,8 +21,8 @@ class JsonlSink final : public Sink {
   void write_samples(int64_t step, const SampleTable& table) override;
   void flush() override;
   void record(SinkPositions& positions) const override;
-  // Cut back to the recorded offset; where none was recorded, to the first line of `step` or a later one. So too, with a warning, where
-  // somebody changed the file since: changed metrics files do not prevent a resume.
+  // Truncates to the recorded offset; if none was recorded, to the first line of `step` or a later one. The same, with a warning, if
+  // the file was changed since: changed metrics files do not prevent a resume.
   void resume(int64_t step, const SinkPositions& positions) override;
 
  private:
@@ -45,7 +45,7 @@ struct MetricsLine {
 // The same back. UsageError for anything else: "WHERE: ...".
 [[nodiscard]] double read_metric(const Json& value, std::string_view where);
 
-// What a JsonlSink wrote to its metrics.jsonl, numbers that are strings included.
+// What a JsonlSink wrote to its metrics.jsonl, including numbers that are strings.
 [[nodiscard]] std::vector<MetricsLine> read_metrics(const Path& path);
 
 }  // namespace kedge

@@ -20,7 +20,7 @@ bool JsonlLog::can_be_cut_at(int64_t offset) const {
 }
 
 void JsonlLog::cut_back(int64_t offset) {
-  const auto where = [&] { return str(path().string(), ": cannot be cut back to byte ", offset); };
+  const auto where = [&] { return str(path().string(), ": cannot be truncated to byte ", offset); };
   check(offset >= 0 && offset <= this->offset(), where(), ": it has ", this->offset(), " bytes; was it changed since the checkpoint?");
   if (offset > 0)
     check(MappedFile(path()).text().at(static_cast<size_t>(offset) - 1) == '\n', where(),

@@ -1,6 +1,6 @@
 #pragma once
-// Append-only JSON lines that survive a crash: one value a line, a line cut short by a crash is dropped, and the file can be cut
-// back to where it stood at a checkpoint. Knows nothing of what the lines mean.
+// Append-only JSON lines that survive a crash: one value per line, a line cut short by a crash is dropped, and the file can be truncated
+// to its size at a checkpoint. Independent of what the lines mean.
 #include <cstdint>
 #include <vector>
 
@@ -15,15 +15,15 @@ class JsonlLog {
   // Opens or creates; a last line without its newline is dropped with a warning.
   explicit JsonlLog(const Path& path);
 
-  // The whole line or, with an Error, nothing of it.
+  // The complete line or, with an Error, nothing of it.
   void append(const Json& value);
   void sync() { file_.sync(); }
 
   // Where the next line will start: what a checkpoint keeps, after `sync`.
   [[nodiscard]] int64_t offset() const { return file_.size(); }
-  // Is that the beginning of the file or the end of a line in it?
+  // Is that the start of the file or the end of a line in it?
   [[nodiscard]] bool can_be_cut_at(int64_t offset) const;
-  // Forgets every line from that offset on. An offset outside the file or inside a line is a UsageError.
+  // Removes every line from that offset on. An offset outside the file or inside a line is a UsageError.
   void cut_back(int64_t offset);
   [[nodiscard]] const Path& path() const { return file_.path(); }
 
@@ -37,7 +37,7 @@ struct JsonlLine {
   Json value;
 };
 
-// Every complete line. A last line without its newline is ignored: a crash, or a writer still at work. A line that is not JSON
+// Every complete line. A last line without its newline is ignored: a crash, or an active writer. A line that is not JSON
 // is a UsageError: "metrics.jsonl:12:40: not valid JSON: ...".
 [[nodiscard]] std::vector<JsonlLine> read_jsonl(const Path& path);
 

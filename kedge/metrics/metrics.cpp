@@ -37,14 +37,14 @@ std::optional<double> Metrics::find(std::string_view name) const {
   return found == entries_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// A failure is told the 1st, 2nd, 4th, 8th ... time, so a disk that stays nearly full does not flood the log.
+// A failure is logged the 1st, 2nd, 4th, 8th ... time, so a disk that stays nearly full does not flood the log.
 void MetricsLog::for_each_sink(Call call, const std::function<void(Sink&)>& run) {
   for (Guarded& guarded : sinks_) {
     try {
       run(*guarded.sink);
-    } catch (const std::runtime_error& error) {  // the world's; a bug of ours is a logic_error and goes on up
+    } catch (const std::runtime_error& error) {  // an I/O error; a bug is a logic_error and propagates
       if (std::has_single_bit(++guarded.num_failures)) {
-        log_warn("METRICS ARE BEING LOST: ", error.what(), " (failure ", guarded.num_failures, "; the run goes on and tries again)");
+        log_warn("METRICS ARE BEING LOST: ", error.what(), " (failure ", guarded.num_failures, "; the run continues and retries)");
         guarded.failing = call;
       }
       continue;

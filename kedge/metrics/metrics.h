@@ -1,5 +1,5 @@
 #pragma once
-// Numbers with names, samples of text, and the sinks they go to. Knows nothing of who measured them.
+// Numbers with names, samples of text, and the sinks they go to. Independent of where they were measured.
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -25,7 +25,7 @@ class Metrics {
   Metrics() = default;
   Metrics(std::initializer_list<Entry> entries);
 
-  void set(std::string_view name, double value);  // a name that is there keeps its place and gets the new value
+  void set(std::string_view name, double value);  // an existing name keeps its place and gets the new value
   void merge(const Metrics& other);
   [[nodiscard]] Metrics with_prefix(std::string_view prefix) const;  // "rewards" becomes "train_rollouts/rewards"
 
@@ -39,11 +39,11 @@ class Metrics {
   std::vector<Entry> entries_;
 };
 
-// One answer to look at. `extra` holds further columns; their names differ from step, time, table, prompt, response, reward.
+// One sample answer. `extra` holds further columns; their names differ from step, time, table, prompt, response, reward.
 struct Sample {
   std::string prompt;
   std::string response;
-  std::optional<double> reward = 0;  // none: nobody judged it
+  std::optional<double> reward = 0;  // none: it has no reward
   Json::Object extra{};
 };
 
@@ -52,7 +52,7 @@ struct SampleTable {
   std::vector<Sample> rows;
 };
 
-// How far a piece of work has come. The first report of a title says where it starts: above 0 in a resumed run.
+// How far a piece of work has come. The first report of a title sets where it starts: above 0 in a resumed run.
 struct Progress {
   std::string title = "step";
   int64_t done = 0;
@@ -74,19 +74,19 @@ class Sink {
 
   // Adds what `resume` will need. Touches no disk.
   virtual void record(SinkPositions& /*positions*/) const {}
-  // The run goes on at `step`: what was written after the checkpoint that kept `positions` is void.
+  // The run resumes at `step`: what was written after the checkpoint with `positions` is discarded.
   virtual void resume(int64_t /*step*/, const SinkPositions& /*positions*/) {}
   // The run is over, nothing is written any more. May take a while where others have to be told.
   virtual void finish(RunOutcome /*end*/) {}
 };
 
 // Hands everything to every sink, on the one rank that writes; elsewhere all calls do nothing. A sink that fails (disk full) does
-// not end the run: it warns, the others go on, and it is tried again every time. Not thread-safe.
+// not end the run: it warns, the others continue, and it is retried every time. Not thread-safe.
 class MetricsLog {
  public:
   explicit MetricsLog(bool writes) : writes_(writes) {}
 
-  // Makes a sink where this rank writes, so that no other rank opens its files: log.add<JsonlSink>(folder).
+  // Creates a sink if this rank writes, so that no other rank opens its files: log.add<JsonlSink>(folder).
   template <typename S, typename... Arguments>
   void add(Arguments&&... arguments) {
     if (writes_) sinks_.push_back({.sink = std::make_unique<S>(std::forward<Arguments>(arguments)...)});
@@ -105,7 +105,7 @@ class MetricsLog {
   struct Guarded {
     std::unique_ptr<Sink> sink;
     uint64_t num_failures = 0;
-    std::optional<Call> failing{};  // the call whose failure was told; its next success is told too
+    std::optional<Call> failing{};  // the call whose failure was logged; its next success is logged too
   };
   void for_each_sink(Call call, const std::function<void(Sink&)>& run);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which sinks a run has, and where they write: the part of a run's configuration that metrics own.
+// Which sinks a run has, and where they write: the metrics section of a run's configuration.
 #include <memory>
 #include <optional>
 #include <string>

@@ -100,7 +100,7 @@ std::string format_progress_bar(const ProgressView& view, int columns, bool utf8
   std::string counts = std::to_string(view.done);
   if (view.total >= 0) {
     const std::string total = std::to_string(view.total);
-    counts.insert(0, counts.size() < total.size() ? total.size() - counts.size() : 0, ' ');  // so that the rest stands still
+    counts.insert(0, counts.size() < total.size() ? total.size() - counts.size() : 0, ' ');  // so that the rest does not move
     const std::string percent = std::to_string(static_cast<int>(fraction_of(view) * 100));
     counts += str("/", total, " ", std::string(4 - std::min<size_t>(4, percent.size() + 1), ' '), percent, "%");
   }

@@ -1,5 +1,5 @@
 #pragma once
-// How far and how fast a run goes, as text: durations, numbers, the bar, the whole line. Knows no terminal and no clock.
+// How far and how fast a run goes, as text: durations, numbers, the bar, the complete line. Independent of terminals and clocks.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace kedge {
 
 [[nodiscard]] std::string format_duration(double seconds);  // 42s, 3m12s, 2h05m, 3d04h
-[[nodiscard]] std::string format_number(double value);      // four digits, or all of a whole number below 1e9
+[[nodiscard]] std::string format_number(double value);      // four digits, or all digits of an integer below 1e9
 [[nodiscard]] std::string format_rate(double steps_per_s);  // "2.5 steps/s" or "3.2 s/step"
 
 // A bar of `width` columns, its ends included: │███▌   │ or [===>   ].
@@ -31,7 +31,7 @@ struct ProgressView {
 // first the rate, then the elapsed time, the numbers from the last, the time to go, the bar, the title.
 [[nodiscard]] std::string format_progress_bar(const ProgressView& view, int columns, bool utf8);
 
-// Steps a second, smoothed over about the last ten updates or 30 seconds, whichever is longer. Counts from the first update, so
+// Steps per second, smoothed over about the last ten updates or 30 seconds, whichever is longer. Counts from the first update, so
 // the steps of an earlier process do not make a resumed run look fast.
 class RateMeter {
  public:
@@ -44,7 +44,7 @@ class RateMeter {
   double start_s_ = 0;
   double last_s_ = 0;
   int64_t last_done_ = 0;
-  double steps_ = 0;  // both decay alike
+  double steps_ = 0;  // both decay equally
   double seconds_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers and sample tables as TensorBoard event files; look at them with `tensorboard --logdir FOLDER`.
+// Metrics and sample tables as TensorBoard event files; view them with `tensorboard --logdir FOLDER`.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 namespace kedge {
 
 // Writes one new file, FOLDER/events.out.tfevents.TIME.HOST.PID.N, from the first write on; older files are left as they are.
-// Every file says at which step it starts, so that TensorBoard forgets what an interrupted run had written from there on.
+// Every file records the step at which it starts, so that TensorBoard drops what an interrupted run had written from there on.
 class TensorBoardSink final : public Sink {
  public:
   explicit TensorBoardSink(const Path& folder, WallClock clock = seconds_since_epoch);
@@ -21,7 +21,7 @@ class TensorBoardSink final : public Sink {
   void write_text(int64_t step, std::string_view tag, std::string_view markdown);
   void flush() override;
   void record(SinkPositions& positions) const override;
-  // TensorBoard can only forget whole steps. It forgets from `step` on, but nothing of a step that the checkpoint holds: the
+  // TensorBoard can only drop complete steps. It drops those from `step` on, but nothing of a step in the checkpoint: the
   // validation of the step it was taken after.
   void resume(int64_t step, const SinkPositions& positions) override;
 
@@ -35,7 +35,7 @@ class TensorBoardSink final : public Sink {
   std::optional<int64_t> last_step_;
 };
 
-// A table with a row a sample. Nothing in prompt and response is taken for markdown or HTML.
+// A table with one row per sample. Nothing in prompt and response is taken for markdown or HTML.
 [[nodiscard]] std::string samples_as_markdown(int64_t step, const SampleTable& table);
 
 }  // namespace kedge

@@ -40,7 +40,7 @@ Timers::Scope Timers::measure(std::string_view name) {
   return {*this, static_cast<size_t>(found - phases_.begin())};
 }
 
-// An exception ends scopes from the innermost on: the first one after a scope began has the word.
+// An exception ends scopes from the innermost on: the first one after a scope began counts.
 void Timers::interrupt(size_t index) {
   if (interrupted_.empty()) interrupted_ = phases_.at(index).name;
 }

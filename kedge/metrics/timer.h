@@ -1,5 +1,5 @@
 #pragma once
-// How long the named phases of a step take, summed until taken. Knows nothing of devices and ranks but the hooks it is given.
+// How long the named phases of a step take, summed until taken. Devices and ranks are only known through hooks.
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -13,7 +13,7 @@ namespace kedge {
 
 struct TimersOptions {
   std::function<void()> synchronize{};  // waits for the device; called when a scope begins and ends
-  std::function<double()> clock{};      // seconds that never go back; empty: the machine's
+  std::function<double()> clock{};      // monotonic seconds; empty: the machine's clock
 };
 
 // Not thread-safe. Scopes nest; a scope inside one of the same name is part of it and adds nothing.
@@ -22,7 +22,7 @@ class Timers {
   explicit Timers(TimersOptions options = {});
 
   // Measures until its end or `stop`, also when an exception ends it. Must not outlive its Timers. `synchronize` may throw out of
-  // the destructor, so that a device error is not lost; when an exception is already under way it is not called.
+  // the destructor, so that a device error is not lost; while another exception is in flight it is not called.
   class [[nodiscard]] Scope {
    public:
     ~Scope() noexcept(false);
@@ -35,7 +35,7 @@ class Timers {
     Scope(Timers& timers, size_t index);
     Timers* timers_;  // null when stopped
     size_t index_;
-    int num_exceptions_;  // under way when the scope began
+    int num_exceptions_;  // active when the scope began
   };
 
   // auto scope = timers.measure("generate");
@@ -50,7 +50,7 @@ class Timers {
   // The seconds of each name ended since the last take, as "timers/NAME". Scopes that still run go into a later take.
   [[nodiscard]] Metrics take();
   // The same, where each of `names` is the maximum over all ranks. Every rank passes the same list, whatever it measured, so ranks
-  // that took different paths still meet; a rank without a name counts nothing, and a name nobody measured does not come out.
+  // that took different paths still match; a rank without a name counts 0, and a name that was never measured is left out.
   // Names outside the list are this rank's own.
   [[nodiscard]] Metrics take(std::span<const std::string_view> names, const MaxOverRanks& max_over_ranks);
 

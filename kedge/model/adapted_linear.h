@@ -15,7 +15,7 @@ struct LinearView {
   const std::vector<AdapterView>* adapters = nullptr;  // may be null
 };
 
-// Set in training passes where adapters drop outputs: the draws are a function of it, so the backward draws the same again.
+// Set in training passes where adapters drop outputs: the masks are a function of it, so the backward gets the same ones.
 using DropoutSeed = std::optional<uint64_t>;
 
 // x [rows, in] to [rows, out], plus `beside` where defined.

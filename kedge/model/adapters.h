@@ -1,6 +1,6 @@
 #pragma once
-// Low-rank adapters on linear layers: y = W x + scale * B A x. They are added unmerged, so switching them off gives the base network
-// bit for bit. On a score model they bring a score head of their own, because that of the base may be fresh and has to learn too.
+// Low-rank adapters on linear layers: y = W x + scale * B A x. They are added unmerged, so disabling them gives the base network
+// bit for bit. On a score model they have their own score head, because that of the base may be new and must be trained too.
 #include <map>
 #include <optional>
 #include <vector>
@@ -23,7 +23,7 @@ struct AdapterHead {
   std::vector<int64_t> shape;  // empty: none
   bool bias = false;
 };
-// What adapters on these slices are made of: two matrices a slice, then a score head.
+// The parameters of adapters on these slices: two matrices per slice, then a score head.
 [[nodiscard]] std::vector<ParameterSpec> adapter_specs(const std::vector<LinearSlice>& slices, int64_t rank, const AdapterHead& head);
 
 class Adapters {
@@ -42,7 +42,7 @@ class Adapters {
   [[nodiscard]] static int a_of(size_t i) { return static_cast<int>(2 * i); }
   [[nodiscard]] static int b_of(size_t i) { return static_cast<int>(2 * i + 1); }
 
-  // Places of the score head among them; -1 where there is none.
+  // Places of the score head among them; -1 if there is none.
   [[nodiscard]] int score() const { return score_; }
   [[nodiscard]] int score_bias() const { return score_bias_; }
 
@@ -61,7 +61,7 @@ class Adapters {
   bool enabled_ = true;
 };
 
-// The base network alone, for as long as it lives. `adapters` may be null.
+// Disables the adapters for as long as it lives. `adapters` may be null.
 class AdaptersOff {
  public:
   explicit AdaptersOff(Adapters* adapters) : adapters_(adapters), was_enabled_(adapters != nullptr && adapters->enabled()) {

@@ -42,7 +42,7 @@ class Decoder::Pass : public torch::autograd::Function<Pass> {
   static torch::autograd::variable_list backward(AutogradContext* context, const torch::autograd::variable_list& gradients) {
     const auto capsule = context->saved_data["tape"].toCapsule();
     auto& tape = static_cast<Tape&>(*capsule);
-    ensure(tape.last.defined(), "a pass goes backward once");
+    ensure(tape.last.defined(), "backward runs once per pass");
     tape.decoder.backward(tape, gradients[0].contiguous());
     return {Tensor(), Tensor()};
   }

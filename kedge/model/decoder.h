@@ -1,6 +1,6 @@
 #pragma once
 // The decoder of every family: token ids to hidden states, differentiable. One function for training, policy and reference
-// log-probabilities, rewards and values. Knows no heads.
+// log-probabilities, rewards and values. Independent of heads.
 #include <memory>
 #include <vector>
 
@@ -15,11 +15,11 @@
 namespace kedge {
 
 struct PassOptions {
-  bool checkpoint = false;   // keep only every layer's input and compute the rest twice
+  bool checkpoint = false;   // keep only every layer's input and recompute the rest
   DropoutSeed dropout_seed;  // set: a training pass in which adapters drop outputs
 };
 
-// Not thread-safe. What it is made of must outlive it; `adapters` may be null.
+// Not thread-safe. Its parts must outlive it; `adapters` may be null.
 class Decoder {
  public:
   Decoder(const ModelConfig& config, const ModelParameters& places, const Parameters& parameters, const Adapters* adapters);
@@ -28,7 +28,7 @@ class Decoder {
   // parameters' gradient buffers.
   [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const;
 
-  // The parts, for whoever runs them otherwise: generation keeps keys and values between passes.
+  // The parts, for other uses: generation keeps keys and values between passes.
   [[nodiscard]] Tensor embed(const Tensor& ids, const Tensor& positions) const;
   [[nodiscard]] LayerView layer(size_t index) const;
   [[nodiscard]] NormWeights last_norm() const;

@@ -1,6 +1,6 @@
 #pragma once
-// One layer of the decoder with its own backward: attention and MLP, each behind a norm and beside the residual stream. What is cheap
-// to compute twice (norms, the activation) is not kept between forward and backward.
+// One layer of the decoder with its own backward: attention and MLP, each after a norm and added to the residual stream. What is cheap
+// to recompute (norms, the activation) is not kept between forward and backward.
 #include "kedge/core/tensor.h"
 #include "kedge/model/adapted_linear.h"
 #include "kedge/model/kernels/attention.h"
@@ -9,7 +9,7 @@
 namespace kedge {
 
 struct LayerView {
-  NormWeights norm1, norm2, q_norm, k_norm;  // the last two without weights where the family has none
+  NormWeights norm1, norm2, q_norm, k_norm;  // the last two without weights if the family has none
   LinearView qkv, out, gate_up, down;
   AttentionShape shape;
   GateKind gate;
@@ -25,7 +25,7 @@ struct PassContext {
 struct LayerState {
   Tensor x;        // the layer's input
   Normed norm1;    // statistics; the outputs are dropped
-  Tensor raw_qkv;  // before the norms of queries and keys, where there are any
+  Tensor raw_qkv;  // before the norms of queries and keys, if there are any
   Normed q_norm, k_norm;
   Tensor qkv;  // as attention saw it
   Attended attended;
@@ -34,12 +34,12 @@ struct LayerState {
   Tensor gate_up;
 };
 
-// Queries and keys normed head by head, in a copy of qkv; fills `keep` where it is not null. For families whose q_norm has weights.
+// Queries and keys normalized per head, in a copy of qkv; fills `keep` if it is not null. For families whose q_norm has weights.
 [[nodiscard]] Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep);
 
-// The layer's output; fills `keep` where it is not null.
+// The layer's output; fills `keep` if it is not null.
 [[nodiscard]] Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep);
-// The gradient of the layer's input (undefined unless wanted); those of the weights are added to their buffers. Empties `state`.
+// The gradient of the layer's input (undefined unless requested); those of the weights are added to their buffers. Empties `state`.
 [[nodiscard]] Tensor layer_backward(const LayerView& layer, const PassContext& pass, const Tensor& dy, LayerState& state, bool wants_input);
 
 }  // namespace kedge

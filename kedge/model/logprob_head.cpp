@@ -31,8 +31,8 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const auto joined = [&](const std::vector<Tensor>& parts) {
       return parts.empty() ? at::empty({0}, hidden.options().dtype(at::kFloat)) : at::cat(parts);
     };
-    context->set_materialize_grads(false);     // an entropy that is only looked at costs the backward nothing
-    const Tensor entropies = joined(entropy);  // empty unless asked for
+    context->set_materialize_grads(false);     // an entropy without gradients costs the backward nothing
+    const Tensor entropies = joined(entropy);  // empty unless requested
     context->save_for_backward({hidden, weight, places, targets, joined(log_sum), entropies.clone()});
     context->saved_data["gradient"] = head.weight_gradient;
     context->saved_data["chunk"] = chunk;
@@ -46,7 +46,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const Tensor gradient = context->saved_data["gradient"].toTensor();
     const int64_t chunk = context->saved_data["chunk"].toInt();
     const c10::List<Tensor> waiting = context->saved_data["waiting"].toTensorList();
-    context->saved_data["waiting"] = std::vector<Tensor>();  // gradients take their place below: a second backward computes them again
+    context->saved_data["waiting"] = std::vector<Tensor>();  // overwritten by gradients below: a second backward recomputes them
     const auto part = [](const Tensor& x, int64_t begin, int64_t count) {
       return x.defined() && x.numel() > 0 ? x.narrow(0, begin, count) : Tensor();
     };

@@ -1,6 +1,6 @@
 #pragma once
 // Log-probabilities and entropies of tokens from hidden states, differentiable. The logits of [tokens, vocab] exist for a few hundred
-// places at a time; beyond a fixed budget of memory none waits for the backward, which computes them again.
+// places at a time; beyond a fixed memory budget they are not kept for the backward, which recomputes them.
 #include "kedge/core/tensor.h"
 #include "kedge/model/kernels/packed_batch.h"
 
@@ -11,10 +11,10 @@ struct HeadView {
   Tensor weight_gradient;  // fp32, or undefined
 };
 
-// Logits of hidden states [rows, hidden]: fp32 where the device can give them so, else in the weight's type.
+// Logits of hidden states [rows, hidden]: fp32 if the device supports that, else in the weight's type.
 [[nodiscard]] Tensor logits_of(const Tensor& hidden, const Tensor& weight);
 
-// What the head holds of the logits: so many places at a time, and between forward and backward at most so many bytes of them.
+// Limits of the logits in memory: places at a time, and bytes kept between forward and backward.
 struct LogitMemory {
   int64_t chunk = 0, waiting_bytes = 0;
 };
@@ -27,7 +27,7 @@ struct LogprobOptions {
 
 struct TokenLogprobs {
   Tensor logprobs;  // fp32 [predicted]
-  Tensor entropy;   // fp32 [predicted], nats; undefined unless asked for
+  Tensor entropy;   // fp32 [predicted], nats; undefined unless requested
 };
 
 // `hidden` [tokens, hidden].

@@ -28,7 +28,7 @@ void Model::add_adapters(const LoraConfig& lora, bool trainable, const std::stri
 }
 
 void Model::add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices, bool trainable) {
-  ensure(!adapters_ && !parameters_.options().trainable, "adapters go on a frozen network, once");
+  ensure(!adapters_ && !parameters_.options().trainable, "adapters are added to a frozen network, once");
   StorageOptions storage = parameters_.options();
   storage.trainable = trainable;
   const ScoreView head = places_.score < 0 ? ScoreView{} : ScoreView::of(parameters_, places_.score, places_.score_bias);

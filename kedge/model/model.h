@@ -1,5 +1,5 @@
 #pragma once
-// A network with its weights: the decoder and a head, for a language model, a reward model or a critic. Knows no files and no text.
+// A network with its weights: the decoder and a head, for a language model, a reward model or a critic. Independent of files and text.
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -25,13 +25,13 @@ class Model {
   void initialise(uint64_t seed) { parameters_.initialise(seed, config_.init_range); }
   void initialise_head(uint64_t seed);  // the score head alone
 
-  // A key of its config.json that kedge reads and others pass over.
+  // A key of its config.json that kedge reads and others ignore.
   void note(std::string_view key, Json value) { config_.source.set(key, std::move(value)); }
 
   // Adapters on a base that does not train: those the configuration chooses, or on given slices. Once, before the first pass.
   void add_adapters(const LoraConfig& lora, bool trainable, const std::string& where = "peft");
   void add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices, bool trainable);
-  // Adds the adapters to the weights they stand on, puts their score head in the place of the base's, and removes them.
+  // Merges the adapters into the base weights, replaces the base's score head by theirs, and removes them.
   void merge_adapters();
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -41,13 +41,13 @@ class Model {
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   [[nodiscard]] Adapters* adapters() { return adapters_.get(); }
   [[nodiscard]] const Adapters* adapters() const { return adapters_.get(); }
-  // What an optimizer updates: the adapters where there are any, else everything.
+  // What an optimizer updates: the adapters if there are any, else everything.
   [[nodiscard]] Parameters& trained() { return adapters_ ? adapters_->parameters() : parameters_; }
   [[nodiscard]] const Parameters& trained() const { return adapters_ ? adapters_->parameters() : parameters_; }
   [[nodiscard]] at::Device device() const { return parameters_.options().device; }
 
   [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const { return decoder_->hidden(batch, options); }
-  [[nodiscard]] const Decoder& decoder() const { return *decoder_; }  // another one after adapters come or go
+  [[nodiscard]] const Decoder& decoder() const { return *decoder_; }  // changes when adapters are added or removed
   [[nodiscard]] HeadView language_head() const;
   [[nodiscard]] ScoreView score_head() const;  // the adapters' own while they are on
 

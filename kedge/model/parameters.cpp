@@ -9,13 +9,13 @@
 namespace kedge {
 namespace {
 
-constexpr int64_t kAlignment = 128;  // elements: 256 bytes of bf16, what matrix kernels like best
+constexpr int64_t kAlignment = 128;  // elements: 256 bytes of bf16, the best alignment for matrix kernels
 
 int64_t padded(const ParameterSpec& spec) { return (spec.size() + kAlignment - 1) / kAlignment * kAlignment; }
 
 constexpr uint64_t kInitStream = 0x1417;
 
-// Normal draws from the stream, in pieces: those of a whole embedding would take as much memory as the embedding.
+// Normal draws from the stream, in pieces: those of a complete embedding would take as much memory as the embedding.
 void fill_normal(const Tensor& values, const Random& random, double range) {
   constexpr int64_t kPiece = int64_t{1} << 20U;
   const Tensor flat = values.view({-1});

@@ -1,6 +1,6 @@
 #pragma once
-// A model's parameters in flat buffers: the number type the network computes with, fp32 master weights and gradients beside it.
-// Storage never moves, so whoever holds a slice sees every update.
+// A model's parameters in flat buffers: the number type the network computes with, fp32 master weights and gradients.
+// Storage never moves, so views of a slice see every update.
 #include <cstdint>
 #include <vector>
 
@@ -12,10 +12,10 @@ namespace kedge {
 struct StorageOptions {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  bool trainable = false;  // with gradients, and fp32 master weights where dtype is another
+  bool trainable = false;  // with gradients, and fp32 master weights if dtype is another
 };
 
-// How many elements a flat buffer of such parameters has, with what lies between the slices.
+// How many elements a flat buffer of such parameters has, with the gaps between the slices.
 [[nodiscard]] int64_t flat_size(const std::vector<ParameterSpec>& specs);
 
 class Parameters {
@@ -24,17 +24,17 @@ class Parameters {
 
   [[nodiscard]] const StorageOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<ParameterSpec>& specs() const { return specs_; }
-  [[nodiscard]] int64_t num_elements() const { return num_elements_; }  // without what lies between the slices
+  [[nodiscard]] int64_t num_elements() const { return num_elements_; }  // without the gaps between the slices
 
   // A parameter's slice in its own shape.
   [[nodiscard]] const Tensor& value(int parameter) const { return values_[static_cast<size_t>(parameter)]; }
   [[nodiscard]] const Tensor& master(int parameter) const { return masters_[static_cast<size_t>(parameter)]; }
-  // Undefined where nothing is trained.
+  // Undefined if nothing is trained.
   [[nodiscard]] const Tensor& gradient(int parameter) const { return gradients_[static_cast<size_t>(parameter)]; }
 
-  // The buffers whole. Gaps between slices are zero and stay zero.
+  // The complete buffers. Gaps between slices are zero and stay zero.
   [[nodiscard]] const Tensor& flat() const { return flat_; }
-  [[nodiscard]] const Tensor& flat_master() const { return flat_master_; }  // flat() itself where that is fp32 or nothing trains
+  [[nodiscard]] const Tensor& flat_master() const { return flat_master_; }  // flat() itself if that is fp32 or nothing is trained
   [[nodiscard]] const Tensor& flat_gradient() const { return flat_gradient_; }
   // The first elements are those that decay.
   [[nodiscard]] int64_t num_decaying() const { return num_decaying_; }
@@ -53,8 +53,8 @@ class Parameters {
   std::vector<Tensor> values_, masters_, gradients_;
 };
 
-// A score head ready to use: weight [labels, hidden], bias [labels] or undefined, and fp32 gradients where they are trained. The weight is
-// undefined where there is no such head.
+// A score head ready to use: weight [labels, hidden], bias [labels] or undefined, and fp32 gradients if they are trained. The weight is
+// undefined if there is no such head.
 struct ScoreView {
   Tensor weight, bias, weight_gradient, bias_gradient;
 

@@ -51,7 +51,7 @@ Pooling noted_pooling(const ModelConfig& config) {
   if (noted == nullptr) return Pooling::last;
   for (const auto& [name, value] : enum_names(Pooling{}))
     if (*noted == Json(name)) return value;
-  throw UsageError(str("config.json: ", kPoolingKey, ": wants last, mean or max, found ", noted->dump()));
+  throw UsageError(str("config.json: ", kPoolingKey, ": expected last, mean or max, found ", noted->dump()));
 }
 
 Tensor score_states(const Model& model, const Tensor& states) { return ScoreFunction::apply(states, model.score_head()); }

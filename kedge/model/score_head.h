@@ -1,5 +1,5 @@
 #pragma once
-// Rewards and values from hidden states: one linear layer, pooled to a row of numbers a sequence or one number a token.
+// Rewards and values from hidden states: one linear layer, pooled to a row of numbers per sequence or one number per token.
 #include <string>
 #include <vector>
 
@@ -8,17 +8,17 @@
 
 namespace kedge {
 
-// Which hidden state of a row stands for it: that of its last token, or the mean or the elementwise maximum over its tokens.
+// Which hidden state represents a row: that of its last token, or the mean or the elementwise maximum over its tokens.
 enum class Pooling { last, mean, max };
 constexpr auto enum_names(Pooling) {
   return std::array<EnumName<Pooling>, 3>{{{"last", Pooling::last}, {"mean", Pooling::mean}, {"max", Pooling::max}}};
 }
 
-// A model is scored as it was trained: the pooling stands in its config.json. Without a note it is the last token's.
+// A model is scored as it was trained: the pooling is in its config.json. Without a note it is the last token's.
 void note_pooling(Model& model, Pooling pooling);
 [[nodiscard]] Pooling noted_pooling(const ModelConfig& config);
 
-// (x - mean) / std of what a ranking reward model or a critic gives.
+// (x - mean) / std of the output of a ranking reward model or a critic.
 struct Standardization {
   bool enable = false;
   double mean = 0, std = 1;
@@ -39,7 +39,7 @@ struct Standardization {
 // fp32 [tokens, labels].
 [[nodiscard]] Tensor token_scores(const Model& model, const PackedBatch& batch, const PassOptions& pass = {});
 
-// The weighted sum of the labels, [...]; empty weights: their mean. UsageError (opening with `where`) where their number is not that
+// The weighted sum of the labels, [...]; empty weights: their mean. UsageError (opening with `where`) if their number is not that
 // of the labels.
 [[nodiscard]] Tensor merge_labels(const Tensor& scores, const std::vector<double>& weights, const std::string& where);
 

@@ -31,7 +31,7 @@ std::string read_start(const std::string& file) {
   const bool is_shared = fstat(fd, &facts) == 0 && (facts.st_mode & 077U) != 0;
   close(fd);
   check(count >= 0, file, ": cannot be read: ", std::strerror(errno));
-  if (is_shared) log_warn(file, ": others on this machine may read this token; chmod 600 ", file);
+  if (is_shared) log_warn(file, ": other users of this machine can read this token; run chmod 600 ", file);
   return {bytes.data(), size};
 }
 
@@ -42,7 +42,7 @@ std::string read_token_file(const std::string& file, const std::string& key) {
   while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) token.pop_back();
   check(!token.empty(), key, ": ", file, " is empty");
   const bool is_printable = std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c <= '~'; });
-  check(is_printable && token.size() <= kMaxTokenBytes, key, ": ", file, " is no token: wants one line of at most ", kMaxTokenBytes,
+  check(is_printable && token.size() <= kMaxTokenBytes, key, ": ", file, " is not a token: expected one line of at most ", kMaxTokenBytes,
         " bytes of printable ASCII");
   return token;
 }

@@ -8,7 +8,7 @@
 namespace kedge {
 namespace {
 
-// What stands first of one model, as it is collected.
+// The first requests of one model, as they are collected.
 class Batch {
  public:
   explicit Batch(const BatchRules& rules)
@@ -29,7 +29,7 @@ class Batch {
     if (std::find(rules_.preferred.begin(), rules_.preferred.end(), rows_) != rules_.preferred.end()) num_preferred_ = members_.size();
     if (!rules_.merge || !next.merge || (rules_.max_rows > 0 && rows_ >= rules_.max_rows)) is_closed_ = true;
   }
-  // No request that is still to come can join.
+  // No later request can join.
   void close() { is_closed_ = true; }
 
   // How many of the members to run now; 0: wait.

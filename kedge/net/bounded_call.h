@@ -1,5 +1,5 @@
 #pragma once
-// A call that cannot be interrupted, such as the system's look-up of a host's name, with a limit to how long it is waited for.
+// A call that cannot be interrupted, such as the system's look-up of a host name, with a time limit.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -13,8 +13,8 @@
 
 namespace kedge {
 
-// Runs `work` on a thread of its own. None where that takes longer than `limit`, or `is_given_up`, which is asked now and then, says so:
-// the thread is then left behind, so `work` must own all it uses. What `work` throws is thrown here.
+// Runs `work` on its own thread. None if that takes longer than `limit`, or `is_given_up`, which is polled, returns true:
+// the thread is then left behind, so `work` must own all it uses. Exceptions of `work` are thrown here.
 template <typename T>
 [[nodiscard]] std::optional<T> call_at_most(std::function<T()> work, std::chrono::milliseconds limit,
                                             const std::function<bool()>& is_given_up) {

@@ -1,5 +1,5 @@
 #pragma once
-// So many bytes and no more, over everything that is held at the same time.
+// A limit on the bytes held at the same time.
 #include <atomic>
 #include <cstdint>
 
@@ -10,7 +10,7 @@ class ByteBudget {
  public:
   explicit ByteBudget(int64_t total) : left_(total) {}
 
-  // False: there are not as many, and none were taken.
+  // False: not enough are left, and none were taken.
   [[nodiscard]] bool take(int64_t bytes) {
     int64_t left = left_;
     while (left >= bytes)

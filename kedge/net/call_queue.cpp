@@ -89,7 +89,7 @@ void CallQueue::run() {
       if (next.wait_us) {
         changed_.wait_for(lock, std::chrono::duration<double, std::micro>(*next.wait_us));
       } else if (!waiting_.empty()) {
-        changed_.wait_for(lock, kLookForCallers);  // what they wait for may never come, and nobody tells that they are gone
+        changed_.wait_for(lock, kLookForCallers);  // what they wait for may never happen, and their callers may be gone unnoticed
       } else {
         changed_.wait(lock);
       }
@@ -109,7 +109,7 @@ void CallQueue::run() {
   for (const Entry& entry : left) entry.call.failed(std::make_exception_ptr(RequestError(503, "the server is shutting down")));
 }
 
-// A call nobody waits for is not worth running, unless it changes something; one that never may run is refused. Looks whether the others
+// A call without a caller is not run, unless it changes something; one that may never run is rejected. Checks whether the others
 // may.
 bool CallQueue::is_given_up(Entry& entry) {
   const ServedModel& model = models_[entry.call.model];
@@ -130,7 +130,7 @@ bool CallQueue::is_given_up(Entry& entry) {
   return false;
 }
 
-// A caller that has been the only one for a while is not made to wait for others, unless a long wait was asked for.
+// A caller that has been the only one for a while is not made to wait for others, unless a long wait is configured.
 bool CallQueue::waits_for_company(const Entry& entry, Clock::time_point now) const {
   return now - last_company_ < kAlone || models_[entry.call.model].signature.max_queue_delay_us > kUsualDelayUs;
 }
@@ -175,7 +175,7 @@ void CallQueue::execute(std::vector<Entry> batch) {
             batch.size() == 1 ? " call, waited " : " calls, waited ", ns_between(batch.front().arrival, begin) / 1000, " us, ran ",
             took / 1000, " us");
   {
-    const std::lock_guard lock(mutex_);  // before they are answered: a caller that sends its next call at once keeps itself no company
+    const std::lock_guard lock(mutex_);  // before they are answered: a caller that sends its next call at once does not wait for itself
     num_unanswered_ -= static_cast<int64_t>(batch.size());
   }
   int64_t at = 0;
@@ -190,7 +190,7 @@ void CallQueue::execute(std::vector<Entry> batch) {
     ServedResult part{{}, result.parameters};
     try {
       for (const WireTensor& output : result.outputs) part.outputs.push_back(take_rows(output, at, entry.call.rows));
-    } catch (const std::exception&) {  // a model that gave too few rows: this call's error, not the server's end
+    } catch (const std::exception&) {  // a model that returned too few rows: an error of this call, not of the server
       entry.call.failed(std::current_exception());
       continue;
     }

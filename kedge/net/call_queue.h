@@ -1,6 +1,6 @@
 #pragma once
-// Calls that wait for their turn, and the one thread that runs them: in the order of arrival, those that fit together as one batch. Knows
-// no HTTP.
+// Calls that wait for their turn, and the one thread that runs them: in the order of arrival, compatible ones as one batch. Independent of
+// HTTP.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -25,11 +25,11 @@ struct Call {
   // Exactly one of these is called, once, on the queue's thread.
   std::function<void(ServedResult result)> done = {};
   std::function<void(std::exception_ptr error)> failed = {};
-  std::function<bool()> is_gone = {};  // is nobody waiting for the answer any more?
+  std::function<bool()> is_gone = {};  // has the caller gone?
 };
 
 struct QueueOptions {
-  // That wait: so many that are kept, and so many others. Those that may not run before a training call must not keep it out.
+  // Limits of waiting calls: those that are always executed, and others. Calls that wait for a training call must not block it.
   int64_t max_calls = 4096;
   int64_t max_merged_rows = 0;          // 0: no limit
   bool merge = true;                    // false: every call runs alone
@@ -44,9 +44,9 @@ class CallQueue {
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  // False: the queue is full, and nothing of the call is kept. A RequestError (503) after stop().
+  // False: the queue is full, and the call is dropped. A RequestError (503) after stop().
   [[nodiscard]] bool add(Call call);
-  // The running batch ends; whatever waits fails with a RequestError (503).
+  // The running batch ends; waiting calls fail with a RequestError (503).
   void stop();
   [[nodiscard]] int64_t size();
 
@@ -74,7 +74,7 @@ class CallQueue {
   std::condition_variable changed_;
   std::deque<Entry> waiting_;
   int64_t num_unanswered_ = 0;
-  Clock::time_point last_company_;  // when a call came while another had no answer yet
+  Clock::time_point last_company_;  // when a call arrived while another was pending
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -25,7 +25,7 @@ std::string decode(std::string_view part, std::string_view target) {
       continue;
     }
     const int high = i + 2 < part.size() ? hex_digit(part[i + 1]) : -1, low = i + 2 < part.size() ? hex_digit(part[i + 2]) : -1;
-    check_request(high >= 0 && low >= 0, "the path ", target, " has a % without two hex digits behind it");
+    check_request(high >= 0 && low >= 0, "the path ", target, " has a % without two hex digits after it");
     text += static_cast<char>(high * 16 + low);
     i += 2;
   }
@@ -50,7 +50,7 @@ std::optional<int64_t> find_count(const HttpHeaders& headers, std::string_view n
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
   check_request(error == std::errc() && end == text->data() + text->size() && text->front() != '-', "the header ", name,
-                " wants a count, found \"", *text, "\"");
+                ": expected a count, found \"", *text, "\"");
   return count;
 }
 

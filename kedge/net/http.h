@@ -1,5 +1,5 @@
 #pragma once
-// What HTTP requests and answers hold. Knows no sockets.
+// HTTP requests and responses. Independent of sockets.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,18 +23,18 @@ struct HttpResponse {
   std::string body = {};
 };
 
-// The value of a header, whose name may be written in any case; the first where there are several.
+// The value of a header, whose name may be written in any case; the first if there are several.
 [[nodiscard]] std::optional<std::string> find_header(const HttpHeaders& headers, std::string_view name);
 
-// A header that is a count: digits alone, at most 63 bits. Empty optional: not there; a RequestError (400) for anything else.
+// A header that is a count: digits alone, at most 63 bits. Empty optional: missing; a RequestError (400) for anything else.
 [[nodiscard]] std::optional<int64_t> find_count(const HttpHeaders& headers, std::string_view name);
 
 // A target without its query, cut at the slashes, %XX decoded: "/v2/models/a%20b" is {"v2", "models", "a b"}. A slash at the end leaves an
 // empty last part. RequestError (400) for a % that is not followed by two hex digits, and for a target that does not begin with a slash.
 [[nodiscard]] std::vector<std::string> path_parts(std::string_view target);
 
-// What stands behind the question mark of a target, %XX decoded and + a blank: "/a?x=1&y=b+c" is {{"x", "1"}, {"y", "b c"}}; a name without
-// "=" has an empty value. RequestError (400) as above, and for a name that comes twice.
+// The query after the question mark of a target, %XX decoded and + a blank: "/a?x=1&y=b+c" is {{"x", "1"}, {"y", "b c"}}; a name without
+// "=" has an empty value. RequestError (400) as above, and for a name that occurs twice.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> query_parts(std::string_view target);
 
 // {"error": TEXT} with that status.

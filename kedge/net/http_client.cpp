@@ -43,7 +43,7 @@ class HttpConnection::Parts {
   HttpResponse send(const HttpRequest& request, const HttpTimes& times) {
     const std::string where = str(host_, ":", port_);
     bool sent = false;
-    aborted_ = false;  // what ended the call before is not for this one
+    aborted_ = false;  // an abort of the previous call does not apply to this one
     try {
       if (!stream_.socket().is_open()) connect(times.connect);
       sent = true;
@@ -74,8 +74,8 @@ class HttpConnection::Parts {
  private:
   static std::string text_of(Failure failure, bool sent) {
     if (failure == beast::error::timeout) return sent ? "no answer in time" : "no connection in time";
-    if (failure == http::error::end_of_stream || failure == http::error::partial_message) return "closed the connection before its answer";
-    if (failure == asio::error::operation_aborted || failure == asio::error::bad_descriptor) return "the call was given up";
+    if (failure == http::error::end_of_stream || failure == http::error::partial_message) return "closed the connection before replying";
+    if (failure == asio::error::operation_aborted || failure == asio::error::bad_descriptor) return "the call was cancelled";
     return failure.message();
   }
 

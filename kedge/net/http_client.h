@@ -1,5 +1,5 @@
 #pragma once
-// One connection to an HTTP server, kept between calls. Blocking. Knows no retries and no models.
+// One connection to an HTTP server, kept between calls. Blocking. Without retries; independent of models.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace kedge {
 
-// The server could not be reached, or went away.
+// The server could not be reached, or the connection was lost.
 class ConnectionError : public Error {
  public:
   ConnectionError(const std::string& text, bool sent) : Error(text), sent_(sent) {}
-  // May the server have seen the request? False: certainly not.
+  // May the server have received the request? False: certainly not.
   [[nodiscard]] bool sent() const { return sent_; }
 
  private:
@@ -39,7 +39,7 @@ class HttpConnection {
   // Content-Length and Host are added. Throws ConnectionError; any status is an answer.
   [[nodiscard]] HttpResponse send(const HttpRequest& request, const HttpTimes& times = {});
 
-  // The call under way fails at once.
+  // The current call fails at once.
   void abort();
   // Is it open from a call before? Such a connection may have been closed by the server meanwhile.
   [[nodiscard]] bool is_open() const;

@@ -44,7 +44,7 @@ using Failure = beast::error_code;
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kLingerBytes = 64 * kMiB;  // read and dropped from a peer that was refused while it was still sending
 constexpr auto kLingerTime = std::chrono::seconds(3);
-constexpr const char* kNoRoom = "no memory left for this request: too many others wait";
+constexpr const char* kNoRoom = "no memory left for this request: too many others are waiting";
 
 std::string cannot_listen(const HttpServerOptions& options, Failure failure) {
   return str("cannot listen on ", options.ip, ":", options.port, ": ", failure.message());
@@ -54,7 +54,7 @@ std::string cannot_listen(const HttpServerOptions& options, Failure failure) {
 void bind(tcp::acceptor& acceptor, const HttpServerOptions& options) {
   Failure failure;
   const auto address = asio::ip::make_address(options.ip, failure);
-  check(!failure, "cannot listen on ", options.ip, ": wants an IP address");
+  check(!failure, "cannot listen on ", options.ip, ": expected an IP address");
   const tcp::endpoint place(address, static_cast<uint16_t>(options.port));
   acceptor.open(place.protocol(), failure);
   if (!failure) acceptor.set_option(asio::socket_base::reuse_address(true), failure);
@@ -123,7 +123,7 @@ class HttpServer::Listener {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<Session*> sessions_;
-  asio::io_context io_;  // below what sessions use: it ends those that are left, and they take leave here
+  asio::io_context io_;  // declared before what sessions use: it ends the remaining ones, which deregister here
   tcp::acceptor acceptor_;
   std::vector<std::thread> threads_;
 };
@@ -215,7 +215,7 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
     });
   }
 
-  // A stranger has no more than its time in all, whatever it does with it.
+  // An unauthenticated peer has a total time limit, whatever it does.
   void set_limit(std::chrono::milliseconds time) {
     const auto at = std::chrono::steady_clock::now() + time;
     stream_.expires_at(is_stranger_ ? std::min(at, stranger_until_) : at);
@@ -283,7 +283,7 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
 
   bool make_room(size_t have, size_t step) {
     const auto wanted = static_cast<int64_t>(have + step) - held_;
-    // One that cannot be read to its end is refused at its beginning.
+    // One that cannot be read completely is rejected at its start.
     const auto announced = static_cast<int64_t>(parser_->content_length().value_or(0)) - held_;
     if (announced > listener_->budget().left() || !listener_->budget().take(wanted)) return false;
     held_ += wanted;
@@ -330,7 +330,7 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
     });
   }
 
-  // A request that could not be read. Silence is answered by silence.
+  // A request that could not be read. A silent peer gets no response.
   void fail(Failure failure) {
     if (failure == beast::error::timeout || failure == http::error::end_of_stream || failure == http::error::partial_message ||
         failure.category() != make_error_code(http::error::end_of_stream).category())
@@ -409,7 +409,7 @@ void HttpServer::Listener::run() {
       io_.run();
       return;
     } catch (const std::exception& error) {  // costs one connection, whose operations end here
-      log_error("a connection was given up: ", error.what());
+      log_error("a connection was dropped: ", error.what());
     }
   }
 }
@@ -455,7 +455,7 @@ void HttpServer::Listener::stop(std::chrono::milliseconds time) {
     acceptor_.close(ignored);
   });
   std::unique_lock lock(mutex_);
-  // A session that is in the set may be on its way out: it is asked by whoever still holds it, or not at all.
+  // A session in the set may be about to end: it is stopped only while somebody still holds it.
   std::vector<std::shared_ptr<Session>> alive;
   for (Session* session : sessions_)
     if (auto held = session->weak_from_this().lock()) alive.push_back(std::move(held));

@@ -1,5 +1,5 @@
 #pragma once
-// Serves HTTP/1.1 over TCP: connections that are kept, sizes and times that are limited, answers that may take hours. Knows no models.
+// Serves HTTP/1.1 over TCP: persistent connections, limits of sizes and times, responses that may take hours. Independent of models.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,24 +13,24 @@ namespace kedge {
 
 struct HttpServerOptions {
   std::string ip = "127.0.0.1";
-  int64_t port = 0;  // 0: any that is free
+  int64_t port = 0;  // 0: any free port
   int64_t max_connections = 1024;
   int64_t max_strangers = 256;  // connections that have made no request yet that the gate let in
   int64_t max_header_bytes = 64 << 10;
   int64_t max_body_bytes = int64_t{1} << 30;
-  int64_t max_held_bytes = int64_t{4} << 30;  // of all requests that have no answer yet; one more gets 503
-  // A peer that says nothing may stay `idle_time`, a stranger `stranger_time` in all. One that has begun a request must finish its header
-  // in `header_time`, and every MiB of its body, as every MiB of an answer that it reads, in `stall_time`. Nothing limits how long an
-  // answer may take.
+  int64_t max_held_bytes = int64_t{4} << 30;  // of all pending requests; one more gets 503
+  // A silent peer may stay `idle_time`, an unauthenticated one `stranger_time` in total. One that has begun a request must finish its
+  // header in `header_time`, and every MiB of its body, as every MiB of an answer that it reads, in `stall_time`. Nothing limits how long
+  // an answer may take.
   std::chrono::milliseconds idle_time = std::chrono::minutes(10), header_time = std::chrono::seconds(20),
                             stall_time = std::chrono::seconds(60), stranger_time = std::chrono::seconds(20);
   int num_threads = 2;  // that read, write and call the handler
 };
 
-// An Error, as HttpServer's, where an address cannot be listened on. Nobody can connect meanwhile.
+// An Error, as HttpServer's, if it cannot listen on an address. Nobody can connect meanwhile.
 void check_listening(const HttpServerOptions& options);
 
-// Where the answer to one request goes. Copies stand for the same one. Thread-safe. If all copies go without an answer, it is 500. The
+// The response channel of one request. Copies share it. Thread-safe. If all copies are destroyed without a response, it is 500. The
 // server must outlive them.
 class HttpReply {
  public:
@@ -39,7 +39,7 @@ class HttpReply {
 
   void send(HttpResponse response) const;  // the first one counts
   [[nodiscard]] bool is_gone() const;      // has the peer closed the connection?
-  // Counts so many more bytes as held for this request, until it is answered. A RequestError (503) where the server has no room for them.
+  // Counts this many more bytes as held for this request, until it is answered. A RequestError (503) if the limit is exceeded.
   void hold(int64_t bytes) const;
 
  private:
@@ -62,7 +62,7 @@ class HttpServer {
 
   [[nodiscard]] int64_t port() const;
   [[nodiscard]] int64_t num_connections() const;
-  [[nodiscard]] int64_t num_refused() const;  // for want of room
+  [[nodiscard]] int64_t num_refused() const;  // because of the limit
 
   // No new connections, no new requests; answers that are sent within `time` still go out. Waits for that.
   void stop(std::chrono::milliseconds time = std::chrono::seconds(5));

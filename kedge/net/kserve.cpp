@@ -16,12 +16,12 @@ std::string in_quotes(std::string_view text) { return Json(text).dump(); }
 // The JSON of a body as it grows, and the tensors whose bytes are to follow it.
 class BodyWriter {
  public:
-  // The next member of the object that stands open; its value follows.
+  // The next member of the open object; its value follows.
   void key(std::string_view name) {
     out += out.empty() ? '{' : ',';
     out += in_quotes(name) + ":";
   }
-  // Everything of one tensor behind its name, type and shape.
+  // Everything of one tensor after its name, type and shape.
   void data(const WireTensor& tensor, bool binary) {
     if (binary) {
       out += str(R"(,"parameters":{"binary_data_size":)", tensor.data.size(), "}}");
@@ -63,7 +63,7 @@ void write_list(std::string& out, const std::vector<Item>& items, Write&& write)
   out += ']';
 }
 
-// The JSON of a body and the bytes behind it.
+// The JSON of a body and the bytes after it.
 struct Parts {
   std::string_view json, binary;
 };
@@ -75,14 +75,14 @@ Parts split(std::string_view body, std::optional<int64_t> header_length) {
   return {body.substr(0, static_cast<size_t>(*header_length)), body.substr(static_cast<size_t>(*header_length))};
 }
 
-// The member as an object; an empty one where there is none.
+// The member as an object; an empty one if there is none.
 const Json& parameters_of(const Json& object, std::string_view where) {
   static const Json kNone{Json::Object{}};
   const Json* parameters = object.find("parameters");
   if (parameters == nullptr) return kNone;
   for (const auto& [name, value] : parameters->as_object(str(where, ": parameters")))
     check_request(value.is_text() || value.is_number() || value.is_bool(), where, ": parameter \"", name,
-                  "\": wants a string, a number, true or false, found ", name_of(value.kind()));
+                  "\": expected a string, a number, true or false, found ", name_of(value.kind()));
   return *parameters;
 }
 
@@ -104,7 +104,7 @@ std::vector<int64_t> shape_in(const Json& entry, const std::string& where) {
   std::vector<int64_t> shape;
   for (const Json& size : entry.at("shape", where).as_array(place)) {
     shape.push_back(size.as_integer(place));
-    check_request(shape.back() >= 0, place, ": wants sizes of 0 and more, found ", shape.back());
+    check_request(shape.back() >= 0, place, ": expected sizes of at least 0, found ", shape.back());
   }
   return shape;
 }
@@ -122,7 +122,7 @@ WireTensor read_tensor(const Json& entry, std::string_view kind, size_t number, 
   const Json* size = parameters.find("binary_data_size");
   const Json* region = parameters.find("shared_memory_region");
   const int num_given = (data != nullptr ? 1 : 0) + (size != nullptr ? 1 : 0) + (region != nullptr ? 1 : 0);
-  check_request(num_given == 1, where, ": wants exactly one of data, binary_data_size and shared_memory_region, found ", num_given);
+  check_request(num_given == 1, where, ": expected exactly one of data, binary_data_size and shared_memory_region, found ", num_given);
   if (region != nullptr) throw RequestError(501, where + ": shared memory is not supported; send the data in the body");
   if (data != nullptr) {
     read_json_data(*data, where, tensor);
@@ -143,7 +143,7 @@ std::vector<WireTensor> read_tensors(const Json& list, std::string_view kind, st
   std::set<std::string, std::less<>> names;
   for (const Json& entry : list.as_array(str(kind, "s"))) {
     tensors.push_back(read_tensor(entry, kind, tensors.size(), binary));
-    check_request(names.insert(tensors.back().name).second, kind, " \"", tensors.back().name, "\" stands twice");
+    check_request(names.insert(tensors.back().name).second, kind, " \"", tensors.back().name, "\" occurs twice");
   }
   check_request(binary.empty(), "the body has ", binary.size(), " bytes more than its ", kind, "s");
   return tensors;
@@ -159,7 +159,7 @@ std::vector<OutputWish> read_wishes(const Json& list) {
     for (const auto* unsupported : {"shared_memory_region", "classification"})
       if (parameters.find(unsupported) != nullptr) throw RequestError(501, str(where, ": ", unsupported, " is not supported"));
     if (const Json* binary = parameters.find("binary_data")) wish.binary = binary->as_bool(where + ": binary_data");
-    check_request(names.insert(wish.name).second, where, " stands twice");
+    check_request(names.insert(wish.name).second, where, " occurs twice");
     wishes.push_back(std::move(wish));
   }
   return wishes;
@@ -167,7 +167,7 @@ std::vector<OutputWish> read_wishes(const Json& list) {
 
 // A body that is nothing but the data of the model's one input.
 InferRequest read_raw(std::string_view body, const std::optional<WireTensor>& raw_input) {
-  check_request(raw_input.has_value(), "a body without JSON (Inference-Header-Content-Length 0) wants a model with one input");
+  check_request(raw_input.has_value(), "a body without JSON (Inference-Header-Content-Length 0) requires a model with one input");
   InferRequest request;
   request.parameters.set("binary_data_output", true);
   WireTensor& tensor = request.inputs.emplace_back(*raw_input);
@@ -189,8 +189,8 @@ InferRequest read_raw(std::string_view body, const std::optional<WireTensor>& ra
 }
 
 InferRequest read_request(const Parts& parts) {
-  check_request(parts.json.size() <= kMaxJsonBytes, "the request has ", parts.json.size(), " bytes of JSON, ", kMaxJsonBytes,
-                " may be; send tensors binary");
+  check_request(parts.json.size() <= kMaxJsonBytes, "the request has ", parts.json.size(), " bytes of JSON, more than ", kMaxJsonBytes,
+                "; send tensors as binary data");
   const Json json = Json::parse(parts.json, "request");
   const Json& inputs = json.at("inputs", "request");
   InferRequest request{.id = id_of(json), .parameters = parameters_of(json, "request")};
@@ -261,7 +261,7 @@ InferReply parse_reply(std::string_view body, std::optional<int64_t> header_leng
   try {
     return read_reply(split(body, header_length));
   } catch (const Error& error) {  // of the JSON or of a tensor: here it is the server that is wrong
-    throw Error(str("the server's reply makes no sense: ", error.what()));
+    throw Error(str("the server's reply is invalid: ", error.what()));
   }
 }
 

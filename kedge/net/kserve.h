@@ -1,6 +1,6 @@
 #pragma once
-// The bodies of KServe v2 calls, with Triton's binary tensors: requests and replies to bytes and back. Parsing trusts nothing: what is
-// wrong is a RequestError that says where. Knows no HTTP and no model.
+// The bodies of KServe v2 calls, with Triton's binary tensors: requests and replies to bytes and back. Parsing trusts nothing: anything
+// wrong is a RequestError with its place. Independent of HTTP and models.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,9 +52,9 @@ struct InferReply {
 [[nodiscard]] InferRequest parse_request(std::string_view body, std::optional<int64_t> header_length,
                                          const std::optional<WireTensor>& raw_input = {});
 
-// `binary`, of one output: whether it follows the JSON as bytes. What JSON cannot say (NaN, infinities) is RequestError 500.
+// `binary`, of one output: whether it follows the JSON as bytes. What JSON cannot represent (NaN, infinities) is RequestError 500.
 [[nodiscard]] KserveBody write_reply(const InferReply& reply, const std::vector<bool>& binary);
-// An Error (the world's) where a server's reply makes no sense.
+// An Error if a server's reply is invalid.
 [[nodiscard]] InferReply parse_reply(std::string_view body, std::optional<int64_t> header_length);
 
 [[nodiscard]] std::string error_body(std::string_view text);  // {"error":"..."}

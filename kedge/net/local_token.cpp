@@ -30,7 +30,7 @@ std::optional<std::string> read_local(int64_t port) {
   try {
     return read_token_file(token_path(port), "token");
   } catch (const UsageError&) {
-    return std::nullopt;  // it goes with its server, perhaps just now
+    return std::nullopt;  // it is removed with its server, perhaps just now
   }
 }
 
@@ -49,9 +49,9 @@ bool is_foreign_listener(const std::string& line, int64_t port) {
 
 LocalToken::LocalToken(int64_t port, const std::string& token) : file_(token_path(port)), token_(token) {
   const std::string folder = token_folder();
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw Error(str(folder, ": cannot be made: ", std::strerror(errno)));
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw Error(str(folder, ": cannot be created: ", std::strerror(errno)));
   check(is_ours_alone(folder, S_IFDIR), folder,
-        ": is not a folder of this user alone (mode 700), so no token is put there: remove it, or give the server a token_file");
+        ": is not private to this user (mode 700), so no token is written there: remove it, or give the server a token_file");
   const std::string temporary = str(file_, ".", getpid());
   unlink(temporary.c_str());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -65,7 +65,7 @@ LocalToken::LocalToken(int64_t port, const std::string& token) : file_(token_pat
 LocalToken::~LocalToken() {
   try {
     if (read_text(file_) == token_ + "\n") unlink(file_.c_str());
-  } catch (const std::exception&) {  // somebody has tidied up
+  } catch (const std::exception&) {  // it was removed
   }
 }
 

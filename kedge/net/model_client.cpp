@@ -16,7 +16,7 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr int64_t kForeignBodyLimit = 2147483647;  // Triton reads lengths as 32 bits
 
-// Doubles with every try, up to ten seconds, and is spread so that many clients do not come back at the same moment.
+// Doubles with every attempt, up to ten seconds, with jitter so that many clients do not retry at the same moment.
 Milliseconds back_off(int64_t tries) {
   thread_local std::minstd_rand spread{std::random_device{}()};
   const int64_t longest = std::min<int64_t>(10000, int64_t{100} << std::min<int64_t>(tries, 7));
@@ -58,14 +58,15 @@ void ModelClient::give_up() {
 
 ModelClient::~ModelClient() {
   give_up();
-  // Again and again: a worker that is just beginning its call does not hear the first one, and an answer may take hours.
+  // Repeatedly: a worker that is just starting its call misses the first one, and a reply may take hours.
   for (bool working = true; working;) {
     abort_calls();
     std::unique_lock lock(mutex_);
     working = !changed_.wait_for(lock, Milliseconds(20), [&] { return num_working_ == 0; });
   }
   for (const auto& worker : workers_) worker->thread.join();
-  for (Job& job : jobs_) job.promise.set_exception(std::make_exception_ptr(Error(str("the call to the ", server_name(), " was given up"))));
+  for (Job& job : jobs_)
+    job.promise.set_exception(std::make_exception_ptr(Error(str("the call to the ", server_name(), " was cancelled"))));
 }
 
 std::future<InferReply> ModelClient::infer(const std::string& model, InferRequest request, Resend resend) {
@@ -115,11 +116,11 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
   job.request.inputs = {};  // they may be gigabytes, and are in the body now
   const std::string what = str(job.model, " of the ", server_name());
   if (!is_kedge() && static_cast<int64_t>(body.bytes.size()) > kForeignBodyLimit)
-    throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than such a server reads (", kForeignBodyLimit, ")"));
+    throw Error(str(what, ": a call of ", body.bytes.size(), " bytes is more than this server reads (", kForeignBodyLimit, ")"));
   HttpRequest call{"POST", "/v2/models/" + job.model + "/infer", headers(), std::move(body.bytes)};
   if (body.header_length) call.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.header_length));
   HttpResponse response = send(worker, call, job);
-  if (may_be_unloaded(response)) {  // the server was started anew; it has done nothing
+  if (may_be_unloaded(response)) {  // the server was restarted; it has done nothing
     wait_until_loaded(job.model);
     response = send(worker, call, job);
   }
@@ -129,7 +130,7 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
     header_length = find_count(response.headers, "Inference-Header-Content-Length");
     return parse_reply(response.body, header_length);
   } catch (const Error& error) {
-    throw Error(str(what, ": an answer that makes no sense: ", error.what()));
+    throw Error(str(what, ": an invalid reply: ", error.what()));
   }
 }
 
@@ -146,7 +147,7 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
     if (!was_open) check_same_model(job.model);
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) throw Error(str("the call to the ", server_name(), " was given up"));
+      if (stopping_) throw Error(str("the call to the ", server_name(), " was cancelled"));
       worker.is_calling = true;
     }
     try {
@@ -155,7 +156,7 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
         const std::lock_guard lock(mutex_);
         worker.is_calling = false;
       }
-      if (response.status == 401 && wants_local && show_local_token(request)) continue;  // it was started anew just now
+      if (response.status == 401 && wants_local && show_local_token(request)) continue;  // it was restarted just now
       if (response.status != 503) return response;
     } catch (const ConnectionError& error) {
       {
@@ -163,9 +164,9 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
         worker.is_calling = false;
       }
       if (error.sent() && !may_repeat)
-        throw Error(str("the ", server_name(), " went away during ", request.target, " (", error.what(),
-                        "); whether the call was carried out is not known, and such a server would carry out a second one as well"));
-      if (was_open && num_lost == 0) {  // closed while nobody used it, most likely
+        throw Error(str("the ", server_name(), " was lost during ", request.target, " (", error.what(),
+                        "); it is unknown whether the call was executed, and this server would execute a repeated call again"));
+      if (was_open && num_lost == 0) {  // most likely closed while idle
         ++num_lost;
         continue;
       }
@@ -183,7 +184,7 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
 
 void ModelClient::pause(Milliseconds time) {
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, time, [&] { return stopping_; })) throw Error(str("the call to the ", server_name(), " was given up"));
+  if (changed_.wait_for(lock, time, [&] { return stopping_; })) throw Error(str("the call to the ", server_name(), " was cancelled"));
 }
 
 void ModelClient::abort_calls() {
@@ -197,8 +198,8 @@ HttpHeaders ModelClient::headers() const {
   return {{"Authorization", authorization_of(*options_.server.token)}};
 }
 
-// Calls that change something want a token; without a given one it is the one that a server of ours on this machine has made, anew at every
-// start. Is it another one than the request showed before?
+// Calls that change something need a token; without a configured one it is that of a kedge server on this machine, new at every
+// start. Is it different from the one in the request?
 bool ModelClient::show_local_token(HttpRequest& request) const {
   const std::optional<std::string> token = find_local_token(options_.server.host, options_.server.port);
   if (!token || find_header(request.headers, "Authorization") == authorization_of(*token)) return false;
@@ -253,18 +254,18 @@ void ModelClient::wait_until_loaded(const std::string& model) {
   while (get("/v2/models/" + model + "/ready").status != 200) {
     const auto now = Clock::now();
     if (now - begin >= server.start_limit)
-      throw Error(str("the ", server_name(), " is there, but its model ", model, " was not ready within ",
+      throw Error(str("the ", server_name(), " is up, but its model ", model, " was not ready within ",
                       std::chrono::duration_cast<seconds>(server.start_limit).count(), " s",
                       server.keys.empty() ? "" : "; its address is set by " + server.keys));
     if (is_time_to_tell(model, now))
-      log_warn("the ", server_name(), " is there, but its model ", model, " is not ready; waiting for it since ",
+      log_warn("the ", server_name(), " is up, but its model ", model, " is not ready; waited ",
                std::chrono::duration_cast<seconds>(now - begin).count(), " s");
-    check_stop(server.stop, str("the model ", model, " of the ", server_name(), ", which is not ready,"));
+    check_stop(server.stop, str("the model ", model, " of the ", server_name(), " (not ready)"));
     pause(std::min(server.period, Milliseconds(1000)));
   }
 }
 
-// Many calls may wait for the same model, and one of them says so.
+// Many calls may wait for the same model, and one of them logs it.
 bool ModelClient::is_time_to_tell(const std::string& model, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const auto last = told_.find(model);
@@ -291,7 +292,7 @@ ModelSignature ModelClient::signature(const std::string& model) {
     const std::lock_guard lock(mutex_);
     return signatures_.emplace(model, std::move(found)).first->second;
   } catch (const Error& error) {
-    throw Error(str(what, ": a configuration that makes no sense: ", error.what()));
+    throw Error(str(what, ": an invalid configuration: ", error.what()));
   }
 }
 
@@ -303,11 +304,11 @@ void ModelClient::check_same_model(const std::string& model) {
   std::string now;
   try {
     if (response.status == 200) now = parameter_of(read_model_config(Json::parse(response.body)), "model_print");
-  } catch (const Error&) {  // no server of ours
+  } catch (const Error&) {  // not a kedge server
   }
   if (now != before)
-    throw Error(str("the ", server_name(), " came back with another model as ", model, ": it was ", before, ", and is ",
-                    now.empty() ? "one that does not say what it is" : now));
+    throw Error(str("the ", server_name(), " came back with a different model as ", model, ": it was ", before, ", and is ",
+                    now.empty() ? "one that does not identify itself" : now));
 }
 
 }  // namespace kedge

@@ -1,6 +1,6 @@
 #pragma once
-// Calls models on one server, ours or any that speaks the KServe protocol: futures, a pool of kept connections, calls sent again where
-// that is safe, and patience with a server that is away. Knows not what the models do.
+// Calls models on one server, kedge's or any with the KServe protocol: futures, a pool of connections, calls repeated where
+// that is safe, and waiting for a server that is unreachable. Independent of what the models do.
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -19,7 +19,7 @@
 
 namespace kedge {
 
-// The server answered, and said no.
+// The server rejected the call.
 class RemoteError : public Error {
  public:
   RemoteError(int status, const std::string& text) : Error(text), status_(status) {}
@@ -32,35 +32,36 @@ class RemoteError : public Error {
 struct ClientOptions {
   WatchOptions server;
   int64_t max_in_flight = 128;                                 // and as many more may wait; then the sender does
-  int64_t max_resends = 8;                                     // of one call, whose connection was lost while the server was there
+  int64_t max_resends = 8;                                     // of one call whose connection was lost while the server was up
   std::optional<std::chrono::milliseconds> answer_limit = {};  // for one call; none: for ever, since training may take hours
 };
 
-// Is a call carried out at most once when it is sent twice?
+// Is a call executed at most once if it is sent twice?
 enum class Resend {
   safe,    // it changes nothing
-  by_key,  // our servers know its request_key; others would carry it out again
+  by_key,  // kedge servers know its request_key; others would execute it again
 };
 
 // Thread-safe.
 class ModelClient {
  public:
   explicit ModelClient(ClientOptions options);  // does not touch the network
-  ~ModelClient();                               // calls that are not answered yet fail
+  ~ModelClient();                               // pending calls fail
   ModelClient(const ModelClient&) = delete;
   ModelClient& operator=(const ModelClient&) = delete;
 
-  // Waits for the server to be ready, then asks what the model takes and gives. An Error, or a RemoteError where there is no such model;
-  // that takes the whole start_limit with a foreign server, which cannot tell such a model from one that is being loaded.
+  // Waits for the server to be ready, then requests the model's signature. An Error, or a RemoteError if there is no such model;
+  // that takes the full start_limit with a foreign server, which does not distinguish a missing model from one that is loading.
   [[nodiscard]] ModelSignature signature(const std::string& model);
-  // Is it one of ours? Waits as well.
+  // Is it a kedge server? Waits as well.
   [[nodiscard]] bool is_kedge();
 
-  // All outputs are asked for. Blocks only where too many calls wait already. The future throws RemoteError where the server refused, Error
-  // where it stayed away too long or a call that must not be repeated was lost, Interrupted where a signal came while it was away.
+  // All outputs are requested. Blocks only if too many calls already wait. The future throws RemoteError if the server rejected the call,
+  // Error if it was unreachable too long or a call that must not be repeated was lost, Interrupted if a signal was received while it was
+  // unreachable.
   [[nodiscard]] std::future<InferReply> infer(const std::string& model, InferRequest request, Resend resend = Resend::safe);
 
-  // Nobody waits any more: who does is told so at once. Calls from now on are not made, and fail when the client ends.
+  // Ends all waits at once. Later calls are not made, and fail when the client ends.
   void give_up();
 
   [[nodiscard]] std::string server_name() const { return watch_.name(); }
@@ -98,7 +99,7 @@ class ModelClient {
   bool stopping_ = false;
   std::optional<bool> is_kedge_;
   std::map<std::string, ModelSignature> signatures_;
-  std::map<std::string, Clock::time_point> told_;  // when it was last said that a model is waited for
+  std::map<std::string, Clock::time_point> told_;  // when waiting for a model was last logged
   ServerWatch watch_;
 };
 

@@ -22,7 +22,7 @@ constexpr size_t kReadAtOnce = 1 << 20;  // larger bodies take longer to read th
 HttpResponse json_response(const Json& json) { return {200, {{"Content-Type", "application/json"}}, json.dump_compact()}; }
 
 void want_method(const HttpRequest& request, std::string_view method) {
-  if (request.method != method) throw RequestError(405, str(request.target, ": wants ", method, ", found ", request.method));
+  if (request.method != method) throw RequestError(405, str(request.target, ": expected ", method, ", found ", request.method));
 }
 
 InferRequest read_request(const HttpRequest& request, const ModelSignature& signature, int64_t max_bytes, const HttpReply& reply) {
@@ -70,9 +70,9 @@ std::optional<std::string> read_token(const ServerConfig& config) {
 HttpServerOptions http_options(const ServerConfig& config, bool has_token) {
   const std::string ip = config.ip == "localhost" ? "127.0.0.1" : config.ip;
   check(is_loopback(ip) || has_token || config.insecure, "ip: ", ip,
-        " can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where that is meant");
-  check(config.max_memory.bytes / 2 >= config.max_body.bytes, "max_memory: wants twice max_body (", config.max_body.bytes,
-        ") at least, for a body that is unpacked; found ", config.max_memory.bytes);
+        " can be reached from other machines, and no token is set: set token_file, or insecure=true (--insecure) if that is intended");
+  check(config.max_memory.bytes / 2 >= config.max_body.bytes, "max_memory: expected at least twice max_body (", config.max_body.bytes,
+        "), for a body that is unpacked; found ", config.max_memory.bytes);
   return {.ip = ip,
           .port = config.port,
           .max_connections = config.max_connections,
@@ -114,24 +114,25 @@ void ModelServer::stop() {
   ready_ = false;
   queue_->stop();
   http_->stop();
-  reader_.reset();  // nobody posts any more
+  reader_.reset();  // no more tasks are posted
   local_token_.reset();
 }
 
 std::optional<HttpResponse> ModelServer::gate(const HttpRequest& head) const {
   for (const char* header : {"Origin", "Sec-Fetch-Site"})
-    if (find_header(head.headers, header)) return error_response(403, str("a request of a web page (", header, "): browsers may not call"));
+    if (find_header(head.headers, header))
+      return error_response(403, str("a request from a web page (", header, "): browsers are not allowed"));
   const std::string shown = find_header(head.headers, "Authorization").value_or("");
   if (token_) return shows_token(shown, *token_) ? std::nullopt : std::optional(unauthorized("unauthorized"));
   const std::string host = find_header(head.headers, "Host").value_or("");
   if (!is_own_host(host))
-    return error_response(403,
-                          str("Host: ", host, " is no name of this machine; call it by its address, or set a token_file on both sides"));
+    return error_response(403, str("Host: ", host, " is not a name of this machine; use its address, or set a token_file on both sides"));
   const bool is_known = !change_token_ || !changes_a_model(head) || shows_token(shown, *change_token_);
   if (!is_known && !is_token_out_) return error_response(503, "starting");  // nobody can have read the token yet
   if (!is_known)
-    return unauthorized(str(head.target, " changes the model, and wants a token. A kedge actor of the same user on the same machine finds ",
-                            "the one this server made; for others set a token_file on both sides, or start the server with --insecure"));
+    return unauthorized(
+        str(head.target, " changes the model and requires a token. A kedge actor of the same user on the same machine finds ",
+            "the one that this server created; for others set a token_file on both sides, or start the server with --insecure"));
   return std::nullopt;
 }
 
@@ -164,7 +165,7 @@ void ModelServer::handle(HttpRequest request, const HttpReply& reply) {
   reply.send(answer_model(model, route->action));
 }
 
-// What is asked of the server as a whole; none where the address is another.
+// Requests to the server itself; none for other addresses.
 std::optional<HttpResponse> ModelServer::answer_server(const HttpRequest& request, const std::vector<std::string>& parts) {
   const auto is = [&](std::string_view method, std::initializer_list<std::string_view> path) {
     const bool same = std::equal(parts.begin(), parts.end(), path.begin(), path.end());

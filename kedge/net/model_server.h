@@ -1,5 +1,6 @@
 #pragma once
-// Served models at their addresses: the endpoints of the KServe protocol, health, statistics, who may call. Knows not what the models do.
+// Served models at their addresses: the endpoints of the KServe protocol, health, statistics, authorization. Independent of what the models
+// do.
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -16,14 +17,14 @@
 
 namespace kedge {
 
-// What would keep a server from being made there, before anything costly is done for it: a UsageError, or an Error where the address is
+// Checks early that a server can be created there: a UsageError, or an Error if the address is
 // taken.
 void check_address(const ServerConfig& config);
 
-// Serves from its making on. Thread-safe.
+// Serves from its construction on. Thread-safe.
 class ModelServer {
  public:
-  // UsageError for an address beyond this machine that nobody said is meant to be open. `on_start` is called first on the thread that runs
+  // UsageError for a public address without a token or `insecure`. `on_start` is called first on the thread that runs
   // the models.
   ModelServer(const ServerConfig& config, std::vector<ServedModel> models, std::function<void()> on_start = {});
   ~ModelServer();  // stops
@@ -31,10 +32,10 @@ class ModelServer {
   ModelServer& operator=(const ModelServer&) = delete;
 
   [[nodiscard]] int64_t port() const { return http_->port(); }
-  // The file of the token that calls that change a model want, where the server made it.
+  // The file of the token for calls that change a model, if the server created it.
   [[nodiscard]] std::optional<std::string> token_path() const;
 
-  // Ends the batch that runs, answers what waits with 503, closes. Health calls say "not ready" from the beginning.
+  // Finishes the running batch, answers waiting calls with 503, closes. Health calls return "not ready" from the start of it.
   void stop();
 
  private:
@@ -61,7 +62,7 @@ class ModelServer {
   std::deque<ModelStats> stats_;
   std::atomic<bool> ready_ = true, is_token_out_ = false;
   std::unique_ptr<CallQueue> queue_;
-  std::unique_ptr<SerialWorker> reader_;  // of large bodies, so that the threads of the network answer others meanwhile
+  std::unique_ptr<SerialWorker> reader_;  // of large bodies, so that network threads serve others meanwhile
   std::unique_ptr<HttpServer> http_;      // goes first: its threads use everything above
   std::unique_ptr<LocalToken> local_token_;
 };

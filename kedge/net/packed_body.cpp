@@ -29,7 +29,7 @@ std::string unpack_body(std::string_view body, std::string_view encoding, int64_
     Inflater inflater(packing);
     inflater.unpack(body, [&](std::string_view piece) {
       if (std::cmp_greater(unpacked.size() + piece.size(), max_bytes))
-        throw RequestError(413, str("the packed body: more than the ", max_bytes, " bytes that may be"));
+        throw RequestError(413, str("the packed body: more than the limit of ", max_bytes, " bytes"));
       if (admit) admit(static_cast<int64_t>(piece.size()));
       unpacked += piece;
     });

@@ -1,5 +1,5 @@
 #pragma once
-// What every server's configuration says of the network: where it listens, who may call, and how much it takes on. Knows no model.
+// The network part of every server's configuration: where it listens, who may call, and its limits. Independent of models.
 #include <cstdint>
 #include <optional>
 #include <string>

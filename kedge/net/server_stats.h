@@ -1,5 +1,5 @@
 #pragma once
-// What a server counts about its models, and how it tells: as Triton's statistics and as Prometheus text. Thread-safe.
+// Counters of a server's models, as Triton's statistics and as Prometheus text. Thread-safe.
 #include <atomic>
 #include <cstdint>
 #include <span>

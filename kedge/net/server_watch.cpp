@@ -61,12 +61,12 @@ void ServerWatch::wait_until_up() {
   const auto is_decided = [&] { return is_up_ || stopping_ || is_refused_; };
   for (auto now = begin; now < begin + limit; now = Clock::now()) {
     if (changed_.wait_until(lock, std::min(now + kStopPeriod, begin + limit), is_decided)) break;
-    // One that is only suspected, since a call to it was lost, may well be at work.
-    if (is_away_) check_stop(options_.stop, str("the ", name(), ", which is not there (", why_, "),"));
+    // One that is only suspected, because a call was lost, may still be running.
+    if (is_away_) check_stop(options_.stop, str("the ", name(), " (", why_, ")"));
   }
   if (is_up_) return;
-  check(!is_refused_, "the ", name(), options_.token ? " wants another token" : " wants a token");
-  if (stopping_) throw Error(str("the call to the ", name(), " was given up"));
+  check(!is_refused_, "the ", name(), options_.token ? " requires another token" : " requires a token");
+  if (stopping_) throw Error(str("the call to the ", name(), " was cancelled"));
   throw Error(str("the ", name(), was_up_ ? " did not come back within " : " did not become ready within ", seconds(limit), " s (", why_,
                   ")", options_.keys.empty() ? "" : "; its address is set by " + options_.keys));
 }
@@ -81,18 +81,18 @@ void ServerWatch::run() {
     asks_now_ = false;
     const bool anew = std::exchange(asks_anew_, false);
     lock.unlock();
-    if (anew) connection_.close();  // a server that ends may still answer here, and take no new connections
+    if (anew) connection_.close();  // a server that is stopping may still reply here, and accept no new connections
     const Health health = ask();
     lock.lock();
     if (stopping_) return;
     note(health);
     if (health.is_lost && was_up_) {
-      // Calls under way to a machine that vanished without a word would wait for ever.
+      // Pending calls to a machine that vanished would wait forever.
       lock.unlock();
       on_gone_();
       lock.lock();
     }
-    // One that is gone is asked every second, so that it is not left waiting when it is back.
+    // An unreachable one is polled every second, so that it is noticed soon when it is back.
     const auto pause = is_up_ ? options_.period : std::min(options_.period, std::chrono::milliseconds(1000));
     changed_.wait_for(lock, pause, [&] { return stopping_ || asks_now_; });
     if (asks_now_ && !is_up_)
@@ -101,17 +101,17 @@ void ServerWatch::run() {
 }
 
 ServerWatch::Health ServerWatch::ask() {
-  // Ready, not only alive: a server that starts or ends takes no calls.
+  // Ready, not only alive: a server that is starting or stopping accepts no calls.
   HttpRequest request{"GET", "/v2/health/ready", {}, ""};
   if (options_.token) request.headers.emplace_back("Authorization", authorization_of(*options_.token));
   if (options_.token && is_loopback(options_.host) && !is_port_ours(options_.port))
-    return {.is_lost = true, .why = "another user listens on its port, and is not shown the token"};
+    return {.is_lost = true, .why = "another user listens on its port; the token is not sent"};
   const HttpTimes times{.connect = options_.patience, .answer = options_.patience};
   const bool was_open = connection_.is_open();
   try {
     const HttpResponse response = connection_.send(request, times);
     if (response.status == 200) return {.is_up = true};
-    if (response.status == 401) return {.wants_token = true, .why = "it wants another token"};
+    if (response.status == 401) return {.wants_token = true, .why = "it requires another token"};
     return {.why = str("it answers, but is not ready: HTTP ", response.status)};
   } catch (const ConnectionError& error) {
     if (was_open) return ask();  // it may have closed a connection that was idle for long
@@ -133,7 +133,7 @@ void ServerWatch::note(const Health& health) {
   why_ = health.why;
   if (is_up_ || !is_told_ || now - last_told_ >= options_.tell_every) {
     if (is_up_) down_since_ = now;
-    log_warn("the ", name(), " is not there (", why_, "); waiting for it since ", seconds(now - down_since_), " s, at most ",
+    log_warn("the ", name(), " is unreachable (", why_, "); waited ", seconds(now - down_since_), " s, limit ",
              seconds(was_up_ ? options_.return_limit : options_.start_limit), " s");
     is_told_ = true;
     last_told_ = now;

@@ -1,6 +1,6 @@
 #pragma once
-// Knows whether a server is there: asks for its health as long as somebody waits for it, says so by name when it is gone and when it is
-// back. Knows no models. Thread-safe.
+// Tracks whether a server is reachable: polls its health as long as somebody waits for it, logs when it is lost and when it is
+// back. Independent of models. Thread-safe.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -19,13 +19,13 @@ struct WatchOptions {
   std::string label = "server";  // for people: "reward server"
   std::string host = "127.0.0.1";
   int64_t port = 0;
-  std::string keys = {};  // of the configuration, where the address stands: "remote_rm.reward_model.ip and .port"
+  std::string keys = {};  // the configuration keys of the address: "remote_rm.reward_model.ip and .port"
   std::optional<std::string> token = {};
-  std::chrono::milliseconds period = std::chrono::seconds(2);    // between two questions
-  std::chrono::milliseconds patience = std::chrono::seconds(6);  // for an answer, after which it counts as gone
+  std::chrono::milliseconds period = std::chrono::seconds(2);    // between two polls
+  std::chrono::milliseconds patience = std::chrono::seconds(6);  // for a reply, after which it counts as unreachable
   std::chrono::milliseconds start_limit = std::chrono::seconds(6000), return_limit = std::chrono::seconds(6000);
   std::chrono::milliseconds tell_every = std::chrono::seconds(30);  // while it is waited for
-  StopQuestion stop = {};                                           // a signal ends the wait for a server that is away
+  StopQuestion stop = {};                                           // a signal ends the wait for an unreachable server
 };
 
 class ServerWatch {
@@ -48,12 +48,12 @@ class ServerWatch {
     ServerWatch& watch_;
   };
 
-  // Waits until the server is ready. An Error that names it, its address and its keys when it does not come in time, and after stop(); a
-  // UsageError where it wants another token. Interrupted where a signal came and the server was asked and is not there.
+  // Waits until the server is ready. An Error that names it, its address and its keys if it is not ready in time, and after stop(); a
+  // UsageError if it requires another token. Interrupted if a signal was received while the server is unreachable.
   void wait_until_up();
-  // A call to it has failed: it is asked at once, over a new connection, whether it is still there, and counts as gone until it answers.
+  // A call to it has failed: it is polled at once, over a new connection, and counts as unreachable until it replies.
   void suspect(const std::string& why);
-  // Nobody waits any more.
+  // Ends all waits.
   void stop();
 
   [[nodiscard]] const WatchOptions& options() const { return options_; }
@@ -65,8 +65,8 @@ class ServerWatch {
   void add_interest(int64_t change);
   void run();
   struct Health {
-    bool is_up = false, is_lost = false;  // neither: it answers, but takes no calls
-    bool wants_token = false;             // another one than it was shown: waiting would not help
+    bool is_up = false, is_lost = false;  // neither: it replies, but accepts no calls
+    bool wants_token = false;             // a different one from the token sent: waiting would not help
     std::string why = {};
   };
   [[nodiscard]] Health ask();

@@ -40,7 +40,7 @@ int64_t read_integer(const Json& value, const std::string& where) {
   const std::string& text = value.as_text(where);
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  check(error == std::errc() && end == text.data() + text.size(), where, ": wants an integer, found \"", text, "\"");
+  check(error == std::errc() && end == text.data() + text.size(), where, ": expected an integer, found \"", text, "\"");
   return number;
 }
 
@@ -112,12 +112,12 @@ const TensorSpec* find_spec(const std::vector<TensorSpec>& specs, std::string_vi
 
 void check_input(const WireTensor& input, const TensorSpec& spec, bool is_batched, const std::string& model) {
   const std::string where = str(model, ": input \"", input.name, "\"");
-  check_request(input.type == spec.type, where, ": wants ", name_of(spec.type), ", found ", name_of(input.type));
+  check_request(input.type == spec.type, where, ": expected ", name_of(spec.type), ", found ", name_of(input.type));
   std::vector<int64_t> wanted = spec.dims;
   if (is_batched) wanted.insert(wanted.begin(), -1);
   const bool fits = std::equal(wanted.begin(), wanted.end(), input.shape.begin(), input.shape.end(),
                                [](int64_t want, int64_t found) { return want == -1 || want == found; });
-  check_request(fits, where, ": wants the shape ", shape_json(wanted), is_batched ? " with the rows first" : "",
+  check_request(fits, where, ": expected the shape ", shape_json(wanted), is_batched ? " with the rows first" : "",
                 ", -1 being any size, found ", shape_json(input.shape));
 }
 
@@ -160,7 +160,7 @@ Json model_config(const ModelSignature& signature) {
 ModelSignature read_model_config(const Json& config) {
   try {
     return read_config(config);
-  } catch (const UsageError& error) {  // not the user's fault: a server wrote it
+  } catch (const UsageError& error) {  // not a user error: a server wrote it
     throw Error(error.what());
   }
 }
@@ -168,12 +168,12 @@ ModelSignature read_model_config(const Json& config) {
 int64_t check_inputs(const ModelSignature& signature, const InferRequest& request) {
   const std::string model = "model " + signature.name;
   const bool is_batched = signature.max_batch_size > 0;
-  check_request(!request.inputs.empty(), model, ": wants inputs, found none; it takes ", names_of(signature.inputs));
+  check_request(!request.inputs.empty(), model, ": expected inputs, found none; it takes ", names_of(signature.inputs));
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const WireTensor& input = request.inputs[i];
     const TensorSpec* spec = find_spec(signature.inputs, input.name);
     check_request(spec != nullptr, model, ": no input \"", input.name, "\"; it takes ", names_of(signature.inputs));
-    check_request(find_tensor(request.inputs, input.name) == &input, model, ": input \"", input.name, "\" stands twice");
+    check_request(find_tensor(request.inputs, input.name) == &input, model, ": input \"", input.name, "\" occurs twice");
     check_input(input, *spec, is_batched, model);
   }
   for (const TensorSpec& spec : signature.inputs)
@@ -183,10 +183,10 @@ int64_t check_inputs(const ModelSignature& signature, const InferRequest& reques
   const WireTensor& first = request.inputs.front();
   const int64_t rows = first.shape.front();
   for (const WireTensor& input : request.inputs)
-    check_request(input.shape.front() == rows, model, ": inputs of one request want as many rows, found ", rows, " in \"", first.name,
-                  "\" and ", input.shape.front(), " in \"", input.name, "\"");
-  check_request(rows > 0, model, ": wants 1 row or more, found 0 in \"", first.name, "\"");
-  check_request(rows <= signature.max_batch_size, model, ": wants ", signature.max_batch_size, " rows at most, found ", rows, " in \"",
+    check_request(input.shape.front() == rows, model, ": inputs of one request need the same number of rows, found ", rows, " in \"",
+                  first.name, "\" and ", input.shape.front(), " in \"", input.name, "\"");
+  check_request(rows > 0, model, ": expected 1 row or more, found 0 in \"", first.name, "\"");
+  check_request(rows <= signature.max_batch_size, model, ": expected ", signature.max_batch_size, " rows at most, found ", rows, " in \"",
                 first.name, "\"");
   return rows;
 }

@@ -50,7 +50,7 @@ void with_number_type(WireType type, Use&& use) {
   throw Bug(str(name_of(type), " as JSON numbers"));
 }
 
-// False where the value is no such number, or one that T cannot hold.
+// False if the value is not such a number, or T cannot hold it.
 template <typename T>
 bool read_number(const Json& value, T& number) {
   if constexpr (std::same_as<T, bool>) {
@@ -82,7 +82,7 @@ class DataReader {
       if (__builtin_mul_overflow(rest_[i + 1], tensor.shape[i], &rest_[i])) rest_[i] = std::numeric_limits<int64_t>::max();
   }
 
-  // `level`: how many lists the list stands in.
+  // `level`: the nesting depth of the list.
   void read(const Json::Array& items, size_t level) {
     check_request(level < kMaxNesting, where_, ": data is nested deeper than ", kMaxNesting, " levels");
     const bool is_nested = !items.empty() && items.front().is_array();
@@ -90,11 +90,12 @@ class DataReader {
       throw RequestError(400, str(where_, ": data is nested deeper than the shape ", shape_json(tensor_.shape)));
     const int64_t wanted = is_nested ? tensor_.shape[level] : rest_[level];
     if (!std::cmp_equal(items.size(), wanted))
-      throw RequestError(400, str(where_, ": data wants ", wanted, is_nested ? " lists" : " values", level == 0 ? "" : " in an inner list",
-                                  " for the shape ", shape_json(tensor_.shape), ", found ", items.size()));
+      throw RequestError(400,
+                         str(where_, ": data: expected ", wanted, is_nested ? " lists" : " values", level == 0 ? "" : " in an inner list",
+                             " for the shape ", shape_json(tensor_.shape), ", found ", items.size()));
     if (is_nested) {
       for (const Json& item : items) {
-        if (!item.is_array()) wrong(item, "lists beside lists");
+        if (!item.is_array()) wrong(item, "only lists");
         read(item.as_array(""), level + 1);
       }
     } else if (tensor_.type == WireType::bytes) {
@@ -117,12 +118,12 @@ class DataReader {
     }
   }
   [[noreturn]] void wrong(const Json& item, std::string_view wanted) const {
-    throw RequestError(400, str(where_, ": data wants ", wanted, " for ", name_of(tensor_.type), ", found ", found_text(item)));
+    throw RequestError(400, str(where_, ": data: expected ", wanted, " for ", name_of(tensor_.type), ", found ", found_text(item)));
   }
 
   std::string_view where_;
   WireTensor& tensor_;
-  std::vector<int64_t> rest_;  // elements of a list that stands in i others; the largest number where they cannot be counted
+  std::vector<int64_t> rest_;  // elements of a list at depth i; the largest number where they cannot be counted
 };
 
 // The fewest digits that give the same float when read as one, if they also do when read as a double and rounded; else the double's.
@@ -151,7 +152,7 @@ void append_number(T value, const WireTensor& tensor, std::string& out) {
 }
 
 [[noreturn]] void refuse_half(const WireTensor& tensor, std::string_view where) {
-  throw RequestError(400, str(where, ": ", name_of(tensor.type), " cannot travel as JSON; send it binary"));
+  throw RequestError(400, str(where, ": ", name_of(tensor.type), " cannot be sent as JSON; send it as binary data"));
 }
 
 bool is_half(WireType type) { return type == WireType::fp16 || type == WireType::bf16; }
@@ -160,7 +161,7 @@ bool is_half(WireType type) { return type == WireType::fp16 || type == WireType:
 
 void read_json_data(const Json& data, std::string_view where, WireTensor& tensor) {
   if (is_half(tensor.type)) refuse_half(tensor, where);
-  check_request(data.is_array(), where, ": data wants a list, found ", found_text(data));
+  check_request(data.is_array(), where, ": data: expected a list, found ", found_text(data));
   static_cast<void>(num_elements(tensor.shape));  // no negative sizes
   tensor.data.clear();
   DataReader(where, tensor).read(data.as_array(where), 0);

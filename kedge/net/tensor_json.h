@@ -1,5 +1,5 @@
 #pragma once
-// The elements of a tensor as a JSON list, there and back. Knows no requests.
+// The elements of a tensor to and from a JSON list. Independent of requests.
 #include <string>
 #include <string_view>
 
@@ -13,8 +13,8 @@ namespace kedge {
 // no numbers for (FP16, BF16). Numbers from 2^63 on, which UINT64 could hold, are refused too: kedge's JSON does not keep them exactly.
 void read_json_data(const Json& data, std::string_view where, WireTensor& tensor);
 
-// Adds the flat list. Numbers are as short as they can be and read back to the same bits, also where the reader takes them for doubles.
-// RequestError: 400 for FP16 and BF16, 500 for what JSON cannot say (NaN, infinities, texts that are not UTF-8).
+// Adds the flat list. Numbers are as short as possible and read back to the same bits, even if the reader uses doubles.
+// RequestError: 400 for FP16 and BF16, 500 for what JSON cannot represent (NaN, infinities, texts that are not UTF-8).
 void append_json_data(const WireTensor& tensor, std::string& out);
 
 }  // namespace kedge

@@ -60,7 +60,7 @@ std::span<const T> number_values(const WireTensor& tensor, WireType type) {
   return {reinterpret_cast<const T*>(tensor.data.data()), tensor.data.size() / sizeof(T)};
 }
 
-// Takes the text at the front of `bytes` away and returns it; none where the bytes end before it does.
+// Takes the text at the front of `bytes` away and returns it; none if the bytes end before it does.
 bool next_text(std::string_view& bytes, std::string_view& text) {
   if (bytes.size() < kLengthBytes) return false;
   uint32_t length = 0;
@@ -91,7 +91,7 @@ int64_t num_rows(const WireTensor& tensor) {
   return tensor.shape.front();
 }
 
-// Elements of one row; 0 where there are no rows to ask.
+// Elements of one row; 0 if there are no rows.
 int64_t row_elements(const WireTensor& tensor) { return num_rows(tensor) == 0 ? 0 : num_elements(tensor.shape) / num_rows(tensor); }
 
 }  // namespace
@@ -134,10 +134,10 @@ void check_tensor_data(const WireTensor& tensor) {
   check_request(!__builtin_mul_overflow(num_elements(tensor.shape), bytes_of(tensor.type), &wanted), "tensor \"", tensor.name,
                 "\": the shape ", shape_json(tensor.shape), " has more bytes than can be counted");
   check_request(std::cmp_equal(wanted, tensor.data.size()), "tensor \"", tensor.name, "\": ", name_of(tensor.type), " of shape ",
-                shape_json(tensor.shape), " wants ", wanted, " bytes, found ", tensor.data.size());
+                shape_json(tensor.shape), " needs ", wanted, " bytes, found ", tensor.data.size());
   if (tensor.type == WireType::boolean)
     check_request(std::all_of(tensor.data.begin(), tensor.data.end(), [](char byte) { return byte == 0 || byte == 1; }), "tensor \"",
-                  tensor.name, "\": BOOL wants bytes 0 and 1, found another");
+                  tensor.name, "\": BOOL allows only bytes 0 and 1");
 }
 
 WireTensor int64_tensor(std::string name, std::vector<int64_t> shape, std::span<const int64_t> values) {
@@ -159,7 +159,7 @@ WireTensor text_tensor(std::string name, std::vector<int64_t> shape, std::span<c
 }
 
 void append_text(std::string& data, std::string_view text) {
-  check_request(std::in_range<uint32_t>(text.size()), "a text of ", text.size(), " bytes; one of a tensor may have 4294967295");
+  check_request(std::in_range<uint32_t>(text.size()), "a text of ", text.size(), " bytes; the limit is 4294967295");
   const auto length = static_cast<uint32_t>(text.size());
   data.append(reinterpret_cast<const char*>(&length), kLengthBytes);
   data += text;
@@ -192,7 +192,7 @@ WireTensor join_rows(std::span<const WireTensor* const> parts) {
     num_bytes += part->data.size();
     ensure(part->type == first.type && std::equal(part->shape.begin() + 1, part->shape.end(), first.shape.begin() + 1, first.shape.end()),
            "tensor ", first.name, ": rows of ", name_of(first.type), " ", shape_json(first.shape), " and of ", name_of(part->type), " ",
-           shape_json(part->shape), " do not join");
+           shape_json(part->shape), " cannot be joined");
   }
   joined.shape.front() = rows;
   joined.data.reserve(num_bytes);

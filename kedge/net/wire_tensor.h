@@ -1,6 +1,6 @@
 #pragma once
-// A named array as it travels between processes: a type, a shape, and its bytes, row-major and little-endian. Knows no HTTP, no JSON
-// and not what the numbers mean.
+// A named array as sent between processes: a type, a shape, and its bytes, row-major and little-endian. Independent of HTTP, JSON
+// and the meaning of the numbers.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -29,10 +29,10 @@ struct WireTensor {
 
 [[nodiscard]] std::string shape_json(std::span<const int64_t> shape);  // "[2,3]"
 
-// The product of the shape; a RequestError where it does not fit into 63 bits or a size is negative.
+// The product of the shape; a RequestError if it does not fit into 63 bits or a size is negative.
 [[nodiscard]] int64_t num_elements(const std::vector<int64_t>& shape);
 
-// RequestError where the bytes are not as many as type and shape want, texts do not fill them exactly, or a truth value is neither 0 nor 1.
+// RequestError if the number of bytes does not match type and shape, texts do not fill them exactly, or a bool is neither 0 nor 1.
 void check_tensor_data(const WireTensor& tensor);
 
 [[nodiscard]] WireTensor int64_tensor(std::string name, std::vector<int64_t> shape, std::span<const int64_t> values);
@@ -41,10 +41,10 @@ void check_tensor_data(const WireTensor& tensor);
 // One more text at the end of a tensor's bytes.
 void append_text(std::string& data, std::string_view text);
 
-// The elements, where the tensor has that type; a Bug where it has another. The tensor must outlive the span.
+// The elements, if the tensor has that type; otherwise a Bug. The tensor must outlive the span.
 [[nodiscard]] std::span<const int64_t> int64_values(const WireTensor& tensor);
 [[nodiscard]] std::span<const float> fp32_values(const WireTensor& tensor);
-// RequestError where lengths and bytes do not agree.
+// RequestError if lengths and bytes do not match.
 [[nodiscard]] std::vector<std::string> text_values(const WireTensor& tensor);
 
 // The tensor of that name, or null.

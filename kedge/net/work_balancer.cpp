@@ -43,14 +43,14 @@ std::vector<int64_t> WorkBalancer::take(int64_t at_most) {
 
 void WorkBalancer::handle(const HttpRequest& request, const HttpReply& reply) {
   if (path_parts(request.target) != std::vector<std::string>{"get_idx"}) throw RequestError(404, "no such address: " + request.target);
-  if (request.method != "PUT") throw RequestError(405, "/get_idx: wants PUT, found " + request.method);
+  if (request.method != "PUT") throw RequestError(405, "/get_idx: expected PUT, found " + request.method);
   int64_t wanted = 0;
   try {
     wanted = Json::parse(request.body, "the request").at("batch_size", "the request").as_integer("batch_size");
   } catch (const UsageError& error) {
     throw RequestError(400, error.what());
   }
-  check_request(wanted >= 1, "batch_size: wants 1 at least, found ", wanted);
+  check_request(wanted >= 1, "batch_size: expected at least 1, found ", wanted);
   Json::Array list;
   for (const int64_t index : take(wanted)) list.emplace_back(index);
   reply.send({200, {{"Content-Type", "application/json"}}, Json(std::move(list)).dump()});

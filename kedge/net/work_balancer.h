@@ -1,6 +1,6 @@
 #pragma once
-// Hands out pieces of work, each once, to whoever asks: PUT /get_idx with {"batch_size": n} is answered by a list of up to n numbers, which
-// is empty when nothing is left. Knows not what the numbers stand for.
+// Distributes work items, each once, over callers: PUT /get_idx with {"batch_size": n} is answered by a list of up to n numbers, which
+// is empty when nothing is left. Independent of the meaning of the numbers.
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace kedge {
 
-// Thread-safe. Serves from its making on.
+// Thread-safe. Serves from its construction on.
 class WorkBalancer {
  public:
-  // Whoever asks must show the token.
+  // Callers must send the token.
   WorkBalancer(HttpServerOptions options, std::string token);
 
-  // What is handed out from now on, in this order; what was left before is dropped.
+  // Replaces the work items, in this order; remaining ones are dropped.
   void fill(std::vector<int64_t> indices);
   [[nodiscard]] std::vector<int64_t> take(int64_t at_most);
   [[nodiscard]] int64_t port() const { return server_->port(); }

@@ -14,7 +14,7 @@ namespace kedge {
 
 HttpAddress parse_http_address(const std::string& url, const std::string& key) {
   static const std::string kScheme = "http://";
-  check(url.starts_with(kScheme), key, ": wants an address like http://host:port/path (TLS is not supported), found ", url);
+  check(url.starts_with(kScheme), key, ": expected an address like http://host:port/path (TLS is not supported) found ", url);
   const size_t slash = url.find('/', kScheme.size());
   const std::string place = url.substr(kScheme.size(), slash == std::string::npos ? slash : slash - kScheme.size());
   HttpAddress address;
@@ -27,7 +27,7 @@ HttpAddress parse_http_address(const std::string& url, const std::string& key) {
     const auto [stop, error] = std::from_chars(place.data() + colon + 1, end, address.port);
     is_port = error == std::errc() && stop == end && address.port > 0 && address.port < 65536;
   }
-  check(is_port && !address.host.empty(), key, ": wants an address like http://host:port/path, found ", url);
+  check(is_port && !address.host.empty(), key, ": expected an address like http://host:port/path, found ", url);
   return address;
 }
 
@@ -55,7 +55,7 @@ std::vector<RowReward> read_http_rewards(const std::string& body, size_t count, 
     const Json json = Json::parse(body, where);
     const Json* list = json.is_array() ? &json : json.find("rewards");
     if (list == nullptr) list = json.find("reward");
-    check(list != nullptr && list->is_array(), where, R"(: wants {"rewards": [...]}, found )", body.substr(0, 200));
+    check(list != nullptr && list->is_array(), where, R"(: expected {"rewards": [...]}, found )", body.substr(0, 200));
     const Json::Array& values = list->as_array(where);
     check(values.size() == count, where, ": ", values.size(), " rewards for ", count, " rows");
     std::vector<RowReward> rewards;
@@ -69,13 +69,13 @@ std::vector<RowReward> read_http_rewards(const std::string& body, size_t count, 
     }
     return rewards;
   } catch (const UsageError& error) {
-    throw Error(error.what());  // the endpoint's mistake, not the user's
+    throw Error(error.what());  // an error of the endpoint, not of the user
   }
 }
 
 namespace {
 
-// As long as an endpoint that is busy asks for, in seconds; a date, or more than ten minutes, is not believed.
+// The Retry-After of a busy endpoint, in seconds; a date, or more than ten minutes, is ignored.
 std::chrono::milliseconds retry_after(const HttpResponse& response) {
   const std::string value = find_header(response.headers, "Retry-After").value_or("");
   const bool is_number = !value.empty() && value.size() < 6 && value.find_first_not_of("0123456789") == std::string::npos;
@@ -124,17 +124,17 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
       problem = str("HTTP ", response.status, ": ", response.body.substr(0, 1000));
       const bool is_busy = response.status == 408 || response.status == 425 || response.status == 429;
       if (is_busy) pause = std::max(pause, retry_after(response));
-      if (response.status >= 400 && response.status < 500 && !is_busy) tries = options_.max_tries;  // asking again would change nothing
+      if (response.status >= 400 && response.status < 500 && !is_busy) tries = options_.max_tries;  // retrying would change nothing
     } catch (const ConnectionError& error) {
       problem = error.what();
       is_away = !error.sent();
     }
-    if (tries >= options_.max_tries) throw Error(str("the reward endpoint ", where, " gave no rewards: ", problem));
-    log_warn("the reward endpoint ", where, " gave no rewards (", problem, "); asking again");
+    if (tries >= options_.max_tries) throw Error(str("the reward endpoint ", where, " returned no rewards: ", problem));
+    log_warn("the reward endpoint ", where, " returned no rewards (", problem, "); retrying");
     using Clock = std::chrono::steady_clock;
     for (const auto end = Clock::now() + pause; Clock::now() < end;) {
       std::this_thread::sleep_until(std::min(end, Clock::now() + kStopPeriod));
-      if (is_away) check_stop(options_.stop, str("the reward endpoint ", where, ", which is not there (", problem, "),"));
+      if (is_away) check_stop(options_.stop, str("the reward endpoint ", where, " (", problem, ")"));
     }
     pause = std::min<std::chrono::milliseconds>(pause * 2, std::chrono::seconds(30));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Rewards from a plain HTTP endpoint, as other toolkits' reward services have it: a POST of texts to an address like
+// Rewards from a plain HTTP endpoint, as in other toolkits' reward services: a POST of texts to an address like
 // http://host:5000/get_reward, answered by a list of numbers.
 #include <memory>
 #include <mutex>
@@ -23,21 +23,21 @@ struct HttpAddress {
 
 // {"query": [prompt and answer, ...], "prompts": [...], "responses": [...], "labels": [the row's label or answer, ...], "rows": [...]}
 [[nodiscard]] std::string http_reward_body(const Rollouts& rollouts);
-// {"rewards": [number or null, ...]}, {"reward": [...]} or a bare list. An Error where it is none of these or has another length; null is a
+// {"rewards": [number or null, ...]}, {"reward": [...]} or a bare list. An Error for anything else or another length; null is a
 // row that failed.
 [[nodiscard]] std::vector<RowReward> read_http_rewards(const std::string& body, size_t count, const std::string& where);
 
 struct HttpRewardOptions {
   HttpAddress address;
-  int64_t max_tries = 8;                                                   // of a call that no answer came to
+  int64_t max_tries = 8;                                                   // of a call without a reply
   size_t max_in_flight = 64;                                               // calls; more wait
   std::chrono::milliseconds timeout = std::chrono::minutes(5);             // of one try
-  std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);  // before the second try; doubles
-  StopQuestion stop = {};                                                  // a signal ends the tries where nobody listens
+  std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);  // before the second attempt; doubles
+  StopQuestion stop = {};                                                  // a signal ends the attempts if nothing listens
 };
 
-// Thread-safe. An endpoint that does not answer, or answers with anything but rewards, ends the run when the tries are over. Interrupted
-// where a signal came while it could not be reached.
+// Thread-safe. An endpoint that does not answer, or answers with anything but rewards, ends the run when the attempts are used up.
+// Interrupted if a signal was received while it was unreachable.
 class HttpReward : public RewardSource {
  public:
   explicit HttpReward(HttpRewardOptions options) : options_(std::move(options)), pool_(options_.max_in_flight) {}

@@ -36,7 +36,7 @@ Lexicon::Lexicon(const Path& file) {
     std::string_view columns = line;
     const std::string_view word = cut_front(columns, '\t');
     double value = 0;
-    check(read_value(cut_front(columns, '\t'), value), file.string(), ":", number, ": wants a word, a tab and a number, found ", line);
+    check(read_value(cut_front(columns, '\t'), value), file.string(), ":", number, ": expected a word, a tab and a number, found ", line);
     values_.insert_or_assign(std::string(word), value);
   }
   check(!values_.empty(), file.string(), ": no words in it");

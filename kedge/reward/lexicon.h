@@ -1,5 +1,5 @@
 #pragma once
-// Words with a value each, from a file of tab-separated columns: the word, its value, and columns nobody reads. Knows no rewards.
+// Words with a value each, from a file of tab-separated columns: the word, its value, and ignored columns. Independent of rewards.
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,7 +11,7 @@ namespace kedge {
 // Safe to use from several threads.
 class Lexicon {
  public:
-  // Of a word that is there twice the last value counts. A line without a number in its second column is a UsageError by file and line.
+  // For a word that occurs twice the last value counts. A line without a number in its second column is a UsageError by file and line.
   explicit Lexicon(const Path& file);
 
   // Over the words of the lower-cased text, which are runs of a to z with single apostrophes inside. Unknown words count 0.

@@ -17,14 +17,14 @@ bool takes(const ModelSignature& signature, std::string_view input) {
 
 std::vector<RowReward> failed(size_t count, const std::string& error) { return std::vector<RowReward>(count, RowReward{.error = error}); }
 
-// One reward a row. A model that gives several attributes must merge them itself.
+// One reward per row. A model that returns several attributes must merge them itself.
 std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const std::string& name) {
   const WireTensor* rewards = find_tensor(reply.outputs, "rewards");
   if (rewards == nullptr) throw Error(str(name, ": the answer has no rewards"));
   const bool fits = rewards->type == WireType::fp32 && !rewards->shape.empty() && rewards->shape[0] == static_cast<int64_t>(count) &&
                     num_elements(rewards->shape) == static_cast<int64_t>(count);
   if (!fits)
-    throw Error(str(name, ": wants one FP32 reward for each of ", count, " rows, found ", name_of(rewards->type), " ",
+    throw Error(str(name, ": expected one FP32 reward for each of ", count, " rows, found ", name_of(rewards->type), " ",
                     shape_json(rewards->shape),
                     rewards->shape.size() == 2 && rewards->shape[1] > 1
                         ? "; a server with several attributes must merge them (model.regression.merge_attributes)"
@@ -91,14 +91,14 @@ RewardInput choose_input(const ModelSignature& signature, const ModelRewardOptio
   if (options.send != RewardInput::automatic) return options.send;
   const std::string tokenizer = parameter_of(signature, "tokenizer_fingerprint"),
                     chat = parameter_of(signature, "chat_template_fingerprint");
-  // Servers that publish none, NeMo-Aligner's among them, get the policy's ids, as NeMo-Aligner sends them. Text goes to one that takes no
-  // ids.
+  // Servers that publish none, NeMo-Aligner's among them, get the policy's ids, as NeMo-Aligner sends them. Text goes to one that accepts
+  // no ids.
   if (tokenizer.empty()) return takes(signature, "sentences") && !takes(signature, "tokens") ? RewardInput::text : RewardInput::tokens;
   const bool is_conversation = !conversation_of(rollout).is_null();
   const bool same_ids = tokenizer == options.tokenizer_fingerprint;
   const bool same_template = chat == options.chat_template_fingerprint;
   if (same_ids && (!is_conversation || same_template)) return RewardInput::tokens;
-  // The model was trained on conversations as its own template words them.
+  // The model was trained on conversations in its own template.
   if (is_conversation && !chat.empty() && takes(signature, "messages")) return RewardInput::messages;
   return RewardInput::text;
 }
@@ -153,15 +153,15 @@ void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, Rew
   std::call_once(warned_, [&] {
     const std::string text = rollout.prompt + rollout.response;
     if (input == RewardInput::text) {
-      log_warn(caller_.name, " does not say which tokenizer it has and takes no ids, so it gets text. One text:\n", text);
+      log_warn(caller_.name, " does not report its tokenizer and accepts no ids, so it gets text. Example:\n", text);
       return;
     }
     std::string ids;
     for (const TokenId id : rollout.ids) ids += str(ids.empty() ? "" : " ", id);
     log_warn(caller_.name,
-             " does not say which tokenizer it has, so it gets the policy's ids, with the token that ends a response: its tokenizer must "
+             " does not report its tokenizer, so it gets the policy's ids, with the token that ends a response: its tokenizer must "
              "be the ",
-             "policy's (send=text would send text). One row:\n", ids, "\n", text);
+             "policy's (send=text would send text). Example:\n", ids, "\n", text);
   });
 }
 
@@ -182,7 +182,7 @@ std::vector<RowReward> ModelReward::rewards_of(const Part& part, std::future<Inf
   } catch (const RemoteError& error) {
     if (part.rollouts.size() == 1) return failed(1, error.what());
   }
-  // One bad row spoils a call: each alone shows which it was.
+  // One bad row fails a call: sending each alone shows which.
   std::vector<RowReward> rows;
   std::vector<std::future<InferReply>> replies;
   const auto alone = [&](size_t row) { return Part{part.input, {row}, {part.rollouts[row]}}; };

@@ -1,6 +1,6 @@
 #pragma once
-// Rewards from a reward model that is called as the servers' protocol words it, on a server or in this process: decides whether the model
-// can be sent the policy's ids or must be sent text. Knows no HTTP.
+// Rewards from a reward model called by the servers' protocol, on a server or in this process: decides whether the model
+// gets the policy's ids or text. Independent of HTTP.
 #include <functional>
 #include <future>
 #include <memory>
@@ -26,23 +26,23 @@ struct ModelCaller {
 
 // `client` must outlive it.
 [[nodiscard]] ModelCaller remote_caller(ModelClient& client, const std::string& model);
-// Runs calls one after another on a thread of its own.
+// Runs calls one after another on its own thread.
 [[nodiscard]] ModelCaller local_caller(ServedModel model, const std::string& name);
 
 struct ModelRewardOptions {
   RewardInput send = RewardInput::automatic;
-  // What the policy's ids mean: of its tokenizer, and of the chat template its prompts were rendered by, empty where there is none.
+  // What the policy's ids mean: of its tokenizer, and of the chat template that rendered its prompts, empty if there is none.
   std::string tokenizer_fingerprint = {}, chat_template_fingerprint = {};
-  std::optional<int64_t> pad_to_length = {};  // ids are sent this wide, with 0 behind them; none: as wide as the longest of a call
+  std::optional<int64_t> pad_to_length = {};  // rows of ids are padded with 0 to this width; none: as wide as the longest of a call
 };
 
-// What the model gets to see of one rollout.
+// The model's input for one rollout.
 [[nodiscard]] RewardInput choose_input(const ModelSignature& signature, const ModelRewardOptions& options, const Rollout& rollout);
 
-// The conversation of which the rollout is the last turn; null where its prompt was not one.
+// The conversation of which the rollout is the last turn; null if its prompt was not one.
 [[nodiscard]] Json conversation_of(const Rollout& rollout);
 
-// Thread-safe. A row that the model refuses fails alone; a model that cannot be reached ends the run.
+// Thread-safe. A row that the model rejects fails alone; a model that cannot be reached ends the run.
 class ModelReward : public RewardSource {
  public:
   ModelReward(ModelCaller caller, ModelRewardOptions options);
@@ -64,7 +64,7 @@ class ModelReward : public RewardSource {
   ModelCaller caller_;
   ModelRewardOptions options_;
   std::once_flag warned_;
-  SerialWorker sender_;  // last: its tasks use all of the above. It may wait for the server; those who submit do not
+  SerialWorker sender_;  // last: its tasks use all of the above. It may wait for the server; callers of submit() do not
 };
 
 }  // namespace kedge

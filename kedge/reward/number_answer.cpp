@@ -9,7 +9,7 @@ namespace {
 
 struct Found {
   double value = 0;
-  size_t end = 0;  // behind its last byte
+  size_t end = 0;  // after its last byte
 };
 
 bool is_digit(std::string_view text, size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; }
@@ -94,7 +94,7 @@ std::optional<Found> number_at(std::string_view text, size_t at) {
   return found;
 }
 
-// The first byte, at or behind `at`, that a number could begin with.
+// The first byte, at or after `at`, that a number could start with.
 size_t next_candidate(std::string_view text, size_t at) { return text.find_first_of("0123456789.-$\\\u2212", at); }
 
 std::optional<double> first_number(std::string_view text) {
@@ -113,7 +113,7 @@ std::optional<double> last_number(std::string_view text) {
   return last;
 }
 
-// What stands between the braces of the last \boxed{...}, up to the end of the text where they are not closed.
+// The content of the last \boxed{...}, up to the end of the text if it is not closed.
 std::optional<std::string_view> boxed_text(std::string_view text) {
   static constexpr std::string_view kMark = "\\boxed{";
   const size_t mark = text.rfind(kMark);

@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kLongestReply = size_t{64} << 20U;
 constexpr size_t kLongestShown = 300;
 constexpr auto kLookAfter = std::chrono::milliseconds(500);  // a process may end and leave its pipes to one it started
-constexpr auto kPatience = std::chrono::seconds(1);          // for a process that has nothing more to do to end by itself
+constexpr auto kPatience = std::chrono::seconds(1);          // for an idle process to end by itself
 
 // One call of submit().
 struct CommandCall {
@@ -42,7 +42,7 @@ struct PendingRow {
   std::shared_ptr<CommandCall> call;
   size_t index = 0;
   int64_t num_deaths = 0;  // of processes that had this row and no other
-  bool alone = false;      // in an exchange of its own, because a process failed at it and others
+  bool alone = false;      // in a separate exchange, because a process failed with it and others
 
   void settle(RowReward reward) const {
     call->rewards[index] = std::move(reward);
@@ -55,7 +55,7 @@ struct Worker {
   std::unique_ptr<ChildProcess> process;  // null: not running
   bool has_answered = false;              // since it was started
   bool errors_open = false;
-  std::vector<PendingRow> rows;  // what it works at; empty: idle
+  std::vector<PendingRow> rows;  // its rows; empty: idle
   RewardExchange exchange;
   Clock::time_point deadline;
   std::string unsent, output, errors;  // bytes on their way
@@ -141,7 +141,7 @@ class RewardCommand::Pool {
 
   void run() {
     sigset_t all;
-    ::sigfillset(&all);  // signals are for others; one that comes of writing to a dead process must end nobody
+    ::sigfillset(&all);  // signals are handled elsewhere; SIGPIPE from a dead process must not end this one
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     for (Worker& worker : workers_) start(worker);
     while (take_arrived()) {
@@ -160,7 +160,7 @@ class RewardCommand::Pool {
     return !closing_;
   }
 
-  // False where it cannot be started; `last_words` says why.
+  // False if it cannot be started; `last_words` has the reason.
   bool start(Worker& worker) {
     worker.has_answered = false;
     worker.errors_open = true;
@@ -191,7 +191,7 @@ class RewardCommand::Pool {
     worker.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(allowed_s));
   }
 
-  // Until something can be read or written, a time is over, or there is news for this thread.
+  // Until something can be read or written, a time is over, or this thread is woken.
   void wait() {
     std::vector<pollfd> watched{{.fd = wake_, .events = POLLIN, .revents = 0}};
     auto until = Clock::time_point::max();
@@ -215,7 +215,7 @@ class RewardCommand::Pool {
   void look_at(Worker& worker) {
     if (worker.process == nullptr) return;
     send(worker);
-    const bool ended = worker.process->ended().has_value();  // asked first: all it wrote is in the pipes by now
+    const bool ended = worker.process->ended().has_value();  // checked first: all its output is in the pipes by now
     const bool output_open = read_available(worker.process->output(), worker.output);
     worker.errors_open = read_available(worker.process->errors(), worker.errors);
     log_errors(worker, ended || !worker.errors_open);
@@ -259,9 +259,9 @@ class RewardCommand::Pool {
     worker.rows.clear();
   }
 
-  // Its later lines could be taken for replies to what comes next.
+  // Its later lines could be mistaken for replies to the next request.
   void refuse(Worker& worker, std::string_view line, std::string_view why) {
-    fail_rows(worker, str(worker.name, " wrote ", shown(line), ", which is no reply: ", why,
+    fail_rows(worker, str(worker.name, " wrote ", shown(line), ", which is not a reply: ", why,
                           "; only replies may go to standard output, anything else to standard error"));
     worker.process.reset();
   }
@@ -278,11 +278,11 @@ class RewardCommand::Pool {
     const std::string how = worker.process->ended().value_or("closed its output");
     worker.process.reset();
     if (worker.is_busy()) return lost(worker, how + " before it replied");
-    log_warn(worker.name, " ", how, " while nothing was asked of it", said(worker), "; it is started again when it is needed");
+    log_warn(worker.name, " ", how, " while it was idle", said(worker), "; it is restarted when needed");
   }
 
   static std::string said(const Worker& worker) {
-    return worker.last_words.empty() ? "" : str("; it last said ", shown(worker.last_words));
+    return worker.last_words.empty() ? "" : str("; its last output: ", shown(worker.last_words));
   }
 
   // Its process is gone; other ones get its rows.
@@ -299,7 +299,7 @@ class RewardCommand::Pool {
     if (num_stillborn_ > most_stillborn()) give_up(error);
   }
 
-  // One of them is at fault and the others are not.
+  // Only one of them is at fault.
   void try_alone(std::vector<PendingRow> rows) {
     for (; !rows.empty(); rows.pop_back()) {
       rows.back().alone = true;
@@ -309,7 +309,7 @@ class RewardCommand::Pool {
 
   [[nodiscard]] int64_t most_stillborn() const { return config_.workers + config_.retries + 1; }
 
-  // The command cannot do its work at all. What comes later tries a single process, unless one replies: each start may take long, and a
+  // The command does not work at all. Later calls try a single process, unless one replies: each start may take long, and a
   // program that fails as it starts would be started for every row of the run.
   void give_up(const std::string& error) {
     for (const PendingRow& row : waiting_) row.settle({.error = str(error, "; ", num_stillborn_, " processes in a row gave no reply")});
@@ -318,7 +318,7 @@ class RewardCommand::Pool {
 
   void time_is_over(Worker& worker) {
     if (worker.rows.size() > 1) {
-      log_warn(worker.name, " gave no reply to ", worker.rows.size(), " rows in time and is killed; they are tried one by one");
+      log_warn(worker.name, " gave no reply to ", worker.rows.size(), " rows in time and is killed; they are retried one by one");
       try_alone(std::exchange(worker.rows, {}));
     } else {
       const PendingRow& row = worker.rows[0];

@@ -1,5 +1,5 @@
 #pragma once
-// Rewards by a program of the user's: some processes of it, each of which reads rollouts as JSON lines and writes a line for each. A
+// Rewards from a user's program: several processes, each of which reads rollouts as JSON lines and writes one line for each. A
 // process that dies or hangs costs at most the row it was given. The lines are those of reward_protocol.h.
 #include <future>
 #include <memory>
@@ -11,16 +11,16 @@
 namespace kedge {
 
 struct RewardCommandConfig {
-  std::string name = "command";           // who speaks in logs and errors: "reward.sources.judge"
+  std::string name = "command";           // its name in logs and errors: "reward.sources.judge"
   std::vector<std::string> command = {};  // a program and its arguments; one word alone is a line for /bin/sh
   int64_t workers = 1;                    // processes
-  int64_t batch = 1;                      // most rows of one exchange; above 1 they travel as lists
+  int64_t batch = 1;                      // maximum rows of one exchange; above 1 they are sent as lists
   int64_t retries = 1;                    // for a row whose process died
   double timeout_s = 60;                  // for each row of an exchange; a process that takes longer is killed
-  double start_timeout_s = 60;            // more for the first exchange of a process
+  double start_timeout_s = 60;            // extra time for the first exchange of a process
 };
 
-// Starts its processes at once. Those that write anything else than replies to standard output are killed; what they write to standard
+// Starts its processes at once. Those that write anything but replies to standard output are killed; what they write to standard
 // error is logged. Rows still without a reward at the end get an error. Thread-safe.
 class RewardCommand : public RewardSource {
  public:

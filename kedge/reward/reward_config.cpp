@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kCommonKeys = {"kind", "weight", "route", "clip"};
 
-// The keys that one kind reads beside those of all kinds; the first ones must be set.
+// The keys that one kind uses in addition to those of all kinds; the first ones must be set.
 struct KindKeys {
   RewardKind kind;
   size_t num_required;
@@ -46,11 +46,11 @@ std::string joined(const std::vector<std::string_view>& names) {
 using Errors = std::vector<std::string>;
 
 void check_clip(const std::optional<std::vector<double>>& clip, const std::string& key, Errors& errors) {
-  if (clip && (clip->size() != 2 || (*clip)[0] > (*clip)[1])) errors.push_back(str(key, ".clip: wants [low, high]"));
+  if (clip && (clip->size() != 2 || (*clip)[0] > (*clip)[1])) errors.push_back(str(key, ".clip: expected [low, high]"));
 }
 
 void check_source(const RewardSourceConfig& config, const std::string& key, Errors& errors) {
-  RewardSourceConfig copy = config;  // describe() hands out setters, so it wants an object it may change
+  RewardSourceConfig copy = config;  // describe() hands out setters, so it needs a mutable object
   const KindKeys& own = keys_of(config.kind);
   const Section section = describe(copy);
   for (const Field& field : section.fields) {
@@ -58,16 +58,16 @@ void check_source(const RewardSourceConfig& config, const std::string& key, Erro
     const auto found = std::find(own.keys.begin(), own.keys.end(), field.name);
     const auto place = static_cast<size_t>(found - own.keys.begin());
     if (found == own.keys.end() && !field.get().is_null()) {
-      errors.push_back(str(key, ".", field.name, ": a reward of kind ", name_of(config.kind), " does not read it; it reads ",
+      errors.push_back(str(key, ".", field.name, ": a reward of kind ", name_of(config.kind), " does not use it; it uses ",
                            own.keys.empty() ? "nothing more" : joined(own.keys),
                            nearest_hint(field.name, {own.keys.begin(), own.keys.end()})));
     } else if (place < own.num_required && field.get().is_null()) {
-      errors.push_back(str(key, ".", field.name, ": a reward of kind ", name_of(config.kind), " wants it (", field.help, ")"));
+      errors.push_back(str(key, ".", field.name, ": a reward of kind ", name_of(config.kind), " requires it (", field.help, ")"));
     }
   }
   check_clip(config.clip, key, errors);
-  if (config.target && config.limit) errors.push_back(str(key, ".limit: there is a target already; a reward has one of the two"));
-  if (config.window && !config.limit && config.kind == RewardKind::length) errors.push_back(str(key, ".window: wants a limit beside it"));
+  if (config.target && config.limit) errors.push_back(str(key, ".limit: a target is set too; a reward has one of the two"));
+  if (config.window && !config.limit && config.kind == RewardKind::length) errors.push_back(str(key, ".window: requires a limit"));
 }
 
 void check_sources(const std::map<std::string, RewardSourceConfig>& sources, const std::string& key, Errors& errors) {
@@ -96,13 +96,13 @@ std::string_view name_of(RewardKind kind) {
 void check_rewards(const RewardConfig& config) {
   Errors errors;
   if (config.sources.empty())
-    errors.emplace_back("reward.sources: names no source, as in reward.sources: {short: {kind: length, target: 50}}");
+    errors.emplace_back("reward.sources: no source is configured; example: reward.sources: {short: {kind: length, target: 50}}");
   check_sources(config.sources, "reward.sources", errors);
   check_sources(config.watch, "reward.watch", errors);
   check_clip(config.clip, "reward", errors);
   const RewardStandardization& standard = config.standardization;
   if (standard.enable && (!standard.mean || !standard.std))
-    errors.emplace_back("reward.standardization: is enabled and wants mean and std");
+    errors.emplace_back("reward.standardization: mean and std are required if it is enabled");
   std::string all;
   for (const std::string& error : errors) all += (all.empty() ? "" : "\n") + error;
   check(errors.empty(), all);
@@ -142,7 +142,7 @@ std::vector<std::string> command_words(const RewardSourceConfig& config, const s
   const Json& command = config.command;
   if (command.is_text()) return {command.as_text(where)};
   check(command.is_array() && !command.as_array(where).empty(), where,
-        ": wants a line for the shell, or a list of a program and its arguments, found ", command.dump());
+        ": expected a shell command line, or a list of a program and its arguments, found ", command.dump());
   std::vector<std::string> words;
   for (const Json& word : command.as_array(where)) words.push_back(word.is_text() ? word.as_text(where) : word.dump());
   if (words.size() == 1) words.insert(words.begin(), "/usr/bin/env");  // one word alone would be taken for a line of the shell

@@ -1,6 +1,6 @@
 #pragma once
-// The keys of `reward`: where rewards come from, and what is done with their numbers. Sources of the kinds server, http and model are made
-// by others; this part only knows their keys.
+// The keys of `reward`: where rewards come from, and how they are combined. Sources of the kinds server, http and model are created
+// elsewhere; this part only knows their keys.
 #include <array>
 #include <map>
 #include <optional>
@@ -30,7 +30,7 @@ constexpr auto enum_names(RewardKind) {
                                                {"custom", RewardKind::custom}}};
 }
 
-// What a model gets to see of a rollout.
+// A model's input for a rollout.
 enum class RewardInput { automatic, tokens, text, messages };
 constexpr auto enum_names(RewardInput) {
   return std::array<EnumName<RewardInput>, 4>{{{"auto", RewardInput::automatic},
@@ -39,7 +39,7 @@ constexpr auto enum_names(RewardInput) {
                                                {"messages", RewardInput::messages}}};
 }
 
-// One of `reward.sources` or `reward.watch`. A key that is null was not set; which kind reads which one, check_rewards() knows.
+// One of `reward.sources` or `reward.watch`. A key that is null was not set; check_rewards() knows which kind uses which.
 struct RewardSourceConfig {
   RewardKind kind = RewardKind::regex;
   double weight = 1;
@@ -138,13 +138,13 @@ struct RewardConfig {
 
 [[nodiscard]] std::string_view name_of(RewardKind kind);
 
-// Throws one UsageError that lists what is wrong, a line each, by key: "reward.sources.short.pattern: ...".
+// Throws one UsageError that lists all errors, one per line, by key: "reward.sources.short.pattern: ...".
 void check_rewards(const RewardConfig& config);
 
 // Has its kind a rule? Then the rule; `key` opens its errors: "reward.sources.short".
 [[nodiscard]] std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std::string& key);
 
-// What a command is started as.
+// The program and arguments of a command.
 [[nodiscard]] std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key);
 
 }  // namespace kedge

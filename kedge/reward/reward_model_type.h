@@ -1,5 +1,5 @@
 #pragma once
-// The two kinds of reward model, by the names that configurations have for them.
+// The two kinds of reward model, by their names in configurations.
 #include <array>
 
 #include "kedge/config/config_schema.h"

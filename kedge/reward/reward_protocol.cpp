@@ -22,7 +22,7 @@ void add_rollout(Json& json, const Rollout& rollout) {
 
 double read_reward(const Json& value, std::string_view where) {
   const double number = value.as_number(where);
-  check(std::isfinite(number), where, ": wants a finite number");
+  check(std::isfinite(number), where, ": expected a finite number");
   return number;
 }
 
@@ -32,7 +32,7 @@ RowReward read_row(const Json& reply, std::string_view where) {
   if (!reply.is_object()) return {.value = read_reward(reply, where)};
   if (const Json* error = reply.find("error"); error != nullptr && !error->is_null()) {
     const std::string& text = error->as_text("error");
-    return {.error = text.empty() ? "the command says \"error\" and no more" : text};
+    return {.error = text.empty() ? "the command returned \"error\" without a message" : text};
   }
   const Json& reward = reply.at("reward", where);
   if (reward.is_null()) return read_row(reward, where);
@@ -65,12 +65,12 @@ std::string reward_request(const RewardExchange& exchange, const Rollouts& rollo
 
 std::vector<RowReward> parse_reward_reply(std::string_view line, const RewardExchange& exchange) {
   const Json reply = Json::parse(line, "reply");
-  if (const Json* id = reply.find("id")) check(*id == Json(exchange.id), "reply: wants the id ", exchange.id, ", found ", id->dump());
+  if (const Json* id = reply.find("id")) check(*id == Json(exchange.id), "reply: expected the id ", exchange.id, ", found ", id->dump());
   if (!exchange.batched) return {read_row(reply, "reply")};
   if (const Json* error = reply.find("error"); error != nullptr && !error->is_null()) return {exchange.num_rows, read_row(reply, "reply")};
   const Json& rewards = reply.is_array() ? reply : reply.at("rewards", "reply");
   const auto& items = rewards.as_array("rewards");
-  check(items.size() == exchange.num_rows, "reply: wants ", exchange.num_rows, " rewards, found ", items.size());
+  check(items.size() == exchange.num_rows, "reply: expected ", exchange.num_rows, " rewards, found ", items.size());
   std::vector<RowReward> rows;
   for (const Json& item : items) rows.push_back(read_row(item, "rewards"));
   return rows;

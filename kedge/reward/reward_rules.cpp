@@ -15,7 +15,7 @@
 namespace kedge {
 namespace {
 
-// What is wrong with this row alone; becomes its RowReward's error.
+// An error of this row only; becomes its RowReward's error.
 struct RowProblem {
   std::string text;
 };
@@ -88,7 +88,7 @@ std::vector<std::string> right_texts(const Rollout& rollout, const RightText& ru
     } else if (one.is_number()) {
       texts.push_back(one.dump());
     } else {
-      throw RowProblem{str("the field \"", rule.field, "\" of its row wants text or a list of texts, found ", value.dump())};
+      throw RowProblem{str("the field \"", rule.field, "\" of its row must be text or a list of texts, found ", value.dump())};
     }
   };
   if (value.is_array()) {
@@ -106,7 +106,7 @@ std::u32string characters_of(std::string_view text) {
   return characters;
 }
 
-// The share of places at which the two have the same character; two empty texts are alike.
+// The fraction of places at which the two have the same character; two empty texts are equal.
 double overlap(std::u32string_view left, std::u32string_view right) {
   const auto [shorter, longer] = std::minmax({left.size(), right.size()});
   if (longer == 0) return 1;

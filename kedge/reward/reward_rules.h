@@ -1,5 +1,5 @@
 #pragma once
-// Rules that say how good an answer is without a model: functions from one rollout to its reward. Safe to call from several threads.
+// Rules that score an answer without a model: functions from one rollout to its reward. Safe to call from several threads.
 // A row that lacks what its rule needs has an error, never 0.
 #include <array>
 #include <functional>
@@ -15,7 +15,7 @@ namespace kedge {
 
 using RewardRule = std::function<RowReward(const Rollout&)>;
 
-// What an answer gets that is right or wrong.
+// The reward of a right and of a wrong answer.
 struct Marks {
   double correct = 1, wrong = 0;
 };
@@ -38,22 +38,22 @@ constexpr auto enum_names(AnswerPlace) {
 struct NumberRule {
   std::string field = "answer";          // of the row: a number, or text that ends with one ("... #### 72")
   AnswerPlace place = AnswerPlace::any;  // where the response has it
-  double tolerance = 1e-6;               // times the size of the right number where that is above 1
+  double tolerance = 1e-6;               // times the size of the right number if that is above 1
   Marks marks = {};
 };
 // An answer without a number is wrong; a row without one has an error.
 [[nodiscard]] RewardRule number_rule(NumberRule rule);
 
-// What an answer is held against, both without the white space around them.
+// What an answer is compared with, both trimmed.
 struct RightText {
-  std::string field = "answer";  // of the row: text, a number, or a list of them, any of which will do
+  std::string field = "answer";  // of the row: text, a number, or a list of them, any of which is right
   bool ignore_case = false;
-  bool collapse_spaces = false;  // any run of white space is like one blank
+  bool collapse_spaces = false;  // any run of white space counts as one blank
 };
-// Is the answer what the row says?
+// Does the answer equal the row's text?
 [[nodiscard]] RewardRule exact_rule(RightText right, const Marks& marks = {});
 
-// Does the answer have the row's text in it, as it stands or as `right` says?
+// Does the answer contain the row's text, exactly or normalized as in `right`?
 [[nodiscard]] RewardRule contains_rule(RightText right, const Marks& marks = {});
 
 // How much of the answer is right: the share of places at which it has the same character as the row's text. Of the longer one, so that
@@ -69,9 +69,9 @@ struct LengthRule {
   LengthUnit unit = LengthUnit::tokens;
   std::optional<int64_t> target = {};  // -|length - target| / target
   std::optional<int64_t> limit = {};   // 0 up to the limit, then -(length - limit) / window
-  std::optional<int64_t> window = {};  // as long as the limit where it is not said
+  std::optional<int64_t> window = {};  // default: the limit
 };
-// The length itself where there is neither target nor limit.
+// The length itself if there is neither target nor limit.
 [[nodiscard]] RewardRule length_rule(LengthRule rule);
 
 }  // namespace kedge

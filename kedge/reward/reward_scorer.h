@@ -1,5 +1,5 @@
 #pragma once
-// A reward model as one function of rows: what a server, a local reward source and kedge score ask. Knows no text and no network protocol.
+// A reward model as one function of rows, for servers, local reward sources and kedge score. Independent of text and network protocols.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,12 +15,12 @@ namespace kedge {
 
 struct RewardScorerOptions {
   std::optional<Pooling> pooling = {};         // none: as the folder was trained
-  bool merge_attributes = false;               // one number a row, the mean of its attributes
+  bool merge_attributes = false;               // one number per row, the mean of its attributes
   std::vector<double> attribute_weights = {};  // or their sum with these weights
   Standardization standardization = {};
-  bool is_regression = false;  // its numbers are attribute values, which are not standardised; also where there are several
-  int64_t max_tokens = 0;      // computed together; a longer row goes alone; 0: all
-  // How the settings are called in errors.
+  bool is_regression = false;  // its numbers are attribute values, which are not standardised; also if there are several
+  int64_t max_tokens = 0;      // computed together; a longer row alone; 0: all
+  // Names of the settings in errors.
   std::string weights_key = "model.regression.attribute_weights", standardization_key = "model.reward_standardization";
 };
 
@@ -30,8 +30,8 @@ class RewardScorer {
   // UsageError for settings that do not fit the model.
   RewardScorer(const Model& model, RewardScorerOptions options);
 
-  // fp32 [rows, num_rewards()], in host memory. Every row has a token at least. What a row gets does not depend on the rows beside it,
-  // wherever the kernels allow that (on the CPU they do).
+  // fp32 [rows, num_rewards()], in host memory. Every row has at least one token. A row's result does not depend on other rows,
+  // if the kernels allow that (on the CPU they do).
   [[nodiscard]] Tensor score(std::span<const TokenIds> rows) const;
 
   [[nodiscard]] int64_t num_rewards() const { return merges_ ? 1 : model_.head().num_labels; }

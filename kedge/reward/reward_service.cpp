@@ -12,7 +12,7 @@ ServedModel served_rows_model(const std::string& name, const ServedRows& rows, c
   model.signature.preferred_batch_sizes = batches.preferred_sizes;
   model.signature.max_queue_delay_us = batches.max_queue_delay_us;
   model.signature.parameters = rows.parameters();
-  // Everything that can be wrong with rows shows when they are read, and reading them is cheap beside the network.
+  // Everything that can be wrong with rows shows when they are read, and reading them is cheap compared with the network.
   model.check = [&rows](const InferRequest& request) { static_cast<void>(rows.read(request.inputs)); };
   return model;
 }

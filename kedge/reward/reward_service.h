@@ -1,5 +1,5 @@
 #pragma once
-// A reward model as a server offers it: rows in, rewards out. Knows no HTTP.
+// A reward model as served: rows in, rewards out. Independent of HTTP.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace kedge {
 
-// How calls to a batched model are gathered.
+// How calls to a batched model are merged.
 struct ServedBatches {
   std::vector<int64_t> preferred_sizes = {};
   int64_t max_queue_delay_us = 2000;

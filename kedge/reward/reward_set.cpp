@@ -55,7 +55,7 @@ RewardSet::~RewardSet() {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
-  for (Member& member : members_) member.source.reset();  // gives up what is under way, so that nobody waits for it below
+  for (Member& member : members_) member.source.reset();  // cancels pending calls, so that nothing waits for them below
 }
 
 void RewardSet::add_member(std::string key, std::string label, const RewardSourceConfig& config, const RewardSourceMaker& make_other) {
@@ -73,7 +73,7 @@ void RewardSet::add_member(std::string key, std::string label, const RewardSourc
   } else if (make_other) {
     member.source = make_other(member.key, config);
   }
-  check(member.source != nullptr, member.key, ".kind: rewards of kind ", name_of(config.kind), " cannot be had here");
+  check(member.source != nullptr, member.key, ".kind: rewards of kind ", name_of(config.kind), " are not available here");
   members_.push_back(std::move(member));
 }
 
@@ -114,7 +114,7 @@ std::string RewardSet::nobody_takes(const Rollout& rollout) const {
   std::string wanted;
   for (const Member& member : members_) {
     if (member.is_watched) continue;
-    wanted += str(wanted.empty() ? "" : "; ", member.key, " wants ");
+    wanted += str(wanted.empty() ? "" : "; ", member.key, " takes ");
     bool first = true;
     for (const auto& [field, value] : member.config.route) {
       fields.insert(field);
@@ -124,7 +124,7 @@ std::string RewardSet::nobody_takes(const Rollout& rollout) const {
   std::string has;
   for (const std::string& field : fields) {
     const Json* found = field_if_any(rollout, field);
-    has += str(has.empty() ? "" : ", ", field, found == nullptr ? " is not there" : " is " + found->dump());
+    has += str(has.empty() ? "" : ", ", field, found == nullptr ? " is missing" : " is " + found->dump());
   }
   return str("prompt ", rollout.prompt_id, ": no reward source takes its row, where ", has, "; ", wanted);
 }
@@ -164,13 +164,13 @@ void RewardSet::finish(Job& job) {
   job.promise.set_value(std::move(rewards));
 }
 
-// What one source says of its rows, after the retries, with errors that name the source and the prompt.
+// One source's rewards of its rows, after the retries, with errors that name the source and the prompt.
 std::vector<RowReward> RewardSet::rewards_of(Asked& asked, const Rollouts& rollouts) {
   const Member& member = *asked.member;
   const auto checked = [](std::vector<RowReward> rewards, size_t wanted) {
     ensure(rewards.size() == wanted, "a source gave ", rewards.size(), " rewards for ", wanted, " rows");
     for (RowReward& reward : rewards)
-      if (!reward.failed() && !std::isfinite(reward.value)) reward.error = "its reward is no finite number";
+      if (!reward.failed() && !std::isfinite(reward.value)) reward.error = "its reward is not a finite number";
     return rewards;
   };
   std::vector<RowReward> rewards;
@@ -178,7 +178,7 @@ std::vector<RowReward> RewardSet::rewards_of(Asked& asked, const Rollouts& rollo
     rewards = checked(asked.reply.get(), asked.rows.size());
   } catch (const Error& error) {
     if (!member.is_watched) throw;
-    rewards.assign(asked.rows.size(), RowReward{.error = error.what()});  // nobody trains on it
+    rewards.assign(asked.rows.size(), RowReward{.error = error.what()});  // it is not trained on
   }
   for (int64_t round = 0; round < config_.retries && !member.is_rule; ++round) {
     std::vector<size_t> failed;
@@ -203,7 +203,7 @@ std::vector<RowReward> RewardSet::ask_again(const Member& member, Rollouts rollo
   const size_t num_rows = rollouts.size();
   std::future<std::vector<RowReward>> reply;
   {
-    const std::lock_guard lock(mutex_);  // the source goes only after closing_ is set
+    const std::lock_guard lock(mutex_);  // the source is destroyed only after closing_ is set
     if (closing_) return std::vector<RowReward>(num_rows, RowReward{.error = "closed before it replied"});
     reply = member.source->submit(std::move(rollouts));
   }

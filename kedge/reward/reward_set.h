@@ -1,6 +1,6 @@
 #pragma once
-// All sources of a run's rewards as one: each row goes to those it is routed to, and gets the weighted sum of what they say, with every
-// component by name. Knows neither HTTP nor models: those sources are made by a function it is given.
+// All sources of a run's rewards as one: each row goes to those it is routed to, and gets the weighted sum of their rewards, with every
+// component by name. Independent of HTTP and models: those sources are created by a given function.
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,10 +13,10 @@
 
 namespace kedge {
 
-// Makes a source of the kinds server, http and model; null where it cannot. `key` names it: "reward.sources.helpful".
+// Creates a source of the kinds server, http and model; null if it cannot. `key` names it: "reward.sources.helpful".
 using RewardSourceMaker = std::function<std::unique_ptr<RewardSource>(const std::string& key, const RewardSourceConfig& config)>;
 
-// The parts of a row's reward are "NAME" for a source, after its own clip and before its weight, "NAME/PART" for what that one is made of,
+// The parts of a row's reward are "NAME" for a source, after its own clip and before its weight, "NAME/PART" for its components,
 // and "watch/NAME" for a watched one. The value is the weighted sum, standardised, scaled and clipped. A row that a source failed at,
 // also after the retries, has an error; with `on_failure: fail` the future throws it. A row that no source is routed to ends the run.
 // Thread-safe. Rows still without a reward at the end get an error.
@@ -36,10 +36,10 @@ class RewardSet : public RewardSource {
     std::string label;  // of its part: "helpful", "watch/helpful"
     RewardSourceConfig config;
     bool is_watched = false;
-    bool is_rule = false;  // gives the same answer every time, and names the prompt in its errors
+    bool is_rule = false;  // deterministic, and names the prompt in its errors
     std::unique_ptr<RewardSource> source = nullptr;
   };
-  // What one member was asked.
+  // The request to one member.
   struct Asked {
     const Member* member = nullptr;
     std::vector<size_t> rows = {};
@@ -56,8 +56,8 @@ class RewardSet : public RewardSource {
 
   RewardConfig config_;
   std::vector<Member> members_;
-  RareLog failures_;  // rows come in many small groups: not one line for each
-  std::mutex mutex_;  // of closing_, and held while a row is tried again
+  RareLog failures_;  // rows arrive in many small groups: not one line for each
+  std::mutex mutex_;  // of closing_, and held while a row is retried
   bool closing_ = false;
   SerialWorker worker_;  // last: its tasks use all of the above
 };

@@ -27,7 +27,7 @@ class ServerReward : public RewardSource {
  public:
   ServerReward(const ClientOptions& client, const std::string& model, ModelRewardOptions options)
       : client_(client), reward_(remote_caller(client_, model), std::move(options)) {}
-  // What waits to be sent to a server that is away must not wait for it, one after the other.
+  // Queued calls to an unreachable server must not wait for it one after another.
   ~ServerReward() override { client_.give_up(); }
   ServerReward(const ServerReward&) = delete;
   ServerReward& operator=(const ServerReward&) = delete;
@@ -40,7 +40,7 @@ class ServerReward : public RewardSource {
 
 std::unique_ptr<RewardSource> server_source(const std::string& key, const RewardSourceConfig& config, const RewardSourceParts& parts) {
   const HttpAddress address = parse_http_address(config.url.value(), key + ".url");
-  check(address.target == "/", key, ".url: wants the server alone, as http://host:port, found ", *config.url);
+  check(address.target == "/", key, ".url: expected only the server's address, such as http://host:port, found ", *config.url);
   ClientOptions client;
   client.server.label = "reward server";
   client.server.host = address.host;

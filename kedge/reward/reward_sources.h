@@ -11,18 +11,18 @@
 namespace kedge {
 
 struct RewardSourceParts {
-  // Of the policy, to know whether its ids mean the same elsewhere.
+  // Of the policy, to check whether its ids mean the same elsewhere.
   std::string tokenizer_fingerprint = {}, chat_template_fingerprint = {};
   // Where a model in this process computes.
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
-  StopQuestion stop = {};  // a signal ends the wait for a server that is away
+  StopQuestion stop = {};  // a signal ends the wait for an unreachable server
 };
 
-// Tokens of answers that a model in this process looks at together; a longer answer goes alone. All answers of a step may end at once.
+// Tokens of answers that a model in this process computes together; a longer answer alone. All answers of a step may end at once.
 inline constexpr int64_t kJudgedTokens = 16384;
 
-// To be given to a RewardSet. A source holds what it is made of: its connections, its model.
+// To be given to a RewardSet. A source owns its connections and its model.
 [[nodiscard]] RewardSourceMaker model_sources(RewardSourceParts parts);
 
 }  // namespace kedge

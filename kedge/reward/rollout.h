@@ -1,5 +1,5 @@
 #pragma once
-// One answer to one prompt, as it leaves the engine, with all that its prompt's row said. Knows no rewards and no losses.
+// One answer to one prompt, as it leaves the engine, with its prompt's complete row. Independent of rewards and losses.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ struct Rollout {
   TokenIds ids = {};                          // the prompt, then the answer
   int64_t prompt_length = 0;                  // how many of the ids are the prompt's
   bool finished = false;                      // it ended by itself, not by a limit
-  std::vector<float> logprobs = {};           // of the answer's ids, as the engine drew them
+  std::vector<float> logprobs = {};           // of the answer's ids, from the engine's sampling
   std::string prompt = {}, response = {};     // as text; the answer without the tokens that ended it
   std::shared_ptr<const Json> row = nullptr;  // the prompt's row of the data file, unchanged; may be null
 
@@ -24,7 +24,7 @@ struct Rollout {
   [[nodiscard]] int64_t response_length() const { return length() - prompt_length; }
 };
 
-// Some that are looked at together. Shared, because rewards are computed while their maker goes on.
+// A group of rollouts. Shared, because rewards are computed while generation continues.
 using Rollouts = std::vector<std::shared_ptr<const Rollout>>;
 
 }  // namespace kedge

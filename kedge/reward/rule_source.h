@@ -1,5 +1,5 @@
 #pragma once
-// A rule as a source of rewards: it runs on a thread of its own, so that whoever asks need not wait.
+// A rule as a source of rewards: it runs on its own thread, so that callers need not wait.
 #include "kedge/core/serial_worker.h"
 #include "kedge/reward/reward_rules.h"
 

@@ -41,12 +41,12 @@ ReadRows ServedRows::read(std::span<const WireTensor> inputs) const {
   if (const WireTensor* messages = find_tensor(inputs, "messages")) return read_texts(*messages, true);
   const WireTensor* tokens = find_tensor(inputs, "tokens");
   const WireTensor* lengths = find_tensor(inputs, "sequence_lengths");
-  check_request(tokens != nullptr && lengths != nullptr, "wants sentences, or tokens together with sequence_lengths");
+  check_request(tokens != nullptr && lengths != nullptr, "expected sentences, or tokens together with sequence_lengths");
   return read_ids(*tokens, *lengths);
 }
 
 ReadRows ServedRows::read_texts(const WireTensor& texts, bool are_messages) const {
-  check_request(texts.shape[1] == 1, texts.name, ": wants one text a row, found ", texts.shape[1]);
+  check_request(texts.shape[1] == 1, texts.name, ": expected one text per row, found ", texts.shape[1]);
   ReadRows read;
   read.width = options_.max_length;
   for (const std::string& text : text_values(texts)) {
@@ -74,7 +74,7 @@ TokenIds ServedRows::encode(const std::string& text, bool is_rendered) const {
 }
 
 ReadRows ServedRows::read_ids(const WireTensor& tokens, const WireTensor& lengths) const {
-  check_request(lengths.shape[1] == 1, "sequence_lengths: wants one number a row, found ", lengths.shape[1]);
+  check_request(lengths.shape[1] == 1, "sequence_lengths: expected one number per row, found ", lengths.shape[1]);
   ReadRows read;
   read.width = tokens.shape[1];
   check_request(read.width <= options_.max_length, "tokens: ", read.width, " columns, but encoder_seq_length is ", options_.max_length);

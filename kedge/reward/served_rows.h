@@ -1,6 +1,6 @@
 #pragma once
-// Rows of token ids from what a call to a reward model or a critic brings: texts, conversations, or ids with their lengths. What cannot be
-// read is a RequestError that names the row.
+// Rows of token ids from the inputs of a call to a reward model or a critic: texts, conversations, or ids with their lengths. What cannot
+// be read is a RequestError that names the row.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@
 namespace kedge {
 
 struct ServedRowsOptions {
-  int64_t max_length = 4096;              // encoder_seq_length: longer texts are cut, wider ids are refused
+  int64_t max_length = 4096;              // encoder_seq_length: longer texts are truncated, wider ids rejected
   bool add_bos = false, add_eos = false;  // around texts
 };
 
@@ -29,11 +29,11 @@ struct ReadRows {
 // Safe to use from several threads.
 class ServedRows {
  public:
-  // With the tokenizer and chat template of the model's folder, as far as they are there.
+  // With the tokenizer and chat template of the model's folder, if they exist.
   ServedRows(const Path& folder, const ModelConfig& network, const ServedRowsOptions& options);
 
   [[nodiscard]] std::vector<TensorSpec> inputs() const;
-  // What a client must know to send ids that mean the same here.
+  // What a client needs to check that ids mean the same here.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> parameters() const;
 
   // `inputs` agree with inputs(). Texts count before conversations, and those before ids.

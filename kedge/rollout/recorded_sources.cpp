@@ -24,7 +24,7 @@ std::future<RolloutValues> RecordedCritic::values(Rollouts rollouts) {
     for (const auto& rollout : rollouts) {
       const RolloutRow* row = find_(*rollout);
       check(row != nullptr && std::ssize(row->values) == rollout->response_length(), "prompt ", rollout->prompt_id,
-            ": no values of its answer are recorded, and a replay asks no critic; rollouts.keep=all keeps those of every step");
+            ": no values of its answer are recorded, and a replay queries no critic; rollouts.keep=all keeps those of every step");
       std::vector<float>& values = result.values.emplace_back(static_cast<size_t>(rollout->length() - 1), 0.0F);
       std::copy(row->values.rbegin(), row->values.rend(), values.rbegin());
     }
@@ -38,8 +38,8 @@ std::shared_future<void> RecordedCritic::save(int64_t /*actor_step*/, int64_t /*
 
 RowReward RecordedReward::reward_of(const Rollout& rollout) const {
   const RolloutRow* row = find_(rollout);
-  check(row != nullptr, "prompt ", rollout.prompt_id, ": what ", key_,
-        " said of its answer is not recorded; --servers asks servers of rewards again, rollouts.keep=all keeps every step");
+  check(row != nullptr, "prompt ", rollout.prompt_id, ": the reward from ", key_,
+        " for its answer is not recorded; --servers queries reward servers again, rollouts.keep=all keeps every step");
   RowReward reward;
   const std::string inside = label_ + "/";
   bool is_known = false;
@@ -51,7 +51,7 @@ RowReward RecordedReward::reward_of(const Rollout& rollout) const {
       reward.parts.emplace_back(name.substr(inside.size()), value);
     }
   }
-  if (!is_known) reward = {.error = row->reward.failed() ? row->reward.error : str(key_, " said nothing of it")};
+  if (!is_known) reward = {.error = row->reward.failed() ? row->reward.error : str(key_, " gave no reward for it")};
   return reward;
 }
 

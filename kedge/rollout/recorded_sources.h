@@ -1,5 +1,5 @@
 #pragma once
-// Stand-ins for the servers of a run: a critic and a source of rewards that say what the run's records say. Nothing is sent to anybody.
+// Replacements for the servers of a run: a critic and a source of rewards that return the run's records. Nothing is sent.
 #include <functional>
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace kedge {
 
-// The recorded row of an answer; null where there is none.
+// The recorded row of an answer; null if there is none.
 using FindRecorded = std::function<const RolloutRow*(const Rollout& rollout)>;
 
 // Learns nothing and saves nothing. An answer without a record is a UsageError.
@@ -27,7 +27,7 @@ class RecordedCritic final : public ValueSource {
   FindRecorded find_;
 };
 
-// What one source said, by its parts of the recorded rewards.
+// The rewards of one source, from its parts of the recorded rewards.
 class RecordedReward final : public RewardSource {
  public:
   // `key` opens errors: "reward.sources.helpful". `label` is its part's name: "helpful", "watch/helpful".

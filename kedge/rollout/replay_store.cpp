@@ -16,10 +16,10 @@ void check_rows(const RolloutRows& rows, const StepKey& key, int64_t vocab_size,
     const std::string where = str(name, ":", i + 2);
     check(rows[i].slot >= 0 && rows[i].slot < std::ssize(key.batch), where, ": slot ", rows[i].slot, " of a step of ", key.batch.size(),
           " prompts");
-    check(rollout.prompt_length >= 1, where, ": an answer to no prompt");
+    check(rollout.prompt_length >= 1, where, ": an answer without a prompt");
     const auto other = std::find_if(rollout.ids.begin(), rollout.ids.end(), [&](TokenId id) { return id >= vocab_size; });
     check(other == rollout.ids.end(), where, ": token ", other - rollout.ids.begin(), " is ", other == rollout.ids.end() ? 0 : *other,
-          ", and the network knows ids below ", vocab_size);
+          ", but the network has ids below ", vocab_size);
     check(std::ssize(rollout.logprobs) == rollout.response_length(), where, ": \"engine_logprobs\" has ", rollout.logprobs.size(),
           " numbers for ", rollout.response_length(), " tokens");
   }
@@ -95,7 +95,7 @@ void ReplayStore::save(RecordHeader header, RolloutRows rows) {
   weights_after_ = header.weights_after;
   helpers_ = {};
   if (!recorded_) {
-    comparison_ = {.step = header.step, .notes = {str("step ", header.step, " has no record: its answers were generated anew")}};
+    comparison_ = {.step = header.step, .notes = {str("step ", header.step, " has no record: its answers were generated again")}};
     return;
   }
   comparison_ = compare_step(*recorded_, {std::move(header), std::move(rows)}, look_, tolerance_);

@@ -1,6 +1,6 @@
 #pragma once
-// Plays the records of a run to its trainer: hands out the recorded answers whatever the fingerprint, and compares what comes of them with
-// what was recorded. Reads, never writes.
+// Replays the records of a run to its trainer: returns the recorded answers whatever the fingerprint, and compares the results with
+// what was recorded. Reads only.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,30 +12,30 @@
 
 namespace kedge {
 
-// Who helps to look closely at a step. What is empty is not looked at.
+// Functions for checking a step closely. Empty ones are skipped.
 struct ReplayHelpers {
-  std::function<void(RolloutRows& rows)> add_logprobs = {};  // of the rows' tokens, by the policy as it is then
-  RewardSource* rewards = nullptr;                           // judges the recorded answers again
-  bool draws = false;                                        // and the policy draws them again
+  std::function<void(RolloutRows& rows)> add_logprobs = {};  // of the rows' tokens, by the policy at that time
+  RewardSource* rewards = nullptr;                           // scores the recorded answers again
+  bool draws = false;                                        // and the policy samples them again
 };
 
 // Not thread-safe, but find() may be called from several threads between two steps' load() and save().
 class ReplayStore final : public StepStore {
  public:
-  // Records are FOLDER/step-N.jsonl. `vocab_size`: ids from there on would be none of the network's. `tolerance` as compare_step() has it.
+  // Records are FOLDER/step-N.jsonl. `vocab_size`: the number of the network's ids. `tolerance` as in compare_step().
   ReplayStore(Path folder, int64_t vocab_size, double tolerance);
 
-  // The next step's answers are looked at with their help, before its updates; those of the steps after it are not.
+  // The next step's answers are checked with these, before its updates; those of later steps are not.
   void look_closely(ReplayHelpers helpers) { helpers_ = std::move(helpers); }
 
-  // None where the step has no record. UsageError for one that is damaged, or that no step could come of: "FILE:LINE: ...".
+  // None if the step has no record. UsageError for a damaged or impossible one: "FILE:LINE: ...".
   [[nodiscard]] std::optional<RolloutRows> load(const StepKey& key) override;
   void save(RecordHeader header, RolloutRows rows) override;
 
-  // The recorded row of an answer that was handed out for the step at hand.
+  // The recorded row of an answer of the current step.
   [[nodiscard]] const RolloutRow* find(const Rollout& rollout) const;
 
-  // Of the step that was kept last; without quantities where it has no record.
+  // Of the step saved last; without quantities if it has no record.
   [[nodiscard]] const StepComparison& comparison() const { return comparison_; }
   [[nodiscard]] const std::string& weights_after() const { return weights_after_; }
 

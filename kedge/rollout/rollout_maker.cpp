@@ -23,7 +23,7 @@ RolloutRows RolloutMaker::generate(const RolloutRequest& wish) {
 }
 
 RolloutRows RolloutMaker::generate_own(const RolloutRequest& wish) {
-  ensure(asked_.empty(), "rollouts whose rewards nobody took");
+  ensure(asked_.empty(), "rollouts whose rewards were never collected");
   const auto size = static_cast<int64_t>(wish.batch.size());
   if (queue_ != nullptr) {
     queue_->fill(size);
@@ -36,7 +36,7 @@ RolloutRows RolloutMaker::generate_own(const RolloutRequest& wish) {
   const EngineEvents events = {.token = {}, .end = [&](Completion completion) { rows.push_back(finish(wish, std::move(completion))); }};
   bool is_queue_empty = queue_ == nullptr;
   for (;;) {
-    // A piece is fetched while another is still at work, so that the engine does not run dry.
+    // A piece is fetched while another is still running, so that the engine does not run dry.
     while (!is_queue_empty && static_cast<int64_t>(open_.size()) <= queue_->piece()) {
       const std::vector<int64_t> slots = queue_->take();
       for (const int64_t slot : slots) submit(wish, slot);
@@ -73,7 +73,7 @@ RolloutRow RolloutMaker::finish(const RolloutRequest& wish, Completion completio
   const auto found = open_.find(completion.request);
   Open& open = found->second;
   if (completion.finish == Finish::failed)
-    throw Error(str("prompt ", open.prompt.id, ": no answer can be drawn: ", completion.error, "; the policy's weights may be spoiled"));
+    throw Error(str("prompt ", open.prompt.id, ": no answer can be sampled: ", completion.error, "; the policy's weights may be corrupt"));
   const auto rollout = std::make_shared<Rollout>();
   rollout->prompt_id = open.prompt.id;
   rollout->sample = completion.sample;
@@ -83,7 +83,7 @@ RolloutRow RolloutMaker::finish(const RolloutRequest& wish, Completion completio
   rollout->logprobs = std::move(completion.logprobs);
   rollout->prompt = open.prompt.text;
   rollout->row = open.row;
-  // Whether it ended is read off the ids, whatever the engine says.
+  // Whether it ended is determined from the ids, not from the engine.
   const ResponseLimits limits{rollout->prompt_length, wish.max_new, wish.vocab_size};
   const ResponseEnd end = find_response_end(rollout->ids, limits, wish.responses.rules(), wish.responses.encoder());
   rollout->finished = end.is_end;

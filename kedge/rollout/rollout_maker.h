@@ -1,6 +1,6 @@
 #pragma once
-// Answers to prompts, with their rewards: the one way in which every online trainer gets them. Rewards are asked for as answers end, while
-// others are still being generated. Knows no losses.
+// Answers to prompts, with their rewards: for every online trainer. Rewards are requested as answers end, while
+// others are still being generated. Independent of losses.
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -19,10 +19,10 @@ namespace kedge {
 class WorkQueue;
 class ValueCollector;
 
-// What answers are drawn for: those for different purposes are drawn apart, also with one seed.
+// The purpose of sampling: different purposes use different random numbers, even with the same seed.
 enum RolloutPurpose : uint64_t { kTraining = 0, kValidation = 1, kWarmup = 2 };
 
-// What is asked for.
+// The request.
 struct RolloutRequest {
   const PromptDataset& prompts;
   std::span<const int64_t> batch;  // which prompts, over all ranks; their places here are the slots
@@ -30,17 +30,17 @@ struct RolloutRequest {
   int64_t max_new = 128, min_new = 1;
   SamplingConfig sampling;
   const ResponseText& responses;  // what ends an answer
-  TokenId vocab_size = 0;         // ids from here on are not drawn
+  TokenId vocab_size = 0;         // ids from here on are not sampled
   bool wants_rewards = true;
-  bool wants_values = false;  // of the answers' tokens, where there is a critic
-  // Sampling is a function of these, of the prompt and of the number of the sample, and of nothing else.
+  bool wants_values = false;  // of the answers' tokens, if there is a critic
+  // Sampling is a function of these, the prompt and the sample number only.
   uint64_t seed = 0, purpose = 0, round = 0;
 };
 
-// Who is asked about an answer as soon as it has ended.
+// What is called for an answer as soon as it has ended.
 struct RolloutScorers {
   RewardSource& rewards;
-  ValueCollector* values = nullptr;  // there may be none
+  ValueCollector* values = nullptr;  // may be null
 
   RolloutScorers(RewardSource& source, ValueCollector* collector = nullptr) : rewards(source), values(collector) {}
 };
@@ -51,13 +51,13 @@ class RolloutMaker {
   // `queue`: where ranks get their prompts from; null: each takes its share.
   RolloutMaker(Engine& engine, RolloutScorers scorers, Group group, WorkQueue* queue = nullptr);
 
-  // All ranks' answers, by slot and sample. Rewards, and values at the collector, may still be under way: take_rewards() follows, once.
+  // All ranks' answers, by slot and sample. Rewards, and values at the collector, may still be pending: call take_rewards() next, once.
   [[nodiscard]] RolloutRows generate(const RolloutRequest& wish);
-  // Waits for the rewards of what generate() returned. An Error where a source ended the run.
+  // Waits for the rewards of what generate() returned. An Error if a source ended the run.
   void take_rewards(RolloutRows& rows);
 
  private:
-  // Answers whose rewards were asked for together.
+  // Answers whose rewards were requested together.
   struct Asked {
     Rollouts rollouts;
     std::future<std::vector<RowReward>> rewards;

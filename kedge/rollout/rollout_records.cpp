@@ -33,7 +33,7 @@ bool answers(const RolloutRows& rows, const StepKey& key) {
   });
 }
 
-// What a run left that was killed while it wrote.
+// Leftovers of a run that was killed while writing.
 void remove_unfinished(const Path& folder) {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
@@ -54,7 +54,7 @@ int64_t recorded_every(const RolloutsConfig& config) {
     const auto [end, error] = std::from_chars(keep.data() + kEvery.size(), keep.data() + keep.size(), every);
     if (error != std::errc() || end != keep.data() + keep.size()) every = 0;
   }
-  check(every >= 1, "rollouts.keep: wants all, none or every:n with n from 1 on, found ", Json(config.keep).dump());
+  check(every >= 1, "rollouts.keep: expected all, none or every:n with n of at least 1, found ", Json(config.keep).dump());
   return every;
 }
 
@@ -69,8 +69,9 @@ void RolloutRecords::save(RecordHeader header, RolloutRows rows) {
   worker_.post([this, header = std::move(header), rows = std::move(rows)] {
     try {
       write_file(header, rows);
-    } catch (const std::runtime_error& error) {  // the world's
-      if (!std::exchange(told_, true)) log_warn("the answers of step ", header.step, " are not kept: ", error.what(), " (the run goes on)");
+    } catch (const std::runtime_error& error) {  // an I/O error
+      if (!std::exchange(told_, true))
+        log_warn("the answers of step ", header.step, " are not recorded: ", error.what(), " (the run continues)");
     }
   });
 }
@@ -83,9 +84,9 @@ void RolloutRecords::write_file(const RecordHeader& header, const RolloutRows& r
 std::optional<RolloutRows> RolloutRecords::load(const StepKey& key) {
   std::optional<RolloutRows> found = read(key.header.step, key.header.fingerprint);
   if (found && !answers(*found, key)) found.reset();
-  // Who failed to judge an answer may be well again.
+  // A reward source that failed may work again.
   if (found && std::any_of(found->begin(), found->end(), [](const RolloutRow& row) { return row.reward.failed(); })) found.reset();
-  if (found) log_info("step ", key.header.step, ": the answers are those that were recorded before");
+  if (found) log_info("step ", key.header.step, ": reusing the answers recorded before");
   return found;
 }
 
@@ -95,13 +96,13 @@ std::optional<RolloutRows> RolloutRecords::read(int64_t step, const std::string&
   try {
     return read_rows(path_of(step), step, fingerprint);
   } catch (const Error& error) {
-    log_warn("the answers of step ", step, " cannot be used again: ", error.what());
+    log_warn("the answers of step ", step, " cannot be reused: ", error.what());
     return std::nullopt;
   }
 }
 
 void RolloutRecords::flush() {
-  const auto done = std::make_shared<std::promise<void>>();  // the worker may still be about to leave it when this returns
+  const auto done = std::make_shared<std::promise<void>>();  // the worker may still be about to write it when this returns
   worker_.post([done] { done->set_value(); });
   done->get_future().wait();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Keeps every answer of a step on disk with all that was found out about it: to look at, and for a resumed run, which need not generate
+// Records every answer of a step on disk with all its results: for inspection, and for a resumed run, which need not generate
 // them again.
 #include <cstdint>
 #include <optional>
@@ -20,24 +20,24 @@ struct RolloutsConfig {
   void fields(auto&& field) { field("keep", keep, "steps whose responses are kept on disk: all, every:N or none"); }
 };
 
-// Of every how many steps answers are kept; 0: of none. UsageError for keys that cannot be.
+// Record every N-th step; 0: none. UsageError for invalid keys.
 [[nodiscard]] int64_t recorded_every(const RolloutsConfig& config);
 
 // FOLDER/step-N.jsonl: a line about the step, then one for each row. Used from one thread; writes on another.
 class RolloutRecords final : public StepStore {
  public:
-  // UsageError for keys that cannot be. The folder is made with its first file; what a killed run left half written in it goes.
+  // UsageError for invalid keys. The folder is created with its first file; incomplete files of a killed run are removed.
   RolloutRecords(Path folder, const RolloutsConfig& config);
 
-  // Returns at once. The file is whole or not there; a disk that takes no more is told once and does not end the run.
+  // Returns at once. The file is complete or absent; a full disk is logged once and does not end the run.
   void save(RecordHeader header, RolloutRows rows) override;
 
-  // What was kept for the step, where a run that goes on would get the same answers again: with this fingerprint, to the prompts that the
-  // file has now, and all of them judged. Says so.
+  // The record of the step, if a resumed run would get the same answers again: with this fingerprint, to the prompts that the
+  // file has now, and all of them with rewards. Logs it.
   [[nodiscard]] std::optional<RolloutRows> load(const StepKey& key) override;
 
   // What was written for the step with this fingerprint: of each row its rollout (without the prompt's row of the data file), slot and
-  // reward. None where there is no such file; also where it is damaged, with a warning.
+  // reward. None if there is no such file, or it is damaged (with a warning).
   [[nodiscard]] std::optional<RolloutRows> read(int64_t step, const std::string& fingerprint);
 
   // Waits until all is on disk.

@@ -46,7 +46,7 @@ class RowCheck {
     each(name,
          [&](QuantityCheck& check, const Pair& pair) { check.lists(pair.recorded->*list, pair.computed->*list, {.answer = pair.place}); });
   }
-  // Which answers have one depends on whether generation and training agree to the bit, as they need not within a tolerance.
+  // Which answers have one depends on whether generation and training are bit-identical, which a tolerance does not require.
   void entropies() const {
     each("entropy", [&](QuantityCheck& check, const Pair& pair) {
       const std::optional<double>&recorded = pair.recorded->entropy, &computed = pair.computed->entropy;
@@ -161,7 +161,7 @@ std::string place_text(const RecordPlace& place) {
 void QuantityCheck::differ(double by, const RecordPlace& place, std::string recorded, std::string computed) {
   quantity_.num_differ += 1;
   if (quantity_.num_differ == 1) quantity_.first = place;
-  // Of two that are no numbers apart the first stays.
+  // Of two without a numeric distance the first stays.
   if (quantity_.num_differ > 1 && !(by > quantity_.largest)) return;
   quantity_.largest = by;
   quantity_.place = place;
@@ -233,25 +233,25 @@ StepComparison compare_step(const RecordedStep& recorded, const RecordedStep& co
   compare_updates(comparison, recorded.header.updates, computed.header.updates, tolerance);
   if (compares_hashes) compare_hashes(comparison, kWeightsAfter, recorded.header.weights_after, computed.header.weights_after);
   if (recorded.header.weights_before.empty())
-    comparison.notes.emplace_back("an older record, without the weights' hashes and the updates' numbers: those are not compared");
+    comparison.notes.emplace_back("an older record, without hashes of weights and metrics of updates: those are not compared");
   return comparison;
 }
 
 std::string blame_of(const StepComparison& comparison) {
   const auto is_other = [&](std::string_view name) { return differs(comparison, name); };
-  if (is_other(kWeightsBefore)) return "the weights before the step: they are not those that the record tells of";
-  if (is_other(kAnswers)) return "the record's tokens: the policy draws others";
+  if (is_other(kWeightsBefore)) return "the weights before the step: they differ from those in the record";
+  if (is_other(kAnswers)) return "the record's tokens: the policy samples others";
   const std::array<std::string_view, 3> of_tokens = {kEngine, kLogprobs, kReference};
   const auto num_others = std::count_if(of_tokens.begin(), of_tokens.end(), is_other);
   const Quantity* engine = comparison.find(kEngine);
-  // One number of one list may have been changed; tokens decide all lists, and every number behind them.
+  // One number of one list may have been changed; tokens determine all lists, and every number after them.
   if (num_others > 1 || (engine != nullptr && engine->num_differ > 1)) {
     const auto other = std::find_if(of_tokens.begin(), of_tokens.end(), is_other);
     return str("the record's tokens: from ", place_text(comparison.find(*other)->first), " on they do not have its log-probabilities");
   }
   for (const std::string_view name : of_tokens)
     if (is_other(name)) return str("the record's ", name);
-  if (is_other(kSettings)) return "the prompts or settings: the run's answers came from others";
+  if (is_other(kSettings)) return "the prompts or settings: the run's answers came from different ones";
   if (is_other(kRewards) || is_other(kParts)) return "the record's rewards, or what gives them";
   for (const Quantity& quantity : comparison.quantities) {
     if (quantity.num_differ == 0) continue;

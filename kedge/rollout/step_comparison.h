@@ -1,6 +1,6 @@
 #pragma once
-// A step as its record tells it beside the same step computed again, quantity by quantity: how many numbers differ, the largest difference
-// and where it is. Knows no run, no files and no tensors.
+// A recorded step compared with the same step recomputed, quantity by quantity: how many values differ, the largest difference
+// and where it is. Independent of runs, files and tensors.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,12 +17,12 @@ struct RecordPlace {
   std::optional<int64_t> answer = {}, token = {}, update = {};  // a token is counted from the answer's first
 };
 
-// What has a name and is compared.
+// A named quantity that is compared.
 struct Quantity {
   std::string name;
   int64_t num_compared = 0, num_differ = 0;
   RecordPlace first = {};  // where a difference is first
-  // Of the largest difference, and of words, whose differences have no size, the first.
+  // Of the largest difference; of texts, the first difference.
   double largest = 0;
   RecordPlace place = {};
   std::string recorded = {}, computed = {};
@@ -37,14 +37,14 @@ struct StepComparison {
   [[nodiscard]] const Quantity* find(std::string_view name) const;
 };
 
-// "answer 3, token 5"; empty where there is no such place.
+// "answer 3, token 5"; empty if there is no such place.
 [[nodiscard]] std::string place_text(const RecordPlace& place);
 
-// Names that others ask for.
+// Names used elsewhere.
 inline constexpr std::string_view kWeightsBefore = "weights before", kWeightsAfter = "weights after";
 
-// Gathers what is compared under one name. A difference of at most `tolerance` times the number (and of numbers below 1 at most that) is
-// none; 0: equal to the bit. Numbers that JSON lacks are alike.
+// Collects what is compared under one name. A difference of at most `tolerance` times the value (for values below 1, at most `tolerance`)
+// is ignored; 0: bit-identical. NaN and infinities count as equal.
 class QuantityCheck {
  public:
   QuantityCheck(std::string name, double tolerance) : quantity_{.name = std::move(name)}, tolerance_(tolerance) {}
@@ -65,12 +65,12 @@ class QuantityCheck {
   double tolerance_;
 };
 
-// What was found out about a step's answers before its updates, beside what its trainer computes. Rows are those of the record, in its
-// order; what is empty was not looked at.
+// Extra results for a step's answers before its updates, in addition to the trainer's. Rows are those of the record, in its
+// order; empty ones were not computed.
 struct CloseLook {
-  std::vector<std::vector<float>> logprobs = {};  // of the recorded tokens, in passes of their own
-  std::vector<RowReward> rewards = {};            // asked for again
-  std::vector<TokenIds> drawn = {};               // the ids that the policy draws again
+  std::vector<std::vector<float>> logprobs = {};  // of the recorded tokens, in separate passes
+  std::vector<RowReward> rewards = {};            // requested again
+  std::vector<TokenIds> drawn = {};               // the ids that the policy samples again
 };
 
 struct RecordedStep {
@@ -78,11 +78,11 @@ struct RecordedStep {
   RolloutRows rows;
 };
 
-// Rows of both are paired by their rollout, which they share. With a tolerance hashes are not compared: they know only equal and other.
+// Rows of both are paired by their rollout, which they share. With a tolerance hashes are not compared.
 [[nodiscard]] StepComparison compare_step(const RecordedStep& recorded, const RecordedStep& computed, const CloseLook& look,
                                           double tolerance);
 
-// What is most likely to blame for a step that does not match, in words: the record's tokens, its rewards, the weights, the update.
+// The most likely cause of a step that does not match, as text: the record's tokens, its rewards, the weights, the update.
 [[nodiscard]] std::string blame_of(const StepComparison& comparison);
 
 }  // namespace kedge

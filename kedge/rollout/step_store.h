@@ -1,6 +1,6 @@
 #pragma once
-// The seam to where the steps of an online run are kept: a trainer asks there for a step's answers before it generates any, and hands over
-// what became of the step at its end. A run has files (rollout_records.h); a replay has them read and compares (replay_tape.h).
+// The interface to the records of an online run: a trainer first looks for a step's recorded answers, and stores
+// the step's results at its end. A run writes files (rollout_records.h); a replay reads and compares them (replay_tape.h).
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace kedge {
 
-// A step that is about to begin.
+// A step that is about to start.
 struct StepKey {
   const RecordHeader& header;  // as far as it is known: the step, the fingerprint, the weights before it
   const PromptDataset& prompts;
@@ -24,7 +24,7 @@ class StepStore {
  public:
   virtual ~StepStore() = default;
 
-  // The answers of the step with their rewards: of each row its rollout, slot and reward. None: they are to be generated.
+  // The answers of the step with their rewards: of each row its rollout, slot and reward. None: they must be generated.
   [[nodiscard]] virtual std::optional<RolloutRows> load(const StepKey& key) = 0;
   // All that is known of the step, after its updates.
   virtual void save(RecordHeader header, RolloutRows rows) = 0;

@@ -19,7 +19,7 @@ class ValueCollector::Rewards : public RewardSource {
       std::vector<RowReward> rewards;
       for (const Pending& one : asked) {
         const RolloutValues& reply = one.reply.get();
-        ensure(one.place < reply.rewards.size(), "rewards of a critic that gives none");
+        ensure(one.place < reply.rewards.size(), "rewards of a critic that returns none");
         rewards.push_back(reply.rewards[one.place]);
       }
       return rewards;
@@ -61,7 +61,7 @@ std::vector<ValueCollector::Pending> ValueCollector::rewards_of(const Rollouts& 
 std::unique_ptr<RewardSource> ValueCollector::rewards() { return std::make_unique<Rewards>(*this); }
 
 void ValueCollector::take(const Group& group, RolloutRows& rows) {
-  critic_.finish_training();  // where it failed no values come, and every rank must know
+  critic_.finish_training();  // if it failed there are no values, and every rank must know
   std::map<const Rollout*, Pending> pending;
   {
     const std::lock_guard lock(mutex_);

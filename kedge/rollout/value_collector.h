@@ -1,6 +1,6 @@
 #pragma once
-// Where values of answers are asked for and collected: with the rewards, as answers end, while others are still being generated. A critic
-// that gives rewards too is asked once for both. Knows no losses.
+// Requests and collects values of answers: with the rewards, as answers end, while others are still being generated. A critic
+// that also returns rewards is called once for both. Independent of losses.
 #include <future>
 #include <map>
 #include <memory>
@@ -23,12 +23,12 @@ class ValueCollector {
 
   // Never waits.
   void ask(Rollouts rollouts);
-  // Waits, and fills `values` of all rows, of which each rank has asked for those that it generated. Where nobody has asked for any, the
+  // Waits, and fills `values` of all rows; each rank requested those that it generated. If none were requested, the
   // ranks share them.
   void take(const Group& group, RolloutRows& rows);
 
-  // The rewards that come with the values. They are those of ask(); for rows that were not asked for, or once more for the same ones, the
-  // critic is asked again. The collector must outlive it.
+  // The rewards that come with the values. They are those of ask(); for other rows, or a second time, the
+  // critic is called again. The collector must outlive it.
   [[nodiscard]] std::unique_ptr<RewardSource> rewards();
 
  private:
@@ -38,7 +38,7 @@ class ValueCollector {
     std::shared_ptr<const Rollout> rollout;
     std::shared_future<RolloutValues> reply;
     size_t place = 0;
-    bool is_rewarded = false;  // its reward was handed out
+    bool is_rewarded = false;  // its reward was returned
   };
   [[nodiscard]] std::vector<Pending> ask_critic(const Rollouts& rollouts);
   [[nodiscard]] std::vector<Pending> rewards_of(const Rollouts& rollouts);

@@ -47,7 +47,7 @@ void WorkQueue::fill(int64_t size) {
     std::iota(slots.begin(), slots.end(), 0);
     balancer_->fill(std::move(slots));
   }
-  group_.barrier();  // nobody asks before the queue is full
+  group_.barrier();  // no rank asks before the queue is filled
 }
 
 std::vector<int64_t> WorkQueue::take() const { return balancer_ ? balancer_->take(piece_) : ask_for_work(address_, piece_); }

@@ -1,5 +1,5 @@
 #pragma once
-// Prompts that ranks take as they come to them, so that a fast rank does more: rank 0 serves the queue, over HTTP.
+// A queue of prompts for all ranks, so that fast ranks do more: rank 0 serves it over HTTP.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,17 +11,17 @@
 namespace kedge {
 
 struct WorkQueueOptions {
-  int64_t port = 0;   // 0: any that is free
+  int64_t port = 0;   // 0: any free port
   int64_t piece = 8;  // handed out at a time
 };
 
-// Made by all ranks together. On one machine the queue listens on the loopback alone; whoever asks
-// must show a token that rank 0 makes and tells the ranks.
+// Created by all ranks together. On one machine the queue listens on the loopback only; callers
+// must send a token that rank 0 creates and broadcasts.
 class WorkQueue {
  public:
   WorkQueue(Group group, const WorkQueueOptions& options);
 
-  // All ranks: slots 0 ... size-1 are to be done.
+  // All ranks: fills the queue with slots 0 ... size-1.
   void fill(int64_t size);
   // This rank's next slots; none: nothing is left.
   [[nodiscard]] std::vector<int64_t> take() const;

@@ -44,7 +44,7 @@ CriticMemory plan_critic_memory(const CriticServerConfig& config, const CriticRo
   const CriticServerConfig::Ppo& ppo = config.trainer.ppo;
   MemoryDemand demand;
   demand.update = input_of(config, room);
-  demand.saves = false;  // a checkpoint is written from the very tensors: there is no copy to make room for
+  demand.saves = false;  // a checkpoint is written directly from the tensors, without a copy
   MemoryInput look = demand.update;
   look.rows = config.model.forward_micro_batch_size;
   look.tokens = look.rows * look.longest;

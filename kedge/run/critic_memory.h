@@ -1,5 +1,5 @@
 #pragma once
-// Does a critic server fit into memory, and where does the reward model it started from go? Asked before weights are read.
+// Does a critic server fit into memory, and where is its initial reward model kept? Checked before weights are read.
 #include <string>
 
 #include "kedge/critic/serve_config.h"
@@ -25,7 +25,7 @@ struct CriticMemory {
   [[nodiscard]] std::string reward_model_text() const;  // "resident, 1.2 GiB"
 };
 
-// Rows of full length are counted, in training and where values are asked for. `auto` is resident where that fits, else swapped.
+// Assumes rows of full length, in training and for values. `auto` is resident if that fits, else swapped.
 [[nodiscard]] CriticMemory plan_critic_memory(const CriticServerConfig& config, const CriticRoom& room);
 
 }  // namespace kedge

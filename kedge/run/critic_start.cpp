@@ -18,7 +18,7 @@ void choose_head(CriticStart& start, const CriticServerConfig& config, const std
     return;
   }
   check(!config.trainer.ppo.combine_rm_and_critic_server, key, ": ", start.folder.string(),
-        " holds no reward model (it has no score head), and trainer.ppo.combine_rm_and_critic_server=true wants its rewards; with false a "
+        " holds no reward model (it has no score head), and trainer.ppo.combine_rm_and_critic_server=true needs its rewards; with false a "
         "critic starts from it with a new head");
   const PeftConfig& peft = config.model.peft;
   std::optional<HeadOptions> brought;
@@ -32,7 +32,7 @@ void choose_head(CriticStart& start, const CriticServerConfig& config, const std
 }  // namespace
 
 CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const std::string& key) {
-  static_cast<void>(critic_options(config));  // refuses what cannot be
+  static_cast<void>(critic_options(config));  // rejects invalid settings
   CriticStart start;
   start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, key);
   start.network = load_model_config(start.folder);
@@ -49,7 +49,8 @@ CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh
 
 std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, const CriticStart& start) {
   if (start.draws_head)
-    log_info(start.folder.string(), " has no score head: the critic starts with a new one, drawn with model.seed=", config.model.seed);
+    log_info(start.folder.string(),
+             " has no score head: the critic starts with a new one, initialized with model.seed=", config.model.seed);
   auto model = load_model(start.folder, start.load);
   add_trained_adapters(*model, config.model);
   CriticOptions options = critic_options(config);

@@ -1,5 +1,5 @@
 #pragma once
-// Where a critic begins, on a server or beside a policy: its folder, its head, and whether it fits.
+// How a critic starts, on a server or in the policy's process: its folder, its head, and whether it fits.
 #include <memory>
 #include <string>
 
@@ -10,20 +10,20 @@
 
 namespace kedge {
 
-// The folder of a reward model or, where nobody wants rewards, of any model.
+// The folder of a reward model or, without rewards, of any model.
 struct CriticStart {
   Path folder;
   ModelConfig network;
   LoadOptions load;
   HeadOptions head;
-  bool draws_head = false;  // neither the folder nor an adapter brings one
+  bool draws_head = false;  // neither the folder nor an adapter has one
   CriticMemory memory;
 };
 
-// Before weights are read. `key` is that of the folder. UsageError for what cannot be; whether it fits is for the caller to refuse.
+// Before weights are read. `key` is that of the folder. UsageError for invalid settings; the caller checks whether it fits.
 [[nodiscard]] CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const std::string& key);
 
-// The critic as it is before its first update. Says so where its head is a new one.
+// The critic before its first update. Logs if its head is new.
 [[nodiscard]] std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, const CriticStart& start);
 
 }  // namespace kedge

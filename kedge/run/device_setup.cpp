@@ -20,9 +20,9 @@ Mesh open_mesh(const ComputeConfig& compute) {
         num_ranks == 1 ? " was started; mpirun -n N starts more" : " were started");
   std::array<double, 1> num_machines = {mesh.local_rank == 0 ? 1.0 : 0.0};
   mesh.world.all_reduce(std::span<double>(num_machines), Reduce::sum);
-  check(!compute.num_nodes || static_cast<double>(*compute.num_nodes) == num_machines[0], "trainer.num_nodes: ",
-        compute.num_nodes.value_or(0), ", but ", num_ranks == 1 ? "one rank was" : "ranks were", " started on ", num_machines[0],
-        num_machines[0] == 1 ? " machine" : " machines");
+  check(!compute.num_nodes || static_cast<double>(*compute.num_nodes) == num_machines[0],
+        "trainer.num_nodes: ", compute.num_nodes.value_or(0), ", but ", num_ranks == 1 ? "one rank was" : "ranks were", " started on ",
+        num_machines[0], num_machines[0] == 1 ? " machine" : " machines");
   if (compute.deterministic && mesh.device.is_cuda()) make_cuda_deterministic();
   if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
   return mesh;

@@ -1,18 +1,18 @@
 #pragma once
-// Where a job computes, by the keys of its `trainer` section, and the adapters it trains.
+// The device of a job, from its `trainer` section, and the adapters it trains.
 #include "kedge/dist/mesh.h"
 #include "kedge/model/model.h"
 #include "kedge/train/training_config.h"
 
 namespace kedge {
 
-// This rank's place and device; the number of ranks that were started must be the one that was asked for. Sets the CPU's threads.
+// This rank's place and device; the number of started ranks must match the settings. Sets the CPU's threads.
 [[nodiscard]] Mesh open_mesh(const ComputeConfig& compute);
 
-// fp32, bf16 or fp16: what was asked for, else what the device is best at.
+// fp32, bf16 or fp16: as configured, else the device's default.
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
 
-// How the weights of a network that trains are kept; those below adapters are frozen. UsageError for fp16.
+// How the weights of a trained network are stored; with adapters they are frozen. UsageError for fp16.
 [[nodiscard]] StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device);
 
 // The adapters of `model.peft`, to train: new ones, or those of a folder. Nothing without a scheme.

@@ -25,7 +25,7 @@ int64_t bytes_below(const Path& folder) {
   int64_t bytes = 0;
   std::set<std::pair<dev_t, ino_t>> seen;
   std::error_code error;
-  // What cannot be read is not counted: the room is estimated, and a save tells its own errors.
+  // What cannot be read is not counted: the space is an estimate, and a save reports its own errors.
   for (std::filesystem::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     struct stat info {};
     if (::lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode) && seen.emplace(info.st_dev, info.st_ino).second)
@@ -50,7 +50,7 @@ DiskPlan plan_disk(const RunConfig& run, int64_t max_steps, int64_t save, const 
   DiskPlan plan;
   plan.folder = nearest_folder(run);
   plan.free = free_disk_bytes(plan.folder);
-  // Adapters alone where they train, in fp32.
+  // Only the adapters if they are trained, in fp32.
   const int64_t model = network.lora ? memory.gradients : memory.parameters;
   if (run.writes_model()) plan.model = model;
   if (save <= 0 || !run.saves()) return plan;
@@ -62,20 +62,21 @@ DiskPlan plan_disk(const RunConfig& run, int64_t max_steps, int64_t save, const 
 }
 
 int64_t record_bytes(int64_t num_answers, int64_t prompt_tokens, int64_t answer_tokens) {
-  // Measured: a line has some 500 bytes beside its tokens; one of a prompt has its id and its text, one of an answer three numbers more.
+  // Measured: a line has about 500 bytes in addition to its tokens; one of a prompt has its id and its text, one of an answer three numbers
+  // more.
   constexpr int64_t kLine = 500, kPromptToken = 10, kAnswerToken = 50;
   return num_answers * (kLine + prompt_tokens * kPromptToken + answer_tokens * kAnswerToken);
 }
 
 void require_disk(const DiskPlan& plan) {
-  check(plan.fits(), plan.folder.string(), ": ", format_bytes(plan.free), " of disk are free, and two checkpoints of ",
+  check(plan.fits(), plan.folder.string(), ": ", format_bytes(plan.free), " of disk space are free, not enough for two checkpoints of ",
         format_bytes(plan.checkpoint),
-        " each have no room there; another exp_manager.explicit_log_dir, or "
+        " each; use another exp_manager.explicit_log_dir, or "
         "exp_manager.create_checkpoint_callback=false");
   if (plan.needed() > plan.free + plan.held)
-    log_warn(plan.folder.string(), ": ", format_bytes(plan.free), " of disk are free, and the run may take ", format_bytes(plan.needed()),
-             " (", plan.num_kept, " checkpoints of ", format_bytes(plan.checkpoint), ", answers ", format_bytes(plan.records),
-             "); exp_manager.checkpoint_callback_params.save_top_k and rollouts.keep make it less");
+    log_warn(plan.folder.string(), ": ", format_bytes(plan.free), " of disk space are free, and the run may take ",
+             format_bytes(plan.needed()), " (", plan.num_kept, " checkpoints of ", format_bytes(plan.checkpoint), ", answers ",
+             format_bytes(plan.records), "); exp_manager.checkpoint_callback_params.save_top_k and rollouts.keep reduce it");
 }
 
 }  // namespace kedge

@@ -1,6 +1,6 @@
 #pragma once
 // A training run as an object, from its settings to a finished run folder: what kedge sft, rm, ppo, reinforce and rs run, and what a
-// program of your own can run. Knows no command line.
+// your own program can run. Independent of command lines.
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ struct RunOptions {
   std::vector<std::string> arguments = {};  // of the program, as run.json records them
 };
 
-// The settings are loaded first: load_config(job.section(), file, overrides). A UsageError says what is wrong with them. Not thread-safe.
+// The settings are loaded first: load_config(job.section(), file, overrides). Invalid ones are a UsageError. Not thread-safe.
 class Job {
  public:
   Job() = default;
@@ -25,7 +25,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // All its settings. Holds as long as the job.
+  // All its settings. Valid as long as the job.
   [[nodiscard]] virtual Section section() = 0;
 
   // Runs to the end, or until a signal or the time limit ends it. Resumes from the newest valid checkpoint of its folder, which it locks.
@@ -35,7 +35,7 @@ class Job {
   [[nodiscard]] virtual PlanReport plan(const PlanOptions& options) = 0;
 };
 
-// By the name of its command: "reinforce". Null where no job has that name.
+// By the name of its command: "reinforce". Null if no job has that name.
 [[nodiscard]] std::unique_ptr<Job> make_job(std::string_view name);
 
 }  // namespace kedge

@@ -12,7 +12,7 @@
 namespace kedge {
 namespace {
 
-// One way to go about a demand that leaves some freedom.
+// One choice of the options that a request leaves open.
 struct Way {
   std::optional<ReferenceKind> reference;
   bool copies = true;  // a checkpoint is written from a copy
@@ -33,7 +33,7 @@ std::vector<PhaseBytes> phases_of(const MemoryDemand& demand, const MemoryPlan& 
   const bool generates = demand.generation.has_value();
   const int64_t held = generates && !demand.generation->releases ? cache : 0;  // also while the model trains
   const int64_t snapshot = demand.saves && way.copies ? plan.snapshot : 0;
-  // On a CPU the copy lies beside the step that follows.
+  // On a CPU the copy exists in addition to the next step.
   const int64_t waiting = is_cuda ? 0 : snapshot, host_waiting = is_cuda ? snapshot : 0;
 
   std::vector<PhaseBytes> phases = {{"load", plan.parameters + plan.master_weights + plan.fixed + others, host}};
@@ -53,7 +53,7 @@ int64_t most_of(const std::vector<PhaseBytes>& phases, int64_t PhaseBytes::*wher
   return most;
 }
 
-// Keys and values take what the others leave, with a little to spare, and at most what all answers of a step need.
+// The KV cache takes what the others leave, with a small reserve, and at most what all answers of a step need.
 int64_t cache_for(const MemoryDemand& demand, const MemoryPlan& plan, const Way& way, const MemoryRoom& room) {
   if (!demand.generation) return 0;
   const GenerationDemand& generation = *demand.generation;
@@ -82,7 +82,7 @@ MemoryFit try_way(const MemoryDemand& demand, const MemoryRoom& room, const Way&
   return verdict;
 }
 
-// The first way that fits, from the fastest on; where none does, the last one.
+// The first way that fits, from the fastest on; if none does, the last one.
 MemoryFit best_way(const MemoryDemand& demand, const MemoryRoom& room) {
   std::vector<Way> ways;
   const auto add = [&](std::optional<ReferenceKind> reference) {
@@ -99,7 +99,7 @@ MemoryFit best_way(const MemoryDemand& demand, const MemoryRoom& room) {
   return verdict;
 }
 
-// One thing that could be set otherwise.
+// One setting that could be changed.
 struct Remedy {
   std::string setting;
   std::function<void(MemoryDemand&)> apply;
@@ -153,10 +153,10 @@ MemoryFit check_memory(const MemoryRequest& question) {
   MemoryFit verdict = best_way(demand, room);
   if (verdict.fits) return verdict;
   const std::vector<Remedy> all = remedies_for(demand, keys);
-  // One change, if one will do; else as many as it takes, from the cheapest on.
+  // One change, if one is enough; else as many as needed, from the cheapest on.
   MemoryDemand together = demand;
   std::string settings;
-  bool has_size = false;  // the largest that fits is what is wanted
+  bool has_size = false;  // the largest that fits is chosen
   for (const Remedy& remedy : all) {
     const bool is_size = remedy.setting.starts_with(keys.size + "=");
     MemoryDemand alone = demand;
@@ -182,18 +182,18 @@ void require_fit(const MemoryFit& verdict, const std::string& what) {
   throw UsageError(str(what, " needs ", format_bytes(is_host ? verdict.host_needed : verdict.needed), " of ", is_host ? "host " : "",
                        "memory", is_host || phase.empty() ? "" : " (" + phase + ")", ", and ",
                        format_bytes(is_host ? verdict.host_free : verdict.free), " are free",
-                       remedies.empty() ? "; no setting of kedge's would make it fit" : ". What would fit:" + remedies));
+                       remedies.empty() ? "; no setting would make it fit" : ". What would fit:" + remedies));
 }
 
 MemoryRoom free_room(const Mesh& mesh) {
-  // Machines are filled alike, so the highest place on any of them says how many ranks there are on each.
+  // Machines have equal numbers of ranks, so the highest local rank gives that number.
   std::array<double, 1> last = {static_cast<double>(mesh.local_rank)};
   mesh.world.all_reduce(std::span<double>(last), Reduce::max);
   const int num_here = static_cast<int>(last[0]) + 1;
   const int64_t host = this_machine().available_bytes;
   if (!mesh.device.is_cuda()) return {.device = host, .host = host, .num_ranks = num_here, .host_ranks = num_here};
   const int num_gpus = std::max(1, num_cuda_devices());
-  // Its context is there already, and among what the run needs.
+  // Its context already exists, and is part of what the run needs.
   return {.device = free_cuda_bytes() + context_bytes(),
           .host = host,
           .num_ranks = (num_here + num_gpus - 1) / num_gpus,

@@ -1,5 +1,5 @@
 #pragma once
-// Does a run fit into memory, phase by phase, and if not, what would? Asked before weights are read, by kedge plan and by every run.
+// Does a run fit into memory, phase by phase, and if not, what would? Checked before weights are read, by kedge plan and by every run.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace kedge {
 
-// What generation asks for.
+// Memory of generation.
 struct GenerationDemand {
   EngineBytes bytes = {};
-  std::optional<int64_t> given = {};  // keys and values get just this; none: what is left, at most what all answers need
-  bool releases = false;              // they are given back while the model trains
+  std::optional<int64_t> given = {};  // size of the KV cache; none: what is left, at most what all answers need
+  bool releases = false;              // it is released while the model trains
 };
 
 // A frozen copy of the weights that a run started from.
 struct ReferenceDemand {
   ReferenceKind kind = ReferenceKind::resident;
-  bool may_swap = false;  // where a resident one does not fit
+  bool may_swap = false;  // if a resident one does not fit
 };
 
 // What a run does with memory.
@@ -30,8 +30,8 @@ struct MemoryDemand {
   MemoryInput update = {};  // with its largest micro-batch
   std::optional<GenerationDemand> generation = {};
   std::optional<ReferenceDemand> reference = {};
-  bool looks = false;      // before an update, at what it will be made of, in passes as large
-  int64_t look = 0;        // a pass without a backward of its own size
+  bool looks = false;      // before an update, for its rows, in passes of the same size
+  int64_t look = 0;        // a forward-only pass of another size
   int64_t companions = 0;  // other models in this process, on the same device
   int64_t beside = 0;      // other processes on it that are not started yet
   bool saves = true;
@@ -39,17 +39,17 @@ struct MemoryDemand {
 
 // What is free.
 struct MemoryRoom {
-  int64_t device = 0;  // where the run computes, and so what its program takes as well
-  int64_t host = 0;    // beside a GPU; a run on a CPU does not look at it
+  int64_t device = 0;  // on the run's device, including the program itself
+  int64_t host = 0;    // host memory next to a GPU; ignored on a CPU
   int num_ranks = 1;   // that share the former
   int host_ranks = 1;  // and the latter
 };
 
-// How the settings are called that would help.
+// Names of the settings that would help.
 struct MemoryKeys {
   std::string size = "micro_batch_size";  // of the largest micro-batch
   int64_t size_now = 1, size_least = 1;   // in its unit
-  bool look_follows = false;              // it is that of passes without a backward, too
+  bool look_follows = false;              // also used for forward-only passes
   std::string reference = {};             // where the reference is kept
 };
 
@@ -59,7 +59,7 @@ struct MemoryRequest {
   MemoryKeys keys = {};
 };
 
-// A phase at its worst moment, a rank.
+// Peak memory of a phase, per rank.
 struct PhaseBytes {
   std::string name = {};
   int64_t device = 0, host = 0;
@@ -71,20 +71,20 @@ struct MemoryFit {
   int64_t cache = 0;                       // for keys and values
   std::optional<ReferenceKind> reference;  // where it goes
   int64_t reference_bytes = 0;             // on the device
-  int64_t needed = 0, free = 0;            // where the run computes, of all ranks that share it
-  int64_t host_needed = 0, host_free = 0;  // beside a GPU
+  int64_t needed = 0, free = 0;            // on the run's device, of all ranks that share it
+  int64_t host_needed = 0, host_free = 0;  // next to a GPU
   bool fits = true;
-  bool blocks = false;                // only where a checkpoint is written from the very tensors, while training waits
-  std::vector<std::string> remedies;  // settings that would fit, where it does not
+  bool blocks = false;                // only if a checkpoint is written directly from the tensors, while training waits
+  std::vector<std::string> remedies;  // settings that would fit, if it does not
 
   [[nodiscard]] PhaseBytes worst() const;  // the one that takes most of the device
 };
 [[nodiscard]] MemoryFit check_memory(const MemoryRequest& question);
 
-// UsageError where it does not fit: what it needs, what is free, and what would fit. `what` opens it: "the run".
+// UsageError if it does not fit: what it needs, what is free, and what would fit. `what` opens it: "the run".
 void require_fit(const MemoryFit& verdict, const std::string& what);
 
-// What is free now where the ranks of this machine compute.
+// Free memory of the devices of this machine's ranks.
 [[nodiscard]] MemoryRoom free_room(const Mesh& mesh);
 
 }  // namespace kedge

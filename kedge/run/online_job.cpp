@@ -24,7 +24,7 @@ RewardSourceMaker with_critic(ValueCollector* collector, RewardSourceMaker make_
   };
 }
 
-// Rewards that still wait for the critic when the run ends must not be waited for.
+// Rewards that still wait for the critic when the run ends are cancelled.
 class CancelAtEnd {
  public:
   explicit CancelAtEnd(CriticLink* critic) : critic_(critic) {}
@@ -44,7 +44,7 @@ std::string step_text(const OnlineSetup& setup) {
              "; prompts of up to ", setup.lengths.max_prompt, " tokens; the learning rate's horizon: ", setup.plan.horizon, " updates");
 }
 
-// A source of the program's own, which may use it elsewhere too.
+// The program's own source, which it may also use elsewhere.
 class SharedReward : public RewardSource {
  public:
   explicit SharedReward(std::shared_ptr<RewardSource> source) : source_(std::move(source)) {}
@@ -81,7 +81,7 @@ RewardSourceMaker OnlineJob::reward_maker(RewardSourceMaker other) const {
   return [this, other = std::move(other)](const std::string& key, const RewardSourceConfig& config) -> std::unique_ptr<RewardSource> {
     if (config.kind != RewardKind::custom) return other(key, config);
     const auto found = rewards_.find(key.substr(key.rfind('.') + 1));
-    check(found != rewards_.end(), key, ".kind: custom is for a program that brings this reward itself (examples/custom_reward)");
+    check(found != rewards_.end(), key, ".kind: custom is for a program that provides this reward itself (examples/custom_reward)");
     return std::make_unique<SharedReward>(found->second);
   };
 }
@@ -161,8 +161,8 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
   report.fits = setup.memory.fits;
   report.needed = setup.memory.needed;
   report.text = plan_heading(setup.settings.name, setup.folder, setup.storage.dtype, setup.mesh);
-  report.text += str("\nSteps\n  ", plan.steps.max_steps, " in all, ", plan.steps.steps_per_epoch, " an epoch of ", setup.prompts->size(),
-                     " prompts; validation every ", plan.intervals.validate, ", saving every ", plan.intervals.save,
+  report.text += str("\nSteps\n  ", plan.steps.max_steps, " in total, ", plan.steps.steps_per_epoch, " per epoch of ",
+                     setup.prompts->size(), " prompts; validation every ", plan.intervals.validate, ", saving every ", plan.intervals.save,
                      "\n  a step: ", step_text(setup), "\n");
   report.text += memory_text(setup.memory, {{"critic", setup.critic_bytes}, {"reward models", setup.judge_bytes}});
   Json& json = report.json;
@@ -180,7 +180,7 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
   add_disk(report, setup.disk());
   if (options.wants_time && setup.memory.fits)
     add_time(report, step_work(setup), plan.steps.max_steps,
-             "where every answer is as long as it may be; rewards that others compute are not counted");
+             "if every answer has the maximum length; rewards computed elsewhere are not included");
   return report;
 }
 

@@ -19,35 +19,35 @@ struct CriticPlace {
   Path run_folder;
   std::string run_id;
   std::optional<Checkpoint> start;  // that the run resumes from
-  StopQuestion stop;                // a signal ends the wait for a server that is away
+  StopQuestion stop;                // a signal ends the wait for an unreachable server
 };
 
-// The critic of a run with all it is made of, here or on a server.
+// The critic of a run with everything it owns, local or on a server.
 class CriticLink {
  public:
   virtual ~CriticLink() = default;
   [[nodiscard]] virtual ValueSource& critic() = 0;
-  virtual void cancel() {}  // nobody waits for it any more
+  virtual void cancel() {}  // ends all waits for it
 };
 
-// An algorithm derives from it and says what is its own.
+// An algorithm derives from it and implements its own parts.
 class OnlineJob : public Job {
  public:
   [[nodiscard]] virtual const OnlineConfig& config() const = 0;
   [[nodiscard]] virtual const ComputeConfig& compute() const = 0;
-  [[nodiscard]] virtual OnlineSettings settings() const = 0;  // a UsageError where the configuration contradicts itself
+  [[nodiscard]] virtual OnlineSettings settings() const = 0;  // a UsageError for a contradictory configuration
   [[nodiscard]] virtual std::unique_ptr<Algorithm> algorithm() const = 0;
-  // With settings that were made of the configuration and then fitted to this machine.
+  // With settings derived from the configuration and adapted to this machine.
   [[nodiscard]] std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const;
 
-  // Of an algorithm with a critic: opened before the policy's weights are read, so that what is wrong with a server is reported early.
+  // Of an algorithm with a critic: opened before the policy's weights are read, so that problems with a server are reported early.
   [[nodiscard]] virtual bool has_critic() const { return false; }
   [[nodiscard]] virtual std::unique_ptr<CriticLink> open_critic(const CriticPlace& place) const;
-  [[nodiscard]] virtual int64_t critic_bytes(const Mesh& mesh) const;  // what it takes of the policy's device, at most
+  [[nodiscard]] virtual int64_t critic_bytes(const Mesh& mesh) const;  // maximum memory that it takes on the policy's device
 
-  // A reward of your own, for the source of that name: reward.sources.NAME.kind=custom.
+  // Your own reward, for the source of that name: reward.sources.NAME.kind=custom.
   void add_reward(const std::string& name, std::shared_ptr<RewardSource> source) { rewards_[name] = std::move(source); }
-  // Makes the sources that were added, and asks `other` for the rest.
+  // Creates the sources that were added, and calls `other` for the rest.
   [[nodiscard]] RewardSourceMaker reward_maker(RewardSourceMaker other) const;
 
   int run(const RunOptions& options) override;
@@ -71,7 +71,7 @@ class ConfiguredOnlineJob : public OnlineJob {
   Config config_;
 };
 
-// By the name of its command. Null where no such command trains online.
+// By the name of its command. Null if no such command trains online.
 [[nodiscard]] std::unique_ptr<OnlineJob> make_online_job(std::string_view name);
 
 }  // namespace kedge

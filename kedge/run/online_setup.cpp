@@ -20,7 +20,7 @@
 namespace kedge {
 namespace {
 
-// What making the sources would refuse only when the run's folder is open.
+// Checks that creating the sources would make only after the run's folder is open.
 void check_sources(const std::map<std::string, RewardSourceConfig>& sources, const std::string& section) {
   for (const auto& [name, source] : sources) {
     const std::string key = section + "." + name;
@@ -41,7 +41,7 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
   check_widths(settings.widths, lengths.context);
-  static_cast<void>(recorded_every(job.config().rollouts));  // refuses what cannot be
+  static_cast<void>(recorded_every(job.config().rollouts));  // rejects invalid settings
   check_sources(settings.reward.sources, "reward.sources");
   check_sources(settings.reward.watch, "reward.watch");
   open_prompts();
@@ -58,11 +58,11 @@ void OnlineSetup::open_prompts() {
     auto set = std::make_shared<const PromptDataset>(found->second, encoder_of(*tokenizer), settings.model.data, lengths.max_prompt,
                                                      chat_of_model(folder));
     check(set->size() > 0, found->second.name(), ": holds no prompts");
-    static_cast<void>(set->get(0));  // refuses a set in which no prompt fits
+    static_cast<void>(set->get(0));  // rejects a set in which no prompt fits
     return set;
   };
   prompts = open("train");
-  check(prompts != nullptr, "model.data.data_prefix: names no training prompts");
+  check(prompts != nullptr, "model.data.data_prefix: no training prompts");
   const bool validates = settings.loop.val_check_interval > 0;
   if (validates) validation = open("validation");
 }
@@ -77,7 +77,7 @@ int64_t OnlineSetup::longest_prompt() const {
   return *std::max_element(lengths_of.begin(), lengths_of.end());
 }
 
-// Reward models in this process, each with the largest pass it may make: they look at answers while others are generated.
+// Reward models in this process, each with the largest pass it may make: they score answers while others are generated.
 int64_t OnlineSetup::judges_bytes() const {
   const int64_t answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt;
   int64_t bytes = 0;

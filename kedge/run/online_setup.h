@@ -14,11 +14,11 @@ namespace kedge {
 
 class OnlineJob;
 
-// Made in the order in which mistakes are cheapest to find. The job must outlive it.
+// Ordered so that the cheapest checks come first. The job must outlive it.
 struct OnlineSetup {
   struct Options {
-    int64_t beside = 0;      // bytes that other processes, not started yet, will take where the policy computes
-    bool has_critic = true;  // where the algorithm has one; false: its values come from a record
+    int64_t beside = 0;      // bytes that other processes, not started yet, will take on the policy's device
+    bool has_critic = true;  // if the algorithm has one; false: its values come from a record
   };
   explicit OnlineSetup(const OnlineJob& given) : OnlineSetup(given, Options()) {}
   OnlineSetup(const OnlineJob& job, const Options& options);
@@ -36,11 +36,11 @@ struct OnlineSetup {
   OnlinePlan plan;
   StorageOptions storage;
   int64_t critic_bytes = 0, judge_bytes = 0;  // for a critic and for reward models in this process
-  int64_t usual_length = 0;                   // tokens of a prompt and its answer; prompts may be longer than those that were looked at
+  int64_t usual_length = 0;  // tokens of a prompt and its answer; prompts may be longer than those that were sampled for it
   MemoryRequest memory_request;
   MemoryFit memory;
   [[nodiscard]] DiskPlan disk() const;
-  [[nodiscard]] bool recomputes_logprobs() const;  // the policy's log-probabilities before an update come from a pass of their own
+  [[nodiscard]] bool recomputes_logprobs() const;  // the policy's log-probabilities before an update come from a separate pass
 
  private:
   void open_prompts();
@@ -49,7 +49,7 @@ struct OnlineSetup {
   void plan_memory(const Options& options);
 };
 
-// Answers that were recorded are used again only where the files they came from say the same.
+// Recorded answers are reused only if the files they came from are unchanged.
 [[nodiscard]] std::string files_fingerprint(const OnlineSetup& setup);
 
 }  // namespace kedge

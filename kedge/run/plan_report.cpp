@@ -21,12 +21,12 @@ std::string memory_text(const MemoryFit& verdict, const NamedBytes& others) {
   for (const PhaseBytes& phase : verdict.phases)
     out += str("  ", pad_right(phase.name, has_host ? 36 : 20), pad_left(format_bytes(phase.device), 10),
                has_host ? pad_left(format_bytes(phase.host), 17) : "", phase.name == worst ? "  most" : "", "\n");
-  out += str("\nWhat an update is made of\n", verdict.plan.table());
+  out += str("\nMemory of an update\n", verdict.plan.table());
   NamedBytes beside = others;
   if (verdict.cache > 0) beside.insert(beside.begin(), {"keys and values", verdict.cache});
   if (verdict.reference_bytes > 0) beside.insert(beside.begin(), {"reference policy", verdict.reference_bytes});
   for (const auto& [name, bytes] : beside)
-    if (bytes > 0) out += str("  ", pad_right(name, 20), pad_left(format_bytes(bytes), 10), "  beside it\n");
+    if (bytes > 0) out += str("  ", pad_right(name, 20), pad_left(format_bytes(bytes), 10), "  in addition\n");
   out +=
       str("\n", verdict.fits ? "fits: " : "does not fit: ", format_bytes(verdict.needed), " needed, ", format_bytes(verdict.free), " free");
   if (has_host) out += str("; host memory ", format_bytes(verdict.host_needed), ", ", format_bytes(verdict.host_free), " free");
@@ -67,7 +67,7 @@ void add_disk(PlanReport& report, const DiskPlan& disk) {
   if (disk.records > 0) add("answers up to " + format_bytes(disk.records));
   report.text +=
       str("\nDisk\n  ", parts.empty() ? "nothing but logs" : parts, "; ", format_bytes(disk.free), " free in ", disk.folder.string(), "\n");
-  if (!disk.fits()) report.text += "  does not fit: there is no room for a second checkpoint beside the first\n";
+  if (!disk.fits()) report.text += "  does not fit: there is no room for a second checkpoint next to the first\n";
   if (disk.fits() && disk.needed() > disk.free) report.text += "  the disk will be full before the end\n";
   report.json.set("disk", Json::Object{{"checkpoint_bytes", disk.checkpoint},
                                        {"checkpoints", disk.num_kept},
@@ -88,8 +88,8 @@ void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::
   add("generate", pace.generate);
   add("log-probs and reference", pace.look);
   add("update", pace.update);
-  report.text += str("\nTime, tried here with two layers, ", what, "\n  a step about ", format_number(pace.total()), " s: ", parts, "\n  ",
-                     num_steps, " steps about ", format_duration(all), "\n");
+  report.text += str("\nTime, measured here with two layers, ", what, "\n  a step about ", format_number(pace.total()), " s: ", parts,
+                     "\n  ", num_steps, " steps about ", format_duration(all), "\n");
   report.json.set(
       "time",
       Json::Object{

@@ -1,5 +1,5 @@
 #pragma once
-// What is planned of a run before it is started, as text and as JSON: memory, disk, time. The same for all kinds of runs.
+// The plan of a run, as text and as JSON: memory, disk, time. The same for all kinds of runs.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,18 +23,18 @@ struct PlanReport {
   std::string text = {};
   Json json = {};
   bool fits = true;
-  int64_t needed = 0;  // bytes, where it computes
+  int64_t needed = 0;  // bytes on its device
 };
 
 // The first line: what runs from where, as what, on what.
 [[nodiscard]] std::string plan_heading(std::string_view name, const Path& folder, at::ScalarType dtype, const Mesh& mesh);
-// What there is beside the training of a network, each with its name.
+// Memory in addition to the training of a network, by name.
 using NamedBytes = std::vector<std::pair<std::string, int64_t>>;
-// Phase by phase, then what it is made of, then: does it fit, and what would.
+// Phase by phase, then its components, then whether it fits, and what would.
 [[nodiscard]] std::string memory_text(const MemoryFit& verdict, const NamedBytes& others);
 void add_verdict(Json& json, const MemoryFit& verdict);
 void add_disk(PlanReport& report, const DiskPlan& disk);
-// Tries how fast this machine is. `what` says under which condition the times hold.
+// Measures how fast this machine is. `what` states the conditions of the times.
 void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what);
 
 }  // namespace kedge

@@ -77,21 +77,21 @@ class OwnCritic : public CriticLink {
 
 std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const CriticPlace& place) {
   const OnlineSetup& setup = place.setup;
-  check(setup.mesh.world.size() == 1, "local_critic: is for one rank, and there are ", setup.mesh.world.size(),
+  check(setup.mesh.world.size() == 1, "local_critic: runs on one rank, but there are ", setup.mesh.world.size(),
         "; serve the critic (kedge serve critic) and name its address: remote_critic_rm.critic");
   CriticServerConfig critic = critic_of(*config.local_critic, config.trainer);
-  critic.exp_manager.metrics.console = false;  // the policy's numbers are there
+  critic.exp_manager.metrics.console = false;  // the policy's metrics are there
   const std::string key = "local_critic.restore_from_path";
   CriticStart start = find_critic_start(critic, setup.mesh, key);
   const std::string tokenizer = load_tokenizer(start.folder)->fingerprint();
   check(tokenizer == setup.tokenizer->fingerprint(), key, ": ", start.folder.string(),
-        " has another tokenizer than the policy, whose ids would mean something else to it");
+        " has a different tokenizer from the policy, whose ids would mean something else to it");
   const int64_t longest = std::min(critic.model.encoder_seq_length, start.network.max_positions);
   check(longest >= setup.lengths.context, key, ": the critic reads up to ", longest,
         " tokens (local_critic.model.encoder_seq_length, the network's own limit), and prompt and answer may have ", setup.lengths.context);
   const Path folder = place.run_folder / "critic";
   make_folder(folder);
-  // A run that begins where another stands begins with that one's critic.
+  // A fork of a run starts with that run's critic.
   const Path home = place.start ? std::filesystem::canonical(place.start->folder).parent_path().parent_path() : Path();
   if (place.start && home != std::filesystem::canonical(place.run_folder))
     fork_critic(home / "critic", folder, {.actor_step = place.start->step(), .what = place.start->folder.string()});

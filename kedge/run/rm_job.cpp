@@ -53,7 +53,7 @@ SupervisedTask RmJob::make_task(const std::unique_ptr<Model>& model, const Token
   return make_rm_task(config_.model, model, tokenizer, folder);
 }
 
-// What a reward server must know to standardise its rewards.
+// What a reward server needs to standardise its rewards.
 void RmJob::add_summary(Json& summary, const Metrics& last) const {
   const auto mean = last.find("validation/rewards_all_mean"), std = last.find("validation/rewards_all_std");
   if (mean && std) summary.set("reward_standardization", Json::Object{{"mean", *mean}, {"std", *std}});

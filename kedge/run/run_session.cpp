@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a checkpoint may be gone on with under another value, and what not.
+// Which settings may change when a checkpoint is resumed, and which not.
 constexpr std::array kRules = {
     ChangeRule{"network", ChangeKind::refused, "the checkpoint holds another network"},
     ChangeRule{"tokenizer", ChangeKind::refused, "its ids mean something else"},
@@ -33,18 +33,18 @@ constexpr std::array kRules = {
     ChangeRule{"model.peft.lora_tuning.adapter_dropout", ChangeKind::free, ""},
     ChangeRule{"model.seed", ChangeKind::refused, "rows would come in another order, some of them twice"},
     ChangeRule{"model.regression.num_attributes", ChangeKind::refused, "the head has another shape"},
-    ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored otherwise"},
-    ChangeRule{"model.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
-    ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "goes on at the row where it stopped"},
-    ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
-    ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
-    ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "goes on at the prompt where it stopped"},
-    ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "goes on at the prompt where it stopped"},
+    ChangeRule{"model.optim.moments", ChangeKind::refused, "the moments are stored in another type"},
+    ChangeRule{"model.global_batch_size", ChangeKind::converted, "continues at the row where it stopped"},
+    ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "continues at the row where it stopped"},
+    ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.precision", ChangeKind::converted, "from the fp32 master weights"},
 };
-// Where a checkpoint of old does not say what weights the run began with, their path decides.
+// If an old checkpoint does not record the run's initial weights, their path is compared.
 constexpr ChangeRule kReferenceRule{"pretrained_checkpoint.restore_from_path", ChangeKind::refused,
-                                    "the reference policy would be another"};
+                                    "the reference policy would be a different one"};
 constexpr const char* kStart = "start";  // in a checkpoint's record
 
 std::vector<ChangeRule> rules_of(const RunJob& job, const Json& record) {
@@ -53,7 +53,7 @@ std::vector<ChangeRule> rules_of(const RunJob& job, const Json& record) {
   return rules;
 }
 
-// Of the files that the starting network is made of: equal where a copy of them is in another folder.
+// Of the files of the initial network: equal for a copy in another folder.
 Json start_of(const RunJob& job) {
   Fingerprint print;
   for (const Path& file : model_files(job.model_folder)) {
@@ -63,7 +63,7 @@ Json start_of(const RunJob& job) {
   return Json::Object{{"folder", job.model_folder.string()}, {"hash", print.hex()}};
 }
 
-// Memory that will not do is told now, not hours later.
+// A lack of memory is reported now, not hours later.
 void check_fit(const MemoryFit& memory) {
   require_fit(memory, "the run");
   if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
@@ -107,7 +107,7 @@ int RunSession::run(const Start& start) {
   } catch (const Interrupted& interrupted) {
     if (saver) saver->wait();
     log.finish(RunOutcome::killed);
-    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; nothing of this step is kept, ", last_checkpoint_text()));
+    throw Interrupted(interrupted.signal(), str(interrupted.what(), "; this step is discarded, ", last_checkpoint_text()));
   } catch (const std::exception& error) {
     if (saver) saver->wait();
     log.finish(RunOutcome::failed);
@@ -119,7 +119,7 @@ int RunSession::run(const Start& start) {
   return result.exit_code;
 }
 
-// Settings that take less than those which did not do, and at least a tenth less.
+// Settings that need at least a tenth less than those that failed.
 void RunSession::throw_if_out_of_memory(const std::exception& error, std::string_view phase) const {
   if (!is_out_of_memory(error)) return;
   MemoryRequest less = job_.memory_request;
@@ -128,11 +128,11 @@ void RunSession::throw_if_out_of_memory(const std::exception& error, std::string
   for (const std::string& remedy : check_memory(less).remedies) remedies += "\n  " + remedy;
   const std::string text = error.what();
   throw Error(str("out of memory", phase.empty() ? "" : str(" in the phase ", phase), " (", text.substr(0, text.find('\n')),
-                  "). Planned were ", format_bytes(job_.memory.needed), ", and ", format_bytes(job_.memory.free), " were free at the start",
+                  "). Planned: ", format_bytes(job_.memory.needed), ", and ", format_bytes(job_.memory.free), " were free at the start",
                   remedies.empty() ? "" : ". What would take less:" + remedies, "\n", last_checkpoint_text()));
 }
 
-// Rank 0 looks, all follow.
+// Rank 0 decides, all follow.
 void RunSession::open_folder(const std::optional<Path>& fork) {
   std::string place, resumed;
   if (writes()) {
@@ -144,7 +144,7 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
     store_.emplace(folder_ / "checkpoints", job_.run.checkpoint_callback_params);
     set_log_file((folder_ / "log.txt").string());
     if (fork) {
-      check(store_->folders().empty(), folder_.string(), ": holds checkpoints already; a fork begins in a folder of its own");
+      check(store_->folders().empty(), folder_.string(), ": already holds checkpoints; a fork needs a new folder");
       resumed = open_checkpoint(*fork, "--fork").folder.string();
     } else if (const auto checkpoint = find_resume(job_.run, folder_, *store_)) {
       resumed = checkpoint->folder.string();
@@ -157,7 +157,7 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
   job_.world.broadcast(resumed, 0);
   folder_ = place;
   if (resumed.empty()) return;
-  checkpoint_ = read_checkpoint(resumed);  // rank 0 has looked at every byte
+  checkpoint_ = read_checkpoint(resumed);  // rank 0 has checked every byte
   is_fork_ = fork.has_value();
   is_elsewhere_ = fs::weakly_canonical(checkpoint_->folder.parent_path()) != fs::weakly_canonical(folder_ / "checkpoints");
   const std::string where = (checkpoint_->folder / "meta.json").string();
@@ -175,9 +175,9 @@ void RunSession::accept_start() const {
   const Json& now = record_.at(kStart, where);
   const auto text = [&](const Json& start, const char* key) { return start.at(key, where).as_text(where); };
   check(text(*before, "hash") == text(now, "hash"), checkpoint_->folder.string(), ": cannot resume: ", job_.kept_start,
-        " would be another. The weights in ", text(now, "folder"), " have the hash ", text(now, "hash"),
-        ", and those that the run began with, in ", text(*before, "folder"), ", had ", text(*before, "hash"),
-        ".\nPut them back, or begin a new run in another exp_manager.explicit_log_dir.");
+        " would be a different one. The weights in ", text(now, "folder"), " have the hash ", text(now, "hash"),
+        ", but those that the run started with, in ", text(*before, "folder"), ", had ", text(*before, "hash"),
+        ".\nRestore them, or start a new run in another exp_manager.explicit_log_dir.");
 }
 
 // What a checkpoint is compared by.
@@ -189,10 +189,10 @@ Json RunSession::identity() const {
   return identity;
 }
 
-// Returns the step it stands at.
+// Returns its step.
 int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
   if (!checkpoint_) {
-    log.resume(0, {});  // what a run without a checkpoint left is void
+    log.resume(0, {});  // files of a run without a checkpoint are discarded
     return 0;
   }
   const int64_t step = is_elsewhere_ ? restore(trainer, *checkpoint_) : restore(trainer, log, *checkpoint_);
@@ -202,12 +202,12 @@ int64_t RunSession::restore_trainer(Trainer& trainer, MetricsLog& log) const {
 
 // After a step that is lost. Only rank 0 knows the checkpoints.
 std::string RunSession::last_checkpoint_text() const {
-  if (!store_) return "the last checkpoint stands";
+  if (!store_) return "the last checkpoint is kept";
   const std::optional<Checkpoint> newest = store_->newest();
-  return newest ? str("the last checkpoint, of step ", newest->step(), ", stands") : "and there is no checkpoint yet";
+  return newest ? str("the last checkpoint, of step ", newest->step(), ", is kept") : "and there is no checkpoint yet";
 }
 
-// Its settings and what it is made of, in its folder; and says what begins.
+// Writes its settings and inputs to its folder, and logs the start.
 void RunSession::write_run_files(const Start& start, int64_t step) const {
   write_atomic(folder_ / "config.yaml", dump_config(job_.section));
   std::vector<std::string> words = {"kedge", job_.name};
@@ -227,16 +227,16 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
   add_run_record(folder_, run_record(facts));
   log_info(job_.name, " of ", format_number(static_cast<double>(start.model.trained().num_elements())), " parameters, ",
            kedge::name_of(start.model.parameters().options().dtype), " on ", kedge::name_of(job_.device), ": steps ", step, " to ",
-           start.steps.max_steps, ", ", start.steps.steps_per_epoch, " an epoch; folder ", folder_.string());
+           start.steps.max_steps, ", ", start.steps.steps_per_epoch, " per epoch; folder ", folder_.string());
   if (step >= start.steps.max_steps)
     log_info("the run is complete; a larger trainer.", job_.name,
-             ".max_epochs or max_steps goes on, another exp_manager.explicit_log_dir starts anew");
+             ".max_epochs or max_steps continues it, another exp_manager.explicit_log_dir starts from scratch");
 }
 
 void RunSession::finish(const Start& start, const LoopResult& result) const {
   const bool complete = result.reason == "complete";
   const bool has_stepped = result.first_step_s > 0;
-  if (complete && !has_stepped && has_told(result.step)) return;  // started again, it has nothing to add
+  if (complete && !has_stepped && has_told(result.step)) return;  // restarted, it has nothing to add
   if (complete && job_.run.writes_model()) write_model(start);
   Json summary;
   summary.set("reason", result.reason);
@@ -249,7 +249,7 @@ void RunSession::finish(const Start& start, const LoopResult& result) const {
   for (const auto& [name, value] : start.trainer.counters()) summary.set(name, value);
   summary.set("first_step_s", result.first_step_s);
   summary.set("training_s", result.seconds_training);
-  // Of tensors on a GPU, without the driver's own; else of the whole process.
+  // Of tensors on a GPU, without the driver's own; else of the process.
   const bool is_cuda = job_.device.is_cuda();
   summary.set("planned_bytes", job_.memory.worst().device - (is_cuda ? job_.memory.plan.fixed + job_.memory.plan.slack : 0));
   summary.set("peak_bytes", peak_bytes(start.model.device()));
@@ -262,7 +262,7 @@ void RunSession::finish(const Start& start, const LoopResult& result) const {
            complete && is_folder(folder_ / "model") ? ", model in " + (folder_ / "model").string() : "");
 }
 
-// Has a complete run that was started again left its papers before?
+// Has a complete run that was restarted already written its summary?
 bool RunSession::has_told(int64_t step) const {
   const Path file = folder_ / "summary.json";
   if (!is_file(file)) return false;
@@ -270,7 +270,7 @@ bool RunSession::has_told(int64_t step) const {
   return summary.at("reason", file.string()) == Json("complete") && summary.at("step", file.string()) == Json(step);
 }
 
-// Beside its name first, so that a model folder is always whole.
+// First under a temporary name, so that a model folder is always complete.
 void RunSession::write_model(const Start& start) const {
   const Path unfinished = folder_ / ".model-unfinished";
   remove_tree(unfinished);

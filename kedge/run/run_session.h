@@ -1,5 +1,5 @@
 #pragma once
-// A run in its folder, whatever it trains: memory for it, the checkpoint it resumes from, its loop, and what it leaves. Knows a trainer
+// A run in its folder, whatever it trains: memory for it, the checkpoint it resumes from, its loop, and its final files. Knows a trainer
 // only as the loop does.
 #include <chrono>
 #include <functional>
@@ -20,29 +20,29 @@ namespace kedge {
 // What a run is, as far as it is known before weights are read.
 struct RunJob {
   std::string name;  // "sft": the command, and its section below `trainer`
-  Section section;   // of the whole configuration
+  Section section;   // of the complete configuration
   const RunConfig& run;
   Group world;
   at::Device device;
   Path model_folder;                  // where it starts
-  std::string network_print;          // a checkpoint of another network is refused; shape_print()
+  std::string network_print;          // a checkpoint of another network is rejected; shape_print()
   std::string tokenizer_print;        // and one of another tokenizer
-  MemoryFit memory;                   // a run that does not fit is refused
-  MemoryRequest memory_request = {};  // what was asked for that
+  MemoryFit memory;                   // a run that does not fit is rejected
+  MemoryRequest memory_request = {};  // the request behind it
   bool rehearses = true;              // before its first step
-  DiskPlan disk = {};                 // the same for the room on disk
+  DiskPlan disk = {};                 // the same for disk space
   std::vector<Path> data_files;       // kept with the run, by their hashes
-  std::string kept_start = {};        // what its starting weights are to it later on, so that they cannot be others: kReference, kBase
+  std::string kept_start = {};        // what its initial weights are needed for later, so that they must not change: kReference, kBase
 };
 
 inline constexpr const char *kReference = "the reference policy", *kBase = "the base of the adapters";
 
-// From its construction on signals are remembered, the clock of the time limit runs, and the folder is the run's own: load the weights
+// From its construction on signals are handled, the time limit runs, and the folder is locked: load the weights
 // after it. Every rank has one, and does the same. The job must outlive it.
 class RunSession {
  public:
-  // Refuses a run that does not fit into memory, then opens the folder and finds the checkpoint to go on from: the folder's own, or `fork`.
-  // UsageError where that one cannot be gone on with under these settings. `arguments` are all those of the program.
+  // Rejects a run that does not fit into memory, then opens the folder and finds the checkpoint to resume from: the folder's own, or
+  // `fork`. UsageError if it cannot be resumed with these settings. `arguments` are all those of the program.
   RunSession(const RunJob& job, std::vector<std::string> arguments, const std::optional<Path>& fork);
   RunSession(const RunSession&) = delete;
   RunSession& operator=(const RunSession&) = delete;
@@ -50,7 +50,7 @@ class RunSession {
   [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
   [[nodiscard]] const Path& folder() const { return folder_; }
   [[nodiscard]] const std::string& id() const { return id_; }  // of the run, the same on every rank
-  // What `work` gives. Where memory does not do, an Error that names the phase and settings that take less.
+  // Returns the result of `work`. Out of memory, it throws an Error that names the phase and settings that need less.
   auto within(std::string_view phase, auto&& work) const {
     try {
       return work();
@@ -59,22 +59,22 @@ class RunSession {
       throw;
     }
   }
-  // For all that waits for a server. Holds no longer than the session.
+  // For everything that waits for a server. Valid as long as the session.
   [[nodiscard]] StopQuestion stop_question() const {
     return [this] { return signals_.received(); };
   }
 
-  // A trainer with its model, ready but for the checkpoint.
+  // A trainer with its model, before the checkpoint is loaded.
   struct Start {
     Trainer& trainer;
     const Model& model;
     StepPlan steps;
-    Intervals intervals;                                                       // nothing is saved where exp_manager wants no checkpoints
-    std::function<void(const Path& folder)> write_model;                       // as it is then; rank 0 calls it at the end
-    std::function<void(Json& summary, const Metrics& last)> add_summary = {};  // what the summary says besides
+    Intervals intervals;                                                       // nothing is saved if exp_manager disables checkpoints
+    std::function<void(const Path& folder)> write_model;                       // of the final state; rank 0 calls it at the end
+    std::function<void(Json& summary, const Metrics& last)> add_summary = {};  // further entries of the summary
   };
-  // From the checkpoint, or the beginning, to the end: restores the trainer, runs its loop, leaves summary and model. Once. Returns the
-  // exit code. Interrupted where a signal came during a wait for a server: the step is lost, the folder as if the run had been killed.
+  // From the checkpoint, or the start, to the end: restores the trainer, runs its loop, writes summary and model. Once. Returns the
+  // exit code. Interrupted if a signal was received while waiting for a server: the step is lost, as if the run had been killed.
   int run(const Start& start);
 
  private:
@@ -83,7 +83,7 @@ class RunSession {
   void open_folder(const std::optional<Path>& fork);
   [[nodiscard]] Json identity() const;
   void accept_start() const;
-  // Is the checkpoint, if any, this run's own? Else the run begins its own numbers there.
+  // Is the checkpoint, if any, this run's own? Else the run starts its own metrics there.
   [[nodiscard]] bool goes_on() const { return checkpoint_ && !is_elsewhere_; }
   int64_t restore_trainer(Trainer& trainer, MetricsLog& log) const;
   [[nodiscard]] std::string last_checkpoint_text() const;
@@ -106,7 +106,7 @@ class RunSession {
   Json record_;                                  // of every checkpoint
 };
 
-// The files of a model folder that its network is made of, sorted.
+// The files of a model folder that define its network, sorted.
 [[nodiscard]] std::vector<Path> model_files(const Path& folder);
 
 // Equal for networks whose weights have the same names and shapes.

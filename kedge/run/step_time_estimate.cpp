@@ -15,11 +15,11 @@ namespace {
 // Seconds of the parts of a step, for a network of some depth.
 struct Parts {
   double look = 0, update = 0;  // of a pass
-  double apply = 0;             // of an update, beside its passes
+  double apply = 0;             // of an update, in addition to its passes
   double draw = 0;              // of a token of all that run together
 };
 
-// A network as deep as told, with weights that are only numbers.
+// A network of this depth, with arbitrary weights.
 std::unique_ptr<Model> shallow_model(const StepWork& work, int64_t num_layers) {
   ModelConfig config = work.pass.model;
   config.num_layers = num_layers;

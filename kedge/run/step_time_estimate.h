@@ -1,5 +1,5 @@
 #pragma once
-// How long a step will take, tried on the very device with a network of one layer and of two: what the second one adds, every further
+// How long a step will take, measured on the device with a network of one layer and of two: what the second one adds, every further
 // layer adds. Takes seconds, and no weights are read.
 #include <cstdint>
 #include <optional>
@@ -12,20 +12,20 @@
 
 namespace kedge {
 
-// What a step does, at most.
+// The maximum work of a step.
 struct StepWork {
   MemoryInput pass;  // the network, and the largest pass of an update
   at::Device device = at::kCPU;
   double update_tokens = 0;  // forward and backward, of all passes
   double look_tokens = 0;    // forward alone
   int64_t num_updates = 1;
-  // Generation; none where `answers` is 0.
+  // Generation; none if `answers` is 0.
   EngineConfig engine = {};
-  int64_t answers = 0;  // in all
+  int64_t answers = 0;  // in total
   int64_t prompt_tokens = 0, answer_tokens = 0;
 };
 
-// Seconds a step.
+// Seconds per step.
 struct Pace {
   double generate = 0, look = 0, update = 0;
 

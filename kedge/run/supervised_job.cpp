@@ -48,12 +48,12 @@ std::string plan_text(const SupervisedSetup& setup, const MemoryFit& verdict) {
   const auto tokens = setup.data.tokens_per_epoch;
   const auto& steps = setup.plan.steps;
   std::string out = plan_heading(setup.sections.name, setup.folder, setup.storage().dtype, setup.mesh);
-  out += str("\nSteps\n  ", steps.max_steps, " in all, ", steps.steps_per_epoch, " an epoch; validation every ",
+  out += str("\nSteps\n  ", steps.max_steps, " in total, ", steps.steps_per_epoch, " per epoch; validation every ",
              setup.plan.intervals.validate, ", saving every ", setup.plan.intervals.save, "\n");
-  out += str("  ", setup.task.train.size, " training rows, about ", format_number(tokens), " tokens an epoch, ",
-             format_number(tokens / static_cast<double>(setup.task.train.size) * static_cast<double>(batches.global_size)), " a step\n");
+  out += str("  ", setup.task.train.size, " training rows, about ", format_number(tokens), " tokens per epoch, ",
+             format_number(tokens / static_cast<double>(setup.task.train.size) * static_cast<double>(batches.global_size)), " per step\n");
   out += str("  a step is ", batches.global_size / batches.micro_size / setup.mesh.world.size(), " micro-batches of ", batches.micro_size,
-             " a rank; the largest may have ", micro.tokens, " tokens, its longest row ", micro.longest, "\n");
+             " per rank; the largest may have ", micro.tokens, " tokens, its longest row ", micro.longest, "\n");
   out += memory_text(verdict, {});
   return out;
 }

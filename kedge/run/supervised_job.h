@@ -14,7 +14,7 @@
 
 namespace kedge {
 
-// Where the common parts lie in a configuration, which must outlive it.
+// The common parts of a configuration, which must outlive it.
 struct SupervisedSections {
   std::string name;       // "sft": the command, and its section below `trainer`
   std::string model_key;  // "model.restore_from_path"
@@ -25,19 +25,19 @@ struct SupervisedSections {
   const NetworkConfig& network;
 };
 
-// A task derives from it and says what is its own.
+// A task derives from it and implements its own parts.
 class SupervisedJob : public Job {
  public:
   [[nodiscard]] virtual SupervisedSections sections() const = 0;
-  virtual void check_config() const {}                   // a UsageError for what contradicts itself
-  virtual void limit_length(int64_t max_positions) = 0;  // rows are at most so long
+  virtual void check_config() const {}                   // a UsageError for contradictions
+  virtual void limit_length(int64_t max_positions) = 0;  // maximum length of rows
   [[nodiscard]] virtual SupervisedBatches batches() const = 0;
   [[nodiscard]] virtual HeadOptions head() const = 0;
   [[nodiscard]] virtual std::vector<Path> files() const = 0;  // of data
   [[nodiscard]] virtual std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const = 0;
   // `model` is null until it is loaded.
   [[nodiscard]] virtual SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) = 0;
-  // What sampling takes between steps, where rows are at most so long.
+  // Memory of sampling between steps, with this maximum length of rows.
   [[nodiscard]] virtual int64_t cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const;
   virtual void add_summary(Json& summary, const Metrics& last) const;
 
@@ -45,7 +45,7 @@ class SupervisedJob : public Job {
   [[nodiscard]] PlanReport plan(const PlanOptions& options) override;
 };
 
-// Everything of a job that can be known before weights are read, in the order in which mistakes are cheapest to find.
+// Everything of a job that can be known before weights are read, the cheapest checks first.
 struct SupervisedSetup {
   explicit SupervisedSetup(SupervisedJob& job);
   SupervisedSetup(const SupervisedSetup&) = delete;
@@ -63,8 +63,8 @@ struct SupervisedSetup {
   DataSize data;
 
   [[nodiscard]] StorageOptions storage() const;
-  [[nodiscard]] int64_t cache_bytes() const;  // for keys and values while samples are drawn
-  // Will the run fit into what is free now?
+  [[nodiscard]] int64_t cache_bytes() const;  // for the KV cache during sampling
+  // Will the run fit into the free memory?
   [[nodiscard]] MemoryRequest memory_request() const;
 };
 

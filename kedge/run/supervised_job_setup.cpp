@@ -40,7 +40,7 @@ MemoryRequest SupervisedSetup::memory_request() const {
   input.longest = data.largest_micro.longest;
   input.checkpoint = sections.network.activations_checkpoint_granularity == Recompute::full;
   input.threads = at::get_num_threads();
-  if (const int64_t cache = cache_bytes(); cache > 0)  // while samples are drawn between steps
+  if (const int64_t cache = cache_bytes(); cache > 0)  // while sampling between steps
     demand.generation = {.bytes = {.cache = cache, .one = cache}, .given = cache, .releases = true};
   demand.saves = plan.intervals.save > 0 && sections.run.saves();
   return {demand, free_room(mesh), {.size_now = job.batches().micro_size}};

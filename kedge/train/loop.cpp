@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) { return std::chrono::duration<double>(end - begin).count(); }
 
-// What must be remembered of the metric files, as JSON.
+// The positions of the metric files, as JSON.
 Json positions_json(const SinkPositions& positions) {
   Json json{Json::Object{}};
   for (const auto& [name, position] : positions) json.append(name, Json(position));
@@ -66,7 +66,7 @@ class Loop {
     note(report.alarm);
   }
 
-  // What is due after a step. Signals may reach any rank; of the clocks rank 0's counts.
+  // What is due after a step. Signals may reach any rank; rank 0's clock is used.
   void finish_step() {
     std::array<double, 2> stop = {static_cast<double>(parts_.signals.received().value_or(0)), writes() && timer_.is_over() ? 1.0 : 0.0};
     parts_.group.all_reduce(std::span<double>(stop), Reduce::max);
@@ -77,7 +77,7 @@ class Loop {
     const bool alarmed = alarm_ && (alarm_->save || alarm_->stop);
     // After a signal there may be little time: it saves and leaves.
     if (due.save || ((signal != 0 || alarmed) && options_.intervals.save > 0)) save();
-    // A run that is wrong is not complete on its last step either, nor to be started again because a signal came too.
+    // An unhealthy run is not complete on its last step either, nor restarted because of a signal.
     if (alarm_ && alarm_->stop) {
       result_.reason = alarm_->what;
       result_.exit_code = kExitWorld;
@@ -88,14 +88,14 @@ class Loop {
     if (signal != 0) {
       result_.reason = name_of_signal(signal);
       result_.exit_code = exit_code_of(signal);
-      log_info(result_.reason, " came: the run ends after step ", result_.step);
+      log_info(result_.reason, " received: the run ends after step ", result_.step);
     } else if (late) {
       result_.reason = "time limit";
       log_info("the time limit is reached: the run ends after step ", result_.step);
     }
   }
 
-  // What is wrong after a step: of its own alarm and its validation's, one that stops has the word.
+  // What is wrong after a step: of its own alarm and its validation's, one that stops takes precedence.
   void note(const std::optional<Alarm>& alarm) {
     if (!alarm) return;
     if (!alarm->stop && writes()) log_warn("after step ", result_.step, ": ", alarm->what);
@@ -125,7 +125,7 @@ class Loop {
   }
 
   void save() {
-    // What a trainer saves elsewhere, and is kept there for the newest ones only, must not run ahead of what is on this disk.
+    // What a trainer saves elsewhere, and is kept there for the newest ones only, must not be newer than what is on this disk.
     if (parts_.saver != nullptr) parts_.saver->wait();
     if (const auto saved = parts_.saver == nullptr ? std::nullopt : parts_.saver->newest_saved()) parts_.trainer.note_saved(*saved);
     // Nor where this disk is full: after a save that failed, training waits to see how the next one goes.

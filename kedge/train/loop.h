@@ -1,5 +1,5 @@
 #pragma once
-// The loop of every trainer: steps, validation, saving, the time limit, signals and progress. Knows no algorithm.
+// The loop of every trainer: steps, validation, saving, the time limit, signals and progress. Independent of algorithms.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@ struct Alarm {
   bool stop = false;  // and end it, with exit code 1
 };
 
-// What a step or a validation tells. Names are full ones: "train/loss".
+// The metrics of a step or a validation. Names are complete: "train/loss".
 struct StepReport {
   Metrics metrics = {};
   std::vector<Metrics> updates = {};  // one for each update of a step that makes several; written before the others
@@ -35,7 +35,7 @@ struct StepReport {
   std::optional<Alarm> alarm = {};
 };
 
-// What an algorithm is to the loop. Every rank calls everything, in the same order.
+// The loop's interface to an algorithm. Every rank calls everything, in the same order.
 class Trainer {
  public:
   virtual ~Trainer() = default;
@@ -43,23 +43,23 @@ class Trainer {
   [[nodiscard]] virtual StepReport train_step() = 0;
   [[nodiscard]] virtual StepReport validate() = 0;
 
-  // Before the first step: one micro-batch of the largest size through every phase, so that memory that will not do is told at once.
+  // Before the first step: one micro-batch of the largest size through every phase, so that a lack of memory shows at once.
   // Nothing that a step depends on changes.
   virtual void rehearse() {}
   // The phase that an exception ended, as kedge plan calls it; empty: not known.
   [[nodiscard]] virtual std::string failed_phase() const { return ""; }
 
-  // After the last step of a run, before its last checkpoint is waited for: what it began elsewhere is over when this returns.
+  // After the last step of a run, before its last checkpoint is waited for: background work is finished when this returns.
   virtual void finish() {}
 
   // What it has counted besides the steps: consumed_samples, ...
   [[nodiscard]] virtual Counters counters() const = 0;
 
-  // Everything the next step depends on goes into `state`: what load() reads, on any number of ranks, goes on as if nothing had happened.
-  // The result, which only rank 0 needs, writes the model's folder, on another thread, as the model was, when the state is written. Where
-  // the state is no copy, nothing else is done with the trainer meanwhile.
+  // Everything the next step depends on goes into `state`: what load() reads, on any number of ranks, continues as if nothing had happened.
+  // The result, which only rank 0 needs, writes the model's folder, on another thread, as the model was, when the state is written. If
+  // the state is not a copy, the trainer is not used meanwhile.
   [[nodiscard]] virtual FolderWriter save(StateSnapshot& state) const = 0;
-  // Told before the next save(): the checkpoint of that step is on disk, and a run that died now would resume from it.
+  // Called before the next save(): the checkpoint of that step is on disk, and a run that died now would resume from it.
   virtual void note_saved(int64_t /*step*/) {}
   virtual void load(const StateFiles& state) = 0;
 };
@@ -70,15 +70,15 @@ struct LoopOptions {
   Intervals intervals;
   std::optional<std::chrono::seconds> time_limit;
   bool rehearses = false;    // before the first step
-  bool saves_block = false;  // training waits for a checkpoint to be written, which then takes no copy
+  bool saves_block = false;  // training waits while a checkpoint is written, without a copy
   Json record;               // kept in every checkpoint
 };
 
 struct LoopResult {
   int64_t step = 0;
-  std::string reason;  // "complete", "time limit", "SIGTERM", or what an alarm said
+  std::string reason;  // "complete", "time limit", "SIGTERM", or an alarm's text
   int exit_code = 0;
-  Metrics last;                 // the newest of every number
+  Metrics last;                 // the newest value of every metric
   double first_step_s = 0;      // until the first step was done, from `begin`
   double seconds_training = 0;  // in steps
 };
@@ -96,15 +96,15 @@ struct LoopParts {
 // Error, at the end.
 [[nodiscard]] LoopResult run_loop(const LoopParts& parts, const LoopOptions& options, int64_t step);
 
-// The trainer and the log as they were when the checkpoint was saved. Returns its step.
+// Restores the trainer and the log to the checkpoint. Returns its step.
 int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint);
-// The trainer alone, for a run that begins there with a log of its own.
+// The trainer only, for a run that starts there with its own log.
 int64_t restore(Trainer& trainer, const Checkpoint& checkpoint);
 
-// Where a run stands that goes on from the checkpoint.
+// The position of a run that resumes from the checkpoint.
 [[nodiscard]] Position position_of(const Checkpoint& checkpoint);
 
-// Numbers as checkpoints are ranked by: "validation/loss" is val_loss, "train_rollouts/rewards" is train_rewards, a timer has its bare
+// Metrics for ranking checkpoints: "validation/loss" is val_loss, "train_rollouts/rewards" is train_rewards, a timer has its bare
 // name.
 [[nodiscard]] std::map<std::string, double> monitors_of(const Metrics& metrics);
 

@@ -15,14 +15,14 @@ namespace kedge {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20U;
-// Measured: what a process holds beside its tensors (140 MB with a model of kilobytes, 160 to 200 MB with larger ones, whose products
-// want more room in the libraries). On an H200: 0.95 to 1.2 GiB of the card beside the tensors, half of it from the start; about 1 GiB of
-// the host's memory; and of what comes and goes the allocator holds some 4 % more than was asked of it.
+// Measured: what a process holds in addition to its tensors (140 MB with a model of kilobytes, 160 to 200 MB with larger ones, whose
+// products need more workspace in the libraries). On an H200: 0.95 to 1.2 GiB of GPU memory in addition to the tensors, half of it from the
+// start; about 1 GiB of the host's memory; and for temporary tensors the allocator holds about 4 % more than requested.
 constexpr int64_t kProgram = 170 * kMiB, kCudaProgram = 1100 * kMiB, kCudaContext = 500 * kMiB, kCudaHost = 1024 * kMiB;
 constexpr int64_t kSlackParts = 25;
 constexpr int64_t kCublasWorkspace = 32 * kMiB;  // torch's choice, one a process
 
-// Tensors come and go; the most that is held at a time is what counts.
+// Tensors are allocated and freed; the peak counts.
 class Tally {
  public:
   void take(int64_t bytes) {
@@ -46,7 +46,7 @@ class MicroBatchMemory {
   MicroBatchMemory(const MemoryInput& input, const std::vector<LinearSlice>& adapted)
       : in_(input), m_(input.model), trains_all_(!input.lora), adapters_(adapted) {}
 
-  // What the passes keep between them, and the most that was held.
+  // What the passes keep between them, and the peak.
   struct Peak {
     int64_t kept = 0, most = 0;
   };
@@ -72,7 +72,7 @@ class MicroBatchMemory {
     peak.most = tally_.most();
     return peak;
   }
-  // A pass that keeps nothing for a backward.
+  // A forward-only pass.
   int64_t look() {
     tally_.take(thread_scratch() + rotation() + batch() + wide(m_.hidden_size));
     for (int64_t layer = 0; layer < m_.num_layers; ++layer) {
@@ -90,7 +90,7 @@ class MicroBatchMemory {
  private:
   [[nodiscard]] bool narrow_type() const { return in_.dtype != at::kFloat; }
   [[nodiscard]] int64_t element() const { return narrow_type() ? 2 : 4; }
-  // A matrix of a row a token, and one fp32 number a token.
+  // A matrix with one row per token, and one fp32 number per token.
   [[nodiscard]] int64_t wide(int64_t columns) const { return in_.tokens * columns * element(); }
   [[nodiscard]] int64_t column(int64_t count) const { return in_.tokens * count * 4; }
 
@@ -104,7 +104,7 @@ class MicroBatchMemory {
   [[nodiscard]] int64_t norm_sums() const { return in_.is_cuda ? std::min<int64_t>(in_.tokens, 264) * m_.hidden_size * 4 : 0; }
   // Attention's copies of a head's keys, values and their gradients; a thread keeps them.
   [[nodiscard]] int64_t thread_scratch() const { return in_.is_cuda ? 0 : in_.threads * 4 * in_.longest * m_.head_dim * 4; }
-  // On a CPU the library's bf16 products make a copy of the weight in an order of their own, and a weight's gradient is computed apart,
+  // On a CPU the library's bf16 products make a reordered copy of the weight, and a weight's gradient is computed separately,
   // widened and then added.
   void input_gradient(int64_t rows, int64_t columns) {
     if (!in_.is_cuda && narrow_type()) tally_.pass(rows * columns * 2);
@@ -126,13 +126,13 @@ class MicroBatchMemory {
   void gate_up_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"gate_proj", "up_proj", "c_fc"}, ranks); }
   void down_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"down_proj", "mlp.c_proj"}, ranks); }
 
-  // What a layer keeps beside its input.
+  // What a layer keeps in addition to its input.
   [[nodiscard]] int64_t layer_state() const {
     return 2 * norm_stats(1) + head_norm_stats() + log_sums() +
            wide((m_.qk_norm ? 2 : 1) * m_.qkv_size() + m_.q_size() + m_.hidden_size + m_.gate_up_size());
   }
 
-  // Leaves the output beside the input, and the layer's state where it is kept.
+  // Leaves the output and the input, and the layer's state if it is kept.
   void forward(int64_t layer, bool keep) {
     const int64_t hidden = wide(m_.hidden_size);
     tally_.take(hidden + norm_stats(1));
@@ -197,7 +197,7 @@ class MicroBatchMemory {
       tally_.pass(norm_sums());
       tally_.drop(hidden);
     }
-    // The state that is left with the layer's input, the gradients of qkv and h, and that of the output, whose place the new one takes.
+    // The state that is left with the layer's input, the gradients of qkv and h, and that of the output, which the new one replaces.
     tally_.drop(hidden + 2 * norm_stats(1) + head_norm_stats() + (m_.qk_norm ? wide(m_.qkv_size()) : 0));
     tally_.drop(wide(m_.qkv_size()) + 2 * hidden);
   }
@@ -220,7 +220,7 @@ class MicroBatchMemory {
   // The scores of the longest row, before and after the softmax.
   [[nodiscard]] int64_t plain_scores() const { return 2 * m_.num_heads * in_.longest * in_.longest * 4; }
 
-  // Takes the hidden states' place with their gradient.
+  // Replaces the hidden states by their gradient.
   void language_head() {
     const int64_t predicted = std::max<int64_t>(in_.tokens - in_.rows, 0);
     const LogitMemory memory = logit_memory(in_.is_cuda, m_.vocab_size);
@@ -261,7 +261,7 @@ class MicroBatchMemory {
   Tally tally_;
 };
 
-// What an update takes beside the buffers, when the passes' memory is free again: pieces of moments from the host.
+// What an update takes in addition to the buffers, when the passes' memory is free again: pieces of moments from the host.
 int64_t update_workspace(const MemoryInput& input, int64_t share, int64_t moment) {
   const bool moves = input.optimizer.offload_adam_states && input.is_cuda;
   return moves ? 2 * std::min(share, int64_t{1} << 27U) * moment : 0;

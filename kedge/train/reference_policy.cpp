@@ -61,7 +61,7 @@ void ReferencePolicy::with(const std::function<void(const Model& reference)>& us
   use(policy_);
 }
 
-// Only the weights that the network computes with are swapped: masters and moments take no part.
+// Only the weights that the network computes with are swapped: masters and moments are not.
 void ReferencePolicy::with_swapped(const std::function<void(const Model& reference)>& use) {
   const Swap swap(policy_.parameters(), host_, saved_);
   use(policy_);

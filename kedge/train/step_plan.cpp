@@ -13,9 +13,9 @@ StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs,
 
 std::optional<std::string> fewer_steps_hint(const StepPlan& plan, int64_t max_epochs, int64_t cap, std::string_view section) {
   if (cap < 0 || plan.max_steps >= cap) return std::nullopt;
-  return str(section, ".max_steps: ", cap, " steps are asked for, and ", plan.max_steps,
+  return str(section, ".max_steps: ", cap, " steps are requested, but ", plan.max_steps,
              plan.max_steps == 1 ? " is made: " : " are made: ", section, ".max_epochs=", max_epochs, " over ", plan.steps_per_epoch,
-             plan.steps_per_epoch == 1 ? " step" : " steps", " an epoch; raise ", section, ".max_epochs for more");
+             plan.steps_per_epoch == 1 ? " step" : " steps", " per epoch; raise ", section, ".max_epochs for more");
 }
 
 StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap) {
@@ -39,7 +39,7 @@ std::vector<int64_t> StepPlan::epochs_from(int64_t step) const {
 int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view key) {
   if (limit.is_null()) return num_batches;
   const double value = limit.as_number(key);
-  check(value >= 0, key, ": wants a number of batches, a share of them or null, found ", limit.dump());
+  check(value >= 0, key, ": expected a number of batches, a fraction of them or null, found ", limit.dump());
   if (limit.is_integer()) return std::min(num_batches, limit.as_integer(key));
   return value > 1 ? num_batches : static_cast<int64_t>(value * static_cast<double>(num_batches));
 }
@@ -47,7 +47,7 @@ int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view
 int64_t interval_steps(const Json& interval, int64_t steps_per_epoch, std::string_view key) {
   const double value = interval.as_number(key);
   if (interval.is_integer()) return std::max<int64_t>(0, interval.as_integer(key));
-  check(value >= 0 && value <= 1, key, ": wants a number of steps or a share of an epoch, found ", interval.dump());
+  check(value >= 0 && value <= 1, key, ": expected a number of steps or a fraction of an epoch, found ", interval.dump());
   return static_cast<int64_t>(value * static_cast<double>(steps_per_epoch));
 }
 
@@ -60,7 +60,7 @@ Due due_after(int64_t step, const Intervals& intervals, bool late) {
 
 void check_intervals(const Intervals& intervals, std::string_view section) {
   if (!intervals.has_validation || intervals.validate <= 0 || intervals.save <= 0) return;
-  check(intervals.save % intervals.validate == 0, section, ".save_interval: ", intervals.save, " is no multiple of val_check_interval, ",
+  check(intervals.save % intervals.validate == 0, section, ".save_interval: ", intervals.save, " is not a multiple of val_check_interval, ",
         intervals.validate);
 }
 

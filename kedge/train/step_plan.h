@@ -1,5 +1,5 @@
 #pragma once
-// How many steps a run has, how they fall into epochs, and what is due after each of them. Knows no data and no training.
+// How many steps a run has, how they are divided into epochs, and what is due after each of them. Independent of data and training.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,31 +11,31 @@
 namespace kedge {
 
 struct StepPlan {
-  int64_t steps_per_epoch = 0;  // whole batches: what is left of an epoch is not trained on
+  int64_t steps_per_epoch = 0;  // full batches: the rest of an epoch is not trained on
   int64_t max_steps = 0;
 
   [[nodiscard]] int64_t epoch_of(int64_t step) const { return steps_per_epoch == 0 ? 0 : step / steps_per_epoch; }
-  // Steps still to run in each epoch, the one that `step` stands in first.
+  // Steps still to run in each epoch, the one of `step` first.
   [[nodiscard]] std::vector<int64_t> epochs_from(int64_t step) const;
 };
 
 // `cap` below 0: none. A set smaller than a batch has no steps.
 [[nodiscard]] StepPlan plan_steps(int64_t num_samples, int64_t batch_size, int64_t max_epochs, int64_t cap);
-// A warning where the epochs end before the `cap` steps that were asked for. `section` has both keys: "trainer.sft".
+// A warning if the epochs end before the requested `cap` steps. `section` has both keys: "trainer.sft".
 [[nodiscard]] std::optional<std::string> fewer_steps_hint(const StepPlan& plan, int64_t max_epochs, int64_t cap, std::string_view section);
 
-// Where a run stands that is gone on with.
+// The position of a resumed run.
 struct Position {
   int64_t step = 0, consumed_samples = 0;
 };
-// Its plan where the size of a batch may have changed since: the samples that are left decide how many steps there are in all.
+// Its plan if the batch size may have changed since: the remaining samples determine the total number of steps.
 [[nodiscard]] StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap);
 
-// How many of `num_batches` a limit lets through: null all of them, a whole number so many, another number that share of them (above 1:
+// How many of `num_batches` a limit allows: null all of them, an integer that many, another number that fraction of them (above 1:
 // all). `key` opens errors.
 [[nodiscard]] int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view key);
 
-// What an interval written as a whole number, or as a share of an epoch, is in steps.
+// An interval in steps, from an integer or a fraction of an epoch.
 [[nodiscard]] int64_t interval_steps(const Json& interval, int64_t steps_per_epoch, std::string_view key);
 
 // When validation and saving are due; an interval of 0: never.
@@ -47,10 +47,10 @@ struct Due {
   bool validate = false, save = false, end = false;
   friend bool operator==(const Due&, const Due&) = default;
 };
-// After so many steps; `late`: the run's time is over.
+// After this many steps; `late`: the run's time is over.
 [[nodiscard]] Due due_after(int64_t step, const Intervals& intervals, bool late);
 
-// With validation, saves must fall on validated steps, because checkpoints are ranked by what it finds. `section` opens the error.
+// With validation, saves must fall on validated steps, because checkpoints are ranked by its metrics. `section` opens the error.
 void check_intervals(const Intervals& intervals, std::string_view section);
 
 }  // namespace kedge

@@ -81,8 +81,9 @@ struct NetworkConfig {
   void fields(auto&& field) {
     field("seed", seed, "random seed for the order of the data, new weights and dropout", at_least(0));
     field("encoder_seq_length", encoder_seq_length, "longest row; the network's own limit also applies", at_least(2), unit("tokens"));
-    field("activations_checkpoint_granularity", activations_checkpoint_granularity,
-          "full: keep only the input of every layer and recompute the rest; selective: recompute the scores of attention, as null does too");
+    field(
+        "activations_checkpoint_granularity", activations_checkpoint_granularity,
+        "full: keep only the input of every layer and recompute the rest; selective: recompute the scores of attention, as null does too");
     field("peft", peft, "adapters");
     field("optim", optim, "the optimizer");
     field.ignored("enable_nge", "there is only one generator");

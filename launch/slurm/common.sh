@@ -16,11 +16,11 @@ if [ -n "${KEDGE_CONTAINER:-}" ]; then
 fi
 
 prepare_job() {
-  [ -n "${SLURM_JOB_ID:-}" ] || refuse "this is no Slurm job: sbatch $0"
+  [ -n "${SLURM_JOB_ID:-}" ] || refuse "this is not a Slurm job; run sbatch $0"
   prepare_run
   log_suffix=-${SLURM_JOB_ID}_0
   actor_log=$KEDGE_RUN/logs/actor$log_suffix.log
-  [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || say "job $SLURM_JOB_ID was queued again, for the $SLURM_RESTART_COUNT. time: all components go on from what they saved"
+  [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || say "job $SLURM_JOB_ID was queued again, for the $SLURM_RESTART_COUNT. time: all components resume from what they saved"
 }
 
 of_component() { # VARIABLE COMPONENT: the value of Slurm's variable for it
@@ -56,10 +56,10 @@ ranks_in() {
 told() { # SIGNAL
   signalled=$1
   if [ "$1" = TERM ]; then
-    say 'SIGTERM came, to all of the job: the actor finishes its step and saves, if Slurm leaves it the time'
+    say 'SIGTERM received by the complete job: the actor finishes its step and saves, if Slurm leaves it the time'
     mends=''
   else
-    say "SIG$1 came${actor:+; the actor finishes its step and saves}"
+    say "SIG$1 received${actor:+; the actor finishes its step and saves}"
     ! is_alive "$actor" || ask_actor USR1
   fi
 }
@@ -74,6 +74,6 @@ requeue_if_told() {
   elif scontrol requeue "$SLURM_JOB_ID"; then
     say "job $SLURM_JOB_ID is queued again"
   else
-    say "job $SLURM_JOB_ID cannot be queued again; the same sbatch command goes on from what was saved"
+    say "job $SLURM_JOB_ID cannot be queued again; the same sbatch command resumes from what was saved"
   fi
 }

@@ -66,9 +66,9 @@ TEST(Arguments, ValuesAreTakenAsTheyStand) {
 
 TEST(Arguments, MistakesAreNamed) {
   EXPECT_EQ(error_of([] { return parsed({"m", "--max-token", "5"}); }), "unknown flag --max-token; nearest: --max-tokens");
-  EXPECT_EQ(error_of([] { return parsed({"m", "--max-tokens"}); }), "--max-tokens: wants a value (new tokens at most)");
+  EXPECT_EQ(error_of([] { return parsed({"m", "--max-tokens"}); }), "--max-tokens: expected a value (new tokens at most)");
   EXPECT_EQ(error_of([] { return parsed({"m", "n"}); }), "unexpected argument \"n\"");
-  EXPECT_EQ(error_of([] { return parsed({"m", "--max-tokens", "0"}); }), "command line: max_tokens: wants at least 1, found 0");
+  EXPECT_EQ(error_of([] { return parsed({"m", "--max-tokens", "0"}); }), "command line: max_tokens: expected at least 1, found 0");
   EXPECT_EQ(error_of([] { return parsed({}); }), "missing MODEL (a model folder)");
 }
 
@@ -81,7 +81,7 @@ TEST(Arguments, AConfigurationIsAFileAndOverrides) {
   EXPECT_FALSE(read_config_arguments({"a=1"}).file.has_value());
   EXPECT_EQ(error_of([] { return read_config_arguments({"a.yaml", "b.yaml"}); }), "two configuration files: a.yaml and b.yaml");
   EXPECT_EQ(error_of([] { return read_config_arguments({"--lr", "1"}); }), "unknown flag --lr; settings are given as key=value");
-  EXPECT_EQ(error_of([] { return read_config_arguments({"--config-path", "x"}); }), "--config-path wants --config-name beside it");
+  EXPECT_EQ(error_of([] { return read_config_arguments({"--config-path", "x"}); }), "--config-path requires --config-name");
 }
 
 TEST(Arguments, HelpListsEveryFlag) {

@@ -12,7 +12,7 @@ ln -s "$kedge" bin/kedge
 touch mine.yaml other.txt
 export PATH=$PWD/bin:$PATH XDG_CACHE_HOME=$PWD/cache
 
-expect 2 'wants the name of one shell: bash, zsh or fish$' kedge completion
+expect 2 'expected the name of one shell: bash, zsh or fish$' kedge completion
 expect 2 'found "bsh"; nearest: bash' kedge completion bsh
 # shellcheck disable=SC1090
 source <(kedge completion bash)

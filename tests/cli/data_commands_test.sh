@@ -15,16 +15,16 @@ expect 0 '"pieces": \["ab", " ", "c"\]' "$kedge" tokenize --model model --text '
 expect 0 '^\{"ids": \[4, 6\]\}$' piped '{"text": "ab<eos>"}'
 expect 0 '^\{"text": "ab c"\}$' piped '{"ids": [4, 2, 3]}'
 expect 2 'standard input:2: ids: id 99 is outside the vocabulary of 7' piped $'{"ids": [4]}\n{"ids": [99]}'
-expect 2 'standard input:1: wants an object with "text" or with "ids"' piped '{"txt": "a"}'
+expect 2 'standard input:1: expected an object with "text" or with "ids"' piped '{"txt": "a"}'
 expect 2 'standard input:1:3: not valid JSON' piped '{"'
 expect 2 'missing --model' "$kedge" tokenize --text a
 expect 2 'nowhere' "$kedge" tokenize --model nowhere --text a
 
 expect 0 'prompts.jsonl:4' "$kedge" data check prompts.jsonl --as prompts --model model
 expect 0 'prompts.jsonl:5' "$kedge" data check prompts.jsonl --as prompts --model model
-expect 0 '^1 of 2 prompts of other.jsonl stand in prompts.jsonl too, the first at other.jsonl:1$' "$kedge" data check prompts.jsonl other.jsonl --model model
-expect 2 'other.jsonl: not one of its 2 rows can be used' "$kedge" data check other.jsonl --as kto --model model
-expect 2 'wants prompts . sft . chat' "$kedge" data check prompts.jsonl --as stories --model model
+expect 0 '^1 of 2 prompts of other.jsonl are in prompts.jsonl too, the first at other.jsonl:1$' "$kedge" data check prompts.jsonl other.jsonl --model model
+expect 2 'other.jsonl: none of its 2 rows can be used' "$kedge" data check other.jsonl --as kto --model model
+expect 2 'expected prompts . sft . chat' "$kedge" data check prompts.jsonl --as stories --model model
 expect 2 'none.jsonl: cannot be read: No such file' "$kedge" data check none.jsonl --model model
 expect 2 'nearest: check' "$kedge" data chek
 expect 0 '2' "$kedge" data prepare hh hh.jsonl --comparisons c.jsonl --prompts p.jsonl

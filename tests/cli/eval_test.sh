@@ -163,21 +163,21 @@ expect 2 'kedge eval: no model none; looked for the folder' "${eval[@]}" none
 expect 2 'missing WHAT' "${eval[@]}"
 expect 2 'missing the folder of a run, a checkpoint or a model' "${eval[@]}" model.seed=3
 expect 2 'full: no checkpoint of step 3; there are 2, 4, 6, 8' "${eval[@]}" full --steps 3
-expect 2 '--steps: wants whole numbers with commas between, found "x"' "${eval[@]}" full --steps x
-expect 2 'lm: names no prompts; give --prompts FILE' "${eval[@]}" lm --reward as.yaml
-expect 2 'lm: no run says what its answers are worth; give --reward FILE.yaml' "${eval[@]}" lm --prompts val_prompts.jsonl
+expect 2 '--steps: expected integers separated by commas, found "x"' "${eval[@]}" full --steps x
+expect 2 'lm: no prompts are configured; give --prompts FILE' "${eval[@]}" lm --reward as.yaml
+expect 2 'lm: no run defines a reward for its answers; give --reward FILE.yaml' "${eval[@]}" lm --prompts val_prompts.jsonl
 expect 2 'no.jsonl: ' "${eval[@]}" full --prompts no.jsonl
 expect 2 'no.yaml: ' "${eval[@]}" full --reward no.yaml
 expect 2 '--greedy and --temperature: give one of them' "${eval[@]}" full --greedy --temperature 1
 expect 2 '--pass-k: 4 is not from 1 to 2, the --samples' "${eval[@]}" full --samples 2 --pass 1 --pass-k 4
-expect 2 '--pass-k: wants --pass too' "${eval[@]}" full --pass-k 1
+expect 2 '--pass-k: requires --pass' "${eval[@]}" full --pass-k 1
 expect 2 'unknown key "model.sed"; nearest: model.seed' "${eval[@]}" full model.sed=3
 expect 2 'unknown flag --sample' "${eval[@]}" full --sample 3
-expect 2 '--baseline: lora is a whole run; name one of its checkpoints' "${eval[@]}" full --baseline lora
+expect 2 '--baseline: lora is a run; give one of its checkpoints' "${eval[@]}" full --baseline lora
 cp -r letters other_letters
 sed -i 's/"c": 3/"d": 3/' other_letters/tokenizer.json
 "$kedge" init other --shape tiny --tokenizer other_letters --threads 1 >/dev/null 2>&1
-expect 2 'other: has another tokenizer than .*lm; to it the prompts would be others' "${eval[@]}" full other
+expect 2 'other: has a different tokenizer from .*lm; the prompts would be different ones to it' "${eval[@]}" full other
 "${rm[@]}" trainer.rm.max_epochs=1 exp_manager.explicit_log_dir=judge >judge.log 2>&1 || { cat judge.log; fail "kedge rm"; }
 expect 2 'judge: a run of kedge rm, which trains no policy' "${eval[@]}" judge
 # A served reward model is asked as in training: the same rewards as by the model in this process, whose folder is given in a file.
@@ -193,7 +193,7 @@ mkdir critics
 cp -r full/checkpoints full/run.json critics/
 sed -i 's/"reinforce"/"ppo"/' critics/run.json
 "$kedge" config ppo --yaml | sed "s|restore_from_path: ???|restore_from_path: $PWD/lm|" >critics/config.yaml
-expect 2 'came from its critic.s server, which answers only to the run that trains it; name another reward: --reward FILE.yaml' "${eval[@]}" critics \
+expect 2 'came from its critic.s server, which only serves the run that trains it; configure another reward: --reward FILE.yaml' "${eval[@]}" critics \
   'model.data.data_prefix={train: [val_prompts.jsonl], validation: [val_prompts.jsonl], test: [val_prompts.jsonl]}' remote_critic_rm.combine_rm_and_critic_server=true
 # A place that cannot be written to is told before anything is computed.
 expect 1 'nowhere' "${eval[@]}" full --csv nowhere/curve.csv

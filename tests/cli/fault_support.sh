@@ -95,7 +95,7 @@ same_numbers() { # folder, other, what, log...
 same_rollouts() { # folder, other, what, log...
   local one=$1 other=$2 what=$3
   shift 3
-  grep -qE 'are not kept' "$@" || diff -rq -x '.*.tmp' "$one/rollouts" "$other/rollouts" || fail "$what: other rollouts"
+  grep -qE 'are not recorded' "$@" || diff -rq -x '.*.tmp' "$one/rollouts" "$other/rollouts" || fail "$what: other rollouts"
 }
 
 # What a test of one process is made of, whose command is $job; it writes to the folder `run`.

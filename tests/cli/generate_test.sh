@@ -63,7 +63,7 @@ expect 0 '^\{"prompt": \[\{"role": "user", "content": "b"\}\], "response": "[^o]
 again=$(sed -n 3p mixed.jsonl)
 generate "$again" --model lm >again.jsonl
 same <(lists prompt_ids <again.jsonl) <(lists ids <<<"$again")
-[ "$(grep -o '"[a-z_]*": ' again.jsonl | sort | uniq -d)" = "" ] || fail "a key stands twice: $(cat again.jsonl)"
+[ "$(grep -o '"[a-z_]*": ' again.jsonl | sort | uniq -d)" = "" ] || fail "a key occurs twice: $(cat again.jsonl)"
 printf '%s' "$mixed" >mixed_in.jsonl
 same mixed.jsonl <("$kedge" generate --model lm --input mixed_in.jsonl --max-new-tokens 6 --threads 1 2>/dev/null)
 same <(generate '{"messages": [{"role": "user", "content": "ab"}]}' --model lm | lists ids) <(generate '{"text": "ab<eos>c "}' --model lm | lists ids)
@@ -107,7 +107,7 @@ grep -E '"ids": \[([^]]* )?[36],' by_token.jsonl && fail "goes on behind an end 
 grep -qE '"response": "[^"]*c", "ids": \[([^]]* )?3\], .*"finish": "end"' by_token.jsonl || fail "no end by an end token"
 grep -qE '"response": "[^"]*", "ids": \[([^]]* )?6\], .*"finish": "end"' by_token.jsonl || fail "no end by the end of text"
 grep -q '"response": "[^"]*<eos>' by_token.jsonl && fail "the end of text is in the text"
-expect 0 'warning.* end string "ca" is no single token' piped "$two" --model lm --end-strings ca --max-new-tokens 5
+expect 0 'warning.* end string "ca" is not a single token' piped "$two" --model lm --end-strings ca --max-new-tokens 5
 generate "$many" --model lm --end-strings ca --end-strings cb --max-new-tokens 60 >by_text.jsonl
 grep -E '"response": "[^"]*(ca|cb)[^"]' by_text.jsonl | grep -vE '"response": "([^"c]|cab|c[^ab])*(ca|cb)?"' && fail "goes on behind an end text"
 grep -qE '"response": "[^"]*c(a|b)", .*"finish": "end"' by_text.jsonl || fail "no end by a text"
@@ -119,7 +119,7 @@ generate '{"prompt": "ab"}' --model short --max-new-tokens 50 --min-new-tokens 5
 
 # A folder without a tokenizer takes and gives ids.
 expect 0 '^\{"prompt_ids": \[3\], "ids": \[[0-9, ]+\], "logprobs": \[[^]]+\], "finish": "length"\}$' generate '{"ids": [3]}' --model ids_only --max-new-tokens 4
-expect 2 'ids_only: no tokenizer: wants tokenizer.json' piped '{"prompt": "ab"}' --model ids_only
+expect 2 'ids_only: no tokenizer: expected tokenizer.json' piped '{"prompt": "ab"}' --model ids_only
 expect 2 '--end-strings: ids_only has no tokenizer' piped '{"ids": [3]}' --model ids_only --end-strings a
 # A model with more ids than its tokenizer draws none that have no text; in a prompt they may stand.
 generate '{"ids": [0, 63]}' --model padded --max-new-tokens 200 --min-new-tokens 200 >padded.jsonl
@@ -137,30 +137,30 @@ same <(grep '"finish": "error"' bad.jsonl | numbers n) <(seq 2 6)
 expect 0 '^\{"prompt": "", "n": 2, "finish": "error", "error": "standard input:2: no tokens"\}$' sed -n 2p bad.jsonl
 expect 0 '^\{"prompt_ids": \[\], "n": 4, "finish": "error", "error": "standard input:4: ids: no tokens"\}$' sed -n 4p bad.jsonl
 expect 0 '"error": "standard input:5: messages: no messages"' sed -n 5p bad.jsonl
-expect 0 '"error": "standard input:6: prompt: wants a string, found 3"' sed -n 6p bad.jsonl
+expect 0 '"error": "standard input:6: prompt: expected a string, found 3"' sed -n 6p bad.jsonl
 long=$'{"text": "c c"}\n{"text": "c c c c"}\n{"text": "c"}'
 expect 2 '"error": "standard input:2: ' piped "$long" --model short
 expect 2 '2 rows, .* 1 with an error' piped "$long" --model short
 expect 2 '"index": 1, "finish": "error"' piped "$bad" --model lm --samples 2
 
 # What stops at once
-expect 2 'standard input:2: wants an object with "prompt", "messages", "text" or "ids"' piped $'{"prompt": "ab"}\n{"txt": "a"}' --model lm
-expect 2 'standard input:1: wants an object with' piped '[1]' --model lm
+expect 2 'standard input:2: expected an object with "prompt", "messages", "text" or "ids"' piped $'{"prompt": "ab"}\n{"txt": "a"}' --model lm
+expect 2 'standard input:1: expected an object with' piped '[1]' --model lm
 expect 2 'standard input:1:3: not valid JSON' piped '{"' --model lm
 expect 2 'plain.*: no chat template' piped '{"messages": [{"role": "user", "content": "ab"}]}' --model plain
-expect 2 'memory: "lots" is no amount of memory' "$kedge" generate --model lm --text ab --memory lots
+expect 2 'memory: "lots" is not an amount of memory' "$kedge" generate --model lm --text ab --memory lots
 expect 2 'memory: 1.0 KiB of .* free are less than two blocks' piped "$two" --model lm --memory 1KiB
 [ -z "$(generate "$two" --model lm --memory 1KiB)" ] || fail "lines are refused for a flag's sake"
 expect 2 'none.jsonl: cannot be read: No such file' "$kedge" generate --model lm --input none.jsonl
-expect 2 'a score model \(1 labels\) where a language model is wanted' "$kedge" generate --model judge --text ab
+expect 2 'a score model \(1 labels\) where a language model is expected' "$kedge" generate --model judge --text ab
 expect 2 'missing --model' "$kedge" generate --text ab
 expect 2 'no model nowhere|nowhere: no such folder' "$kedge" generate --model nowhere --text ab
 expect 2 'unknown flag --max-new-token; nearest: --max-new-tokens' "$kedge" generate --model lm --text ab --max-new-token 3
 expect 2 'temperature.*above 0' "$kedge" generate --model lm --text ab --temperature 0
 expect 2 'samples.*at least 1' "$kedge" generate --model lm --text ab --samples 0
 expect 2 '--min-new-tokens: 9 is more than --max-new-tokens 3' "$kedge" generate --model lm --text ab --min-new-tokens 9 --max-new-tokens 3
-expect 2 '--stream: wants one --text and one sample' "$kedge" generate --model lm --stream --input mixed_in.jsonl
-expect 2 '--stream: wants one --text and one sample' "$kedge" generate --model lm --stream --text ab --samples 2
+expect 2 '--stream: requires one --text and one sample' "$kedge" generate --model lm --stream --input mixed_in.jsonl
+expect 2 '--stream: requires one --text and one sample' "$kedge" generate --model lm --stream --text ab --samples 2
 expect 2 '--stream prints text and --json a line' "$kedge" generate --model lm --stream --text ab --json
 
 # Chat: every answer sees what was said before; /reset forgets it; only answers are on standard output.
@@ -176,10 +176,10 @@ same <(chat $'c b\n' --system a) <(printf '%b\n' "$(answer "$(said system a), $(
 same <(chat '') <(printf '')
 expect 2 'plain.*: no chat template' piped $'ab\n' --model plain --chat
 cp letters/chat_template.jinja short/
-expect 2 'what was said first.*; /reset forgets what was said before' piped $'a a a a a a\n' --model short --chat
-expect 2 '--chat: reads what is said from standard input' "$kedge" generate --model lm --chat --text ab
+expect 2 'what was said first.*; /reset clears the conversation' piped $'a a a a a a\n' --model short --chat
+expect 2 '--chat: reads messages from standard input' "$kedge" generate --model lm --chat --text ab
 expect 2 '--chat: an answer is one sample' "$kedge" generate --model lm --chat --samples 2
-expect 2 '--system: wants --chat' "$kedge" generate --model lm --text ab --system c
+expect 2 '--system: requires --chat' "$kedge" generate --model lm --text ab --system c
 
 # Input without an end is served as it comes, and a signal leaves whole lines behind.
 same <(yes '{"prompt": "ab"}' | "$kedge" generate --model lm --max-new-tokens 3 --max-running 8 2>/dev/null | head -n 100 | wc -l) <(echo 100)
@@ -195,7 +195,7 @@ for signal in INT:130 TERM:143; do
   wait "$running"
   status=$?
   [ "$status" = "${signal#*:}" ] || fail "SIG${signal%:*}: wanted exit ${signal#*:}, found $status: $(tail -n 3 stopped.log)"
-  expect 0 "stopped by SIG${signal%:*}: what was not complete is left out" cat stopped.log
+  expect 0 "stopped by SIG${signal%:*}: incomplete completions are left out" cat stopped.log
   grep -vqE '^\{"prompt": "ab", .*"finish": "(end|length)"\}$' stopped.jsonl && fail "SIG${signal%:*} left a torn line"
 done
 
@@ -203,9 +203,9 @@ done
 expect 0 '"case": "engine.decode".*"batch": 2, "prompt_tokens": 3, "new_tokens": 4,.*"tokens_per_s": \{"median".*"decode_tokens_per_s".*"drawn": 8,' \
   "$kedge" bench engine.decode --model lm --batch 2 --prompt-tokens 3 --new-tokens 4 --repeats 1
 expect 0 '"lora": 2.*"ragged": true, "requests": 5, "max_length": 12' "$kedge" bench engine.decode --shape tiny --ragged --requests 5 --max-length 12 --lora 2 --repeats 1 --dtype bf16
-expect 2 'wants either --model or --shape' "$kedge" bench engine.decode
+expect 2 'expected either --model or --shape' "$kedge" bench engine.decode
 expect 2 'no case "engine.dcode"; nearest: engine.decode; there are engine.decode, server.reward and train.step' "$kedge" bench engine.dcode --shape tiny
-expect 2 'wants a case first' "$kedge" bench --shape tiny
+expect 2 'expected a case first' "$kedge" bench --shape tiny
 expect 0 '^kedge bench engine.decode: ' "$kedge" bench --help
 
 expect 0 '^Usage: kedge generate ' "$kedge" generate --help

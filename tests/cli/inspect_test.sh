@@ -59,7 +59,7 @@ cp train.jsonl kept.jsonl
 sed -i '1s/b/c/' train.jsonl
 expect 0 '^data +train.jsonl \(60 lines, CHANGED since\)$' "${inspect[@]}" whole
 mv train.jsonl gone.jsonl
-expect 0 '^data +train.jsonl \(NOT THERE any more\)$' "${inspect[@]}" whole
+expect 0 '^data +train.jsonl \(MISSING\)$' "${inspect[@]}" whole
 mv kept.jsonl train.jsonl
 # One that is at work, and one that was killed
 "${sft[@]}" exp_manager.explicit_log_dir=busy trainer.sft.max_epochs=1000 >busy.log 2>&1 &
@@ -71,7 +71,7 @@ done
 expect 0 '^busy: kedge sft, [0-9]+ of 15,?000 steps, running$' "${inspect[@]}" busy
 kill -9 $pid
 wait $pid 2>/dev/null
-expect 0 '^busy: kedge sft, .* steps, not complete, and nothing runs' "${inspect[@]}" busy
+expect 0 '^busy: kedge sft, .* steps, not complete, and not running' "${inspect[@]}" busy
 # A critic's server has a run's folder too.
 start_server critic.log "$kedge" serve critic trainer.accelerator=cpu trainer.precision=32 trainer.threads=1 pretrained_checkpoint.restore_from_path=judge/model \
   trainer.ppo.port=0 exp_manager.explicit_log_dir=critic exp_manager.create_tensorboard_logger=false
@@ -99,9 +99,9 @@ expect 1 'DAMAGED: state/state.safetensors' "${inspect[@]}" damaged --verify
 expect 1 '"damage": \["state/state.safetensors: its bytes' "${inspect[@]}" damaged --verify --json
 expect 2 'state/state.safetensors: its bytes are not those that were saved' "$kedge" export damaged out_damaged --last
 sed -i 's/"consumed_samples": 80/"consumed_samples": 81/' "$(last_of damaged)/meta.json"
-expect 1 'NOT WHOLE: meta.json: its bytes are not those that were saved' "${inspect[@]}" damaged --verify
+expect 1 'INCOMPLETE: meta.json: its bytes are not those that were saved' "${inspect[@]}" damaged --verify
 truncate -s 10 "$(last_of damaged)/state/state.json"
-expect 1 'NOT WHOLE: ' "${inspect[@]}" damaged --verify
+expect 1 'INCOMPLETE: ' "${inspect[@]}" damaged --verify
 # One from before there were hashes
 python3 - "$last" <<'PY'
 import json, pathlib, shutil, sys
@@ -111,10 +111,10 @@ for meta in pathlib.Path("old/checkpoints").glob("*/meta.json"):
     del record["hashes"], record["hash"]
     meta.write_text(json.dumps(record))
 PY
-expect 0 'whole by its sizes; it was saved without hashes' "${inspect[@]}" old --verify
+expect 0 'complete by file sizes; it was saved without hashes' "${inspect[@]}" old --verify
 
 # Exports
-expect 0 'taking the model that the run left when it was complete: .*/whole/model' "$kedge" export whole out1
+expect 0 'taking the final model of the complete run: .*/whole/model' "$kedge" export whole out1
 expect 0 '^\{"folder": "out2", "holds": "model", "merged": false, "from": ".*", "step": 12\}$' "$kedge" export whole out2 --last
 cmp out1/model.safetensors whole/model/model.safetensors || fail "the exported model is another"
 cmp out2/model.safetensors out1/model.safetensors || fail "the last checkpoint is not the model"
@@ -134,22 +134,22 @@ expect 2 'online: no checkpoint of step 3; there are ' "$kedge" export online ou
 expect 2 'give one of them' "$kedge" export online out9 --best --last
 expect 2 'lm is not the folder of a run' "$kedge" export lm out9 --best
 expect 2 'holds adapters itself' "$kedge" export adapted out9 --adapter adapted/model
-expect 2 'an adapter that is kept apart is written in fp32' "$kedge" export adapted out9 --dtype bf16
+expect 2 'a separate adapter is written in fp32' "$kedge" export adapted out9 --dtype bf16
 [ -e out9 ] && fail "a refused export left a folder"
 
 # Other commands take a run or a checkpoint for its model, or say what to name.
 expect 0 '"logprobs": ' "$kedge" logprobs --model whole --text 'ab c'
 expect 0 '"response": ' "$kedge" generate --model "$(last_of whole)" --text 'b' --max-new-tokens 4
 expect 0 '"reward": ' "$kedge" score --model judge --text 'ab c'
-expect 2 'adapted: its model/ holds adapters, which want their base.*kedge export adapted OUT --merge' "$kedge" logprobs --model adapted --text a
-expect 2 'busy: a run that has left no model yet; name one of its checkpoints' "$kedge" logprobs --model busy --text a
+expect 2 'adapted: its model/ holds adapters, which need their base model.*kedge export adapted OUT --merge' "$kedge" logprobs --model adapted --text a
+expect 2 'busy: a run that has not written a model yet; give one of its checkpoints' "$kedge" logprobs --model busy --text a
 
 # What is wrong
 expect 2 'parent: no folder|--fork: no folder' "${sft[@]}" exp_manager.explicit_log_dir=refused --fork nowhere
 expect 2 'refused: a run that never began' "${inspect[@]}" refused
 expect 2 'nowhere' "${inspect[@]}" nowhere
 mkdir shelf && cp -r online shelf/one
-expect 2 'shelf: holds runs and is none itself; inspect one of them: shelf/one' "${inspect[@]}" shelf
+expect 2 'shelf: contains runs but is not one itself; inspect one of them: shelf/one' "${inspect[@]}" shelf
 expect 2 '--verify: lm is neither a checkpoint nor the folder of a run' "${inspect[@]}" lm --verify
 expect 2 '--command: lm is not the folder of a run' "${inspect[@]}" lm --command
 cp -r online torn

@@ -42,7 +42,7 @@ expect 0 '"labels": 3' "$kedge" init judges "${tiny[@]}" --num-labels 3
 expect 2 'missing --shape' "$kedge" init nothing
 expect 2 'missing OUT' "$kedge" init --shape tiny
 expect 2 'no shape "tinny"; nearest: tiny; there are tiny, nano, 135m' "$kedge" init nothing --shape tinny
-expect 2 'wants llama . mistral . qwen2 . qwen3 . gpt2' "$kedge" init nothing --shape tiny --family bert
+expect 2 'expected llama . mistral . qwen2 . qwen3 . gpt2' "$kedge" init nothing --shape tiny --family bert
 expect 2 'hidden size 64 is not a multiple of 5 heads' "$kedge" init nothing --shape tiny --num-heads 5
 expect 2 'num_attention_heads 4 is not a multiple of num_key_value_heads 3' "$kedge" init nothing --shape tiny --num-kv-heads 3
 expect 2 '--num-kv-heads: a gpt2 model has' "$kedge" init nothing --shape tiny --family gpt2 --num-kv-heads 2
@@ -69,8 +69,8 @@ expect 0 '^  head +language model, tied to the embedding$' "$kedge" inspect chan
 cp -r lm broken && sed -i 's/"num_hidden_layers": 2/"num_hidden_layers": 3/; s/"vocab_size": 7/"vocab_size": 8/' broken/config.json
 expect 2 '^  complete +no$' "$kedge" inspect broken
 expect 2 'missing \(9\):' "$kedge" inspect broken
-expect 2 'model.embed_tokens.weight: found \[7, 64\], wanted \[8, 64\]' "$kedge" inspect broken
-expect 2 'model.embed_tokens.weight: found \[7, 64\], wanted \[8, 64\]' "$kedge" logprobs --model broken --text a
+expect 2 'model.embed_tokens.weight: found \[7, 64\], expected \[8, 64\]' "$kedge" inspect broken
+expect 2 'model.embed_tokens.weight: found \[7, 64\], expected \[8, 64\]' "$kedge" logprobs --model broken --text a
 expect 2 'nowhere' "$kedge" inspect nowhere
 mkdir bare && cp lm/config.json bare/
 expect 2 'bare: no model.safetensors and no model.safetensors.index.json' "$kedge" inspect bare
@@ -94,19 +94,19 @@ expect 0 '"logprobs": \[-' "$kedge" logprobs --model lm --text 'ab c' --dtype bf
 piped() { printf '%s' "$1" | "$kedge" logprobs "${@:2}"; }
 expect 2 'standard input:2: ids: id 7 is outside the model.s vocabulary of 7' piped $'{"ids": [4]}\n{"ids": [7]}' --model lm
 expect 2 'standard input:1: ids: id -1 is outside' piped '{"ids": [-1]}' --model lm
-expect 2 'standard input:1: ids: wants an integer, found "a"' piped '{"ids": ["a"]}' --model lm
+expect 2 'standard input:1: ids: expected an integer, found "a"' piped '{"ids": ["a"]}' --model lm
 expect 2 'standard input:1: ids: no tokens' piped '{"ids": []}' --model lm
 expect 2 'standard input:1: no tokens' piped '{"text": ""}' --model lm
-expect 2 'standard input:1: wants an object with "text" or with "ids"' piped '{"txt": "a"}' --model lm
+expect 2 'standard input:1: expected an object with "text" or with "ids"' piped '{"txt": "a"}' --model lm
 expect 2 'standard input:1:3: not valid JSON' piped '{"' --model lm
 expect 2 'standard input:2: 5 tokens, but the model has only 4 positions' piped $'{"text": "ab c"}\n{"text": "a a a"}' --model learned
 expect 2 'standard input:1: ids: 5 tokens, but the model has only 4 positions' piped '{"ids": [0, 0, 0, 0, 0]}' --model learned
-expect 0 'warning.* --text: 7 tokens; the model was made for 4 at most' "$kedge" logprobs --model short --text 'c c c c'
+expect 0 'warning.* --text: 7 tokens; the model is designed for 4 at most' "$kedge" logprobs --model short --text 'c c c c'
 expect 2 'rows.txt: cannot be read: No such file' "$kedge" logprobs --model lm --input rows.txt
-expect 2 'a score model \(1 labels\) where a language model is wanted' "$kedge" logprobs --model judge --text a
-expect 2 '--device: wants auto, cpu, cuda or cuda:N, found "gpu"' "$kedge" logprobs --model lm --text a --device gpu
+expect 2 'a score model \(1 labels\) where a language model is expected' "$kedge" logprobs --model judge --text a
+expect 2 '--device: expected auto, cpu, cuda or cuda:N, found "gpu"' "$kedge" logprobs --model lm --text a --device gpu
 expect 2 '--device: cuda:77 asked for' "$kedge" logprobs --model lm --text a --device cuda:77
-expect 2 'dtype: wants fp32 . bf16' "$kedge" logprobs --model lm --text a --dtype int8
+expect 2 'dtype: expected fp32 . bf16' "$kedge" logprobs --model lm --text a --dtype int8
 expect 2 'missing --model' "$kedge" logprobs --text a
 expect 2 'letters: no config.json' "$kedge" logprobs --model letters --text a
 expect 2 'nowhere/adapter_config.json: cannot be read' "$kedge" logprobs --model lm --text a --adapter nowhere
@@ -127,16 +127,16 @@ expect 0 '^\{"text": "ab", "reward": ' "$kedge" score --model judges --text ab -
 for pooling in mean max; do expect 0 '"reward": ' "$kedge" score --model judge --text 'ab c' --pooling $pooling; done
 expect 0 '^\{"text": "ab", "reward": -?[0-9.e-]+\}$' "$kedge" score --model judge --text ab --reward-mean 1 --reward-std 2
 expect 2 '--attribute-weights: 2 weights for 3 labels' "$kedge" score --model judges --text ab --attribute-weights 1,2
-expect 2 '--attribute-weights: wants numbers with commas between, found "1,,2"' "$kedge" score --model judges --text ab --attribute-weights 1,,2
+expect 2 '--attribute-weights: expected numbers separated by commas, found "1,,2"' "$kedge" score --model judges --text ab --attribute-weights 1,,2
 expect 2 '--reward-mean: standardises the one reward' "$kedge" score --model judges --text ab --reward-mean 1
 expect 2 'reward_std.*above 0' "$kedge" score --model judge --text ab --reward-std 0
 expect 2 'no score head \(tensor score.weight\)' "$kedge" score --model lm --text ab
-expect 2 'wants last . mean . max' "$kedge" score --model judge --text ab --pooling first
+expect 2 'expected last . mean . max' "$kedge" score --model judge --text ab --pooling first
 judged() { printf '%s' "$1" | "$kedge" score --model judge; }
-expect 2 'standard input:1: wants an object with "prompt" and "response"' judged '{"prompt": "a"}'
-expect 2 'standard input:1: response: wants a string' judged '{"prompt": "a", "response": 3}'
+expect 2 'standard input:1: expected an object with "prompt" and "response"' judged '{"prompt": "a"}'
+expect 2 'standard input:1: response: expected a string' judged '{"prompt": "a", "response": 3}'
 expect 2 'standard input:1: messages: no messages' judged '{"messages": []}'
-expect 2 'standard input:1: messages: wants a list' judged '{"messages": "a"}'
+expect 2 'standard input:1: messages: expected a list' judged '{"messages": "a"}'
 
 # export
 expect 0 '^\{"folder": "out", "holds": "model", "merged": false\}$' "$kedge" export lm out
@@ -148,7 +148,7 @@ expect 0 '"dtype": "bfloat16"' cat out/config.json
 expect 0 'BF16 tensors' "$kedge" inspect out
 expect 2 'OUT: lm is FROM itself' "$kedge" export lm lm --overwrite
 expect 2 'OUT: ./lm/../lm is FROM itself' "$kedge" export lm ./lm/../lm --overwrite
-expect 2 '--merge: wants --adapter beside it' "$kedge" export lm out2 --merge
+expect 2 '--merge: requires --adapter' "$kedge" export lm out2 --merge
 expect 2 'missing OUT' "$kedge" export lm
 expect 0 '"holds": "model"' "$kedge" export judges judges2
 expect 0 '^  head +score, 3 labels$' "$kedge" inspect judges2
@@ -161,9 +161,9 @@ expect 0 '"holds": "model"' "$kedge" export lm out --overwrite
 # bench
 expect 0 '"case": "train.step"' "$kedge" bench train.step --model lm --rows 2 --length 8 --repeats 1
 expect 0 '"lora": 2' "$kedge" bench train.step --shape tiny --rows 2 --length 8 --repeats 1 --lora 2 --dtype bf16 --checkpoint
-expect 2 'wants either --model or --shape' "$kedge" bench train.step
+expect 2 'expected either --model or --shape' "$kedge" bench train.step
 expect 2 'no case "nothing"' "$kedge" bench nothing --shape tiny
-expect 2 'no such shape|is no shape|wants one of|"huge"' "$kedge" bench train.step --shape huge
+expect 2 'no such shape|is no shape|expected one of|"huge"' "$kedge" bench train.step --shape huge
 
 expect 0 '^Models$' "$kedge" --help
 for name in init inspect logprobs score export; do expect 0 "^Usage: kedge $name " "$kedge" $name --help; done

@@ -62,7 +62,7 @@ killed() {
   enough_kills "$folder" "$kills" $hits $saves
   [ "$with_server" = 1 ] || [ $saves -ge 1 ] || fail "$folder: no kill came during a save"
   echo "$folder: the server killed $outages times," \
-    "$(grep -c 'those that were recorded before' "$folder.log") steps with recorded answers"
+    "$(grep -c 'reusing the answers recorded before' "$folder.log") steps with recorded answers"
   expect 0 "step $steps of $steps|the run is complete" "$@" exp_manager.explicit_log_dir="$folder"
 }
 
@@ -77,7 +77,7 @@ killed reinforce_parts 0 "${reinforce[@]}" "${rule[@]}"
 same_online reinforce_whole reinforce_parts
 killed reinforce_none 0 "${reinforce[@]}" "${rule[@]}" rollouts.keep=none
 same_runs reinforce_whole reinforce_none
-grep -q 'those that were recorded before' reinforce_none.log && fail 'answers come from records that are not kept'
+grep -q 'reusing the answers recorded before' reinforce_none.log && fail 'answers come from records that are not kept'
 whole rs_whole "${rs[@]}" "${rule[@]}"
 killed rs_parts 0 "${rs[@]}" "${rule[@]}"
 same_online rs_whole rs_parts
@@ -94,14 +94,14 @@ cp -r late_parts edited
 truncate -s 700 late_parts/rollouts/step-2.jsonl
 rm -f late_parts/rollouts/step-3.jsonl
 expect 0 "done: step $steps of $steps" "${reinforce[@]}" "${rule[@]}" "${late[@]}" exp_manager.explicit_log_dir=late_parts
-grep -q 'step 0: the answers are those that were recorded before' late_parts/log.txt || fail "nothing that was recorded is used: $(cat late_parts/log.txt)"
-grep -qE 'the answers of step 2 cannot be used again: .*step-2.jsonl' late_parts/log.txt || fail "a damaged record: $(cat late_parts/log.txt)"
-grep -q 'step [23]: the answers are those that were recorded' late_parts/log.txt && fail 'records that are damaged or gone are used'
+grep -q 'step 0: reusing the answers recorded before' late_parts/log.txt || fail "nothing that was recorded is used: $(cat late_parts/log.txt)"
+grep -qE 'the answers of step 2 cannot be reused: .*step-2.jsonl' late_parts/log.txt || fail "a damaged record: $(cat late_parts/log.txt)"
+grep -q 'step [23]: reusing the answers recorded before' late_parts/log.txt && fail 'records that are damaged or gone are used'
 same_online late_whole late_parts
 # Nor one of other prompts.
 sed 's/ c"/ c c"/' prompts.jsonl >other.jsonl
 expect 0 'done: step 2 of 2' "${reinforce[@]}" "${rule[@]}" exp_manager.explicit_log_dir=edited trainer.reinforce.max_steps=2 'model.data.data_prefix.train=[other.jsonl]'
-grep -q 'those that were recorded before' edited/log.txt && fail 'answers to other prompts are used'
+grep -q 'reusing the answers recorded before' edited/log.txt && fail 'answers to other prompts are used'
 [ "$(grep -c '"prompt":"b* c c"' edited/rollouts/step-0.jsonl)" = 16 ] || fail "not the prompts of the file: $(cut -c 1-100 edited/rollouts/step-0.jsonl)"
 
 begin_server

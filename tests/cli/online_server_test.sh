@@ -67,10 +67,10 @@ run=$!
 wait_for_step disturbed $run 5
 end_server
 for _ in $(seq 400); do
-  grep -q 'not there' disturbed.log && break
+  grep -q 'is unreachable' disturbed.log && break
   sleep 0.05
 done
-grep -qE "the reward server localhost:$port is not there \(.*\); waiting for it since [0-9]+ s, at most 6000 s" disturbed.log ||
+grep -qE "the reward server localhost:$port is unreachable \(.*\); waited [0-9]+ s, limit 6000 s" disturbed.log ||
   fail "it does not say what it waits for: $(cat disturbed.log)"
 kill -0 $run 2>/dev/null || fail 'it did not wait'
 start_server judge.log "${judge_at[@]}"
@@ -81,7 +81,7 @@ end_server
 # A signal ends the wait for one that is away, and the run goes on later as if nothing had been. First one that never was there.
 signalled() { # SIGNAL CODE CHECKPOINT: the run waits in signalled.log; it ends with this code, and leaves the folder as it was
   for _ in $(seq 400); do
-    grep -q 'is not there' signalled.log && break
+    grep -q 'is unreachable' signalled.log && break
     sleep 0.05
   done
   while compgen -G 'signalled/checkpoints/.unfinished-*' >/dev/null; do sleep 0.01; done
@@ -90,7 +90,7 @@ signalled() { # SIGNAL CODE CHECKPOINT: the run waits in signalled.log; it ends 
   wait $run
   local code=$?
   [ $code = "$2" ] || fail "SIG$1 during a wait: exit code $code"
-  grep -qE "SIG$1 came while the reward server localhost:$port, which is not there \\(.*\\), was waited for; nothing of this step is kept, $3" signalled.log ||
+  grep -qE "SIG$1 received while the reward server localhost:$port \\(.*\\) was unavailable; this step is discarded, $3" signalled.log ||
     fail "SIG$1 during a wait: $(cat signalled.log)"
   [ -f signalled/summary.json ] && fail "SIG$1 during a wait leaves a summary"
   [ ! -d signalled/checkpoints ] || find signalled/checkpoints -type f -exec sha256sum {} + | sort | cmp - before.txt || fail "SIG$1 during a wait changes checkpoints"
@@ -105,9 +105,9 @@ start_server judge.log "${judge_at[@]}"
 begin_signalled
 wait_for_step signalled $run 5
 end_server
-signalled INT 130 'the last checkpoint, of step [0-9]+, stands'
+signalled INT 130 'the last checkpoint, of step [0-9]+, is kept'
 begin_signalled
-signalled USR1 138 'the last checkpoint, of step [0-9]+, stands'
+signalled USR1 138 'the last checkpoint, of step [0-9]+, is kept'
 start_server judge.log "${judge_at[@]}"
 begin_signalled
 wait $run || fail "a run that a signal ended does not go on: $(cat signalled.log)"
@@ -128,7 +128,7 @@ kill -CONT $server
 wait $run
 code=$?
 [ $code = 143 ] || fail "SIGTERM while a server is slow: exit code $code: $(cat slow.log)"
-grep -q 'SIGTERM came: the run ends after step 1' slow.log || fail "the step does not end: $(cat slow.log)"
+grep -q 'SIGTERM received: the run ends after step 1' slow.log || fail "the step does not end: $(cat slow.log)"
 expect 0 'resumed from slow/checkpoints/' "${long[@]}" exp_manager.explicit_log_dir=slow
 same_online undisturbed slow
 end_server
@@ -144,9 +144,9 @@ asks() { # model, folder, setting...
   "${reinforce[@]}" exp_manager.explicit_log_dir="$folder" remote_rm.host=127.0.0.1 remote_rm.port="$port" remote_rm.reward_model.name="$model" "$@"
 }
 expect 0 'done: step 20 of 20' "${reinforce[@]}" "${rule[@]}" exp_manager.explicit_log_dir=by_rule
-expect 0 'does not say which tokenizer it has and takes no ids, so it gets text' asks reward_model foreign
+expect 0 'does not report its tokenizer and accepts no ids, so it gets text' asks reward_model foreign
 cmp by_rule/model/model.safetensors foreign/model/model.safetensors || fail 'the same rewards by a server teach something else'
-expect 0 "does not say which tokenizer it has, so it gets the policy's ids, with the token that ends a response" asks ids_only foreign_ids
+expect 0 "does not report its tokenizer, so it gets the policy's ids, with the token that ends a response" asks ids_only foreign_ids
 cmp by_rule/model/model.safetensors foreign_ids/model/model.safetensors || fail 'the same rewards by a server that takes ids teach something else'
 expect 1 'the reward server 127.0.0.1:1 did not become ready within 1 s' "${reinforce[@]}" exp_manager.explicit_log_dir=nobody remote_rm.host=127.0.0.1 remote_rm.port=1 remote_rm.wait_limit=1
 few=(trainer.reinforce.max_steps=4 model.optim.weight_decay=0)
@@ -176,7 +176,7 @@ PY
 # Where not a single one comes, the run ends, unless it is told not to.
 expect 1 'step 0: every reward of the step failed \(16 of 16\), so nothing can be learned; the first: reward.sources.remote_rm: prompt [0-9]+: nan of the reward server' \
   asks nan all_failed "${few[@]}"
-grep -q 'trainer.reinforce.health.invariants=warn would go on' all_failed/log.txt || fail 'no word on how to go on'
+grep -q 'trainer.reinforce.health.invariants=warn would continue' all_failed/log.txt || fail 'no word on how to go on'
 goes_on=trainer.reinforce.health.invariants=warn
 expect 0 'rows got no reward; the first: reward.sources.remote_rm: prompt [0-9]+: nan of the reward server 127.0.0.1:[0-9]+ gave -?nan' asks nan nan "${few[@]}" $goes_on
 masked nan 16
@@ -193,16 +193,16 @@ cmp lm/model.safetensors rs_nan/model/model.safetensors || fail 'something was l
 for other in error reward_model; do
   rm -rf again && mkdir again && cp -r error/rollouts again/
   expect 0 'done: step 4 of 4' asks $other again "${few[@]}" $goes_on
-  grep -q 'those that were recorded before' again/log.txt && fail "rewards of a server that failed are used again ($other)"
+  grep -q 'reusing the answers recorded before' again/log.txt && fail "rewards of a server that failed are used again ($other)"
 done
 masked again 0
 # Answers that no server should give end the run, whatever on_failure says.
-expect 1 'wide of the reward server .*: wants one FP32 reward for each of [0-9]+ rows, found FP32 \[[0-9]+,2\]; a server with several attributes must merge them' \
+expect 1 'wide of the reward server .*: expected one FP32 reward for each of [0-9]+ rows, found FP32 \[[0-9]+,2\]; a server with several attributes must merge them' \
   asks wide wide "${few[@]}"
-expect 1 'wants one FP32 reward for each of ([0-9]+) rows, found FP32 ' asks short short "${few[@]}"
-expect 1 'wants one FP32 reward for each of [0-9]+ rows, found INT32 ' asks whole_numbers whole_numbers "${few[@]}"
+expect 1 'expected one FP32 reward for each of ([0-9]+) rows, found FP32 ' asks short short "${few[@]}"
+expect 1 'expected one FP32 reward for each of [0-9]+ rows, found INT32 ' asks whole_numbers whole_numbers "${few[@]}"
 expect 1 'nameless of the reward server .*: the answer has no rewards' asks nameless nameless "${few[@]}"
-expect 1 'nonsense of the reward server .*: an answer that makes no sense' asks nonsense nonsense "${few[@]}"
+expect 1 'nonsense of the reward server .*: an invalid reply' asks nonsense nonsense "${few[@]}"
 # on_failure=fail ends it, and what was saved before is good to go on from.
 expect 1 '[0-9]+ of [0-9]+ rows got no reward; the first: .*prompt [0-9]+: .*gave -?nan' asks nan strict "${few[@]}" reward.on_failure=fail
 expect 1 'rows got no reward; the first: .*HTTP 500: the judge is not at home' asks late_error late reward.on_failure=fail

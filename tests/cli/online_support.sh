@@ -35,7 +35,7 @@ start_server() {
     grep -qE "kill -SIGINT $server|^ready" "$log" && break
     sleep 0.05
   done
-  port=$(sed -nE 's/.*(numbers at|ready at) http:\/\/[^:]*:([0-9]+).*/\2/p' "$log")
+  port=$(sed -nE 's/.*(metrics at|ready at) http:\/\/[^:]*:([0-9]+).*/\2/p' "$log")
   [ -n "$port" ] || { cat "$log"; fail "$* did not become ready"; }
 }
 # end_server: and nobody speaks of it.

@@ -99,7 +99,7 @@ same_runs whole none
 [ -e none/rollouts ] && fail 'rollouts.keep=none keeps'
 
 # Plans and configurations
-expect 0 '20 in all, 10 an epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${reinforce[@]:1}"
+expect 0 '20 in total, 10 per epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${reinforce[@]:1}"
 expect 0 '4 prompts x 4 answers of up to 16 tokens, 2 updates; prompts of up to 48 tokens' "$kedge" plan "${reinforce[@]:1}"
 expect 0 '"updates_per_step": 2,' "$kedge" plan reinforce whole/config.yaml --json
 expect 0 'fits: .* needed, .* free' "$kedge" plan "${rs[@]:1}"
@@ -118,13 +118,13 @@ for name in reinforce rs; do
   expect 0 "^ *trainer\\.$name\\.val_check_interval +integer +10$" "$kedge" config $name
   "$kedge" config $name --yaml >$name.yaml || fail "no configuration of $name"
   # As it stands, with what it wants.
-  expect 0 '4 an epoch of 40 prompts' "$kedge" plan $name $name.yaml "${online[@]}" "${rule[@]}" model.$name.num_rollout_samples=10 model.global_batch_size=10
+  expect 0 '4 per epoch of 40 prompts' "$kedge" plan $name $name.yaml "${online[@]}" "${rule[@]}" model.$name.num_rollout_samples=10 model.global_batch_size=10
 done
 sets=(pretrained_checkpoint.restore_from_path=lm trainer.accelerator=cpu 'model.data.data_prefix={train: [prompts.jsonl], validation: [val_prompts.jsonl], test: [val_prompts.jsonl]}' \
   model.data.add_bos=false model.encoder_seq_length=512)
 for name in reinforce rs; do
-  expect 0 '20 in all, 2 an epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/tiny/$name.yaml" "${sets[@]}"
-  expect 0 '2 in all, 1 an epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/reference/gpt_${name}_actor.yaml" "${sets[@]}" \
+  expect 0 '20 in total, 2 per epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/tiny/$name.yaml" "${sets[@]}"
+  expect 0 '2 in total, 1 per epoch of 40 prompts' "$kedge" plan "$name" "$here/../../configs/reference/gpt_${name}_actor.yaml" "${sets[@]}" \
     model.$name.num_rollout_samples=32 model.global_batch_size=32 trainer.$name.max_epochs=2
 done
 
@@ -177,7 +177,7 @@ has short/metrics.jsonl '"val_rollouts/rewards"'
 expect 0 'forked from short/checkpoints' "${reinforce[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)" trainer.reinforce.max_steps=3
 has child/run.json '"parent": "short/checkpoints'
 cmp whole/rollouts/step-2.jsonl child/rollouts/step-2.jsonl || fail 'a fork goes another way'
-expect 2 'holds checkpoints already; a fork begins in a folder of its own' "${reinforce[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)"
+expect 2 'already holds checkpoints; a fork needs a new folder' "${reinforce[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)"
 cp whole/summary.json summary.json
 expect 0 'the run is complete; a larger trainer.reinforce.max_epochs' "${reinforce[@]}" exp_manager.explicit_log_dir=whole
 cmp whole/summary.json summary.json || fail 'a complete run that was started again lost its summary'
@@ -211,7 +211,7 @@ assert len(set(scores.values())) > 1, scores
 PY
 
 # Odd cases that run
-expect 0 'num_rollouts_per_prompt: an answer alone is its own baseline, so nothing is learned' "${reinforce[@]}" exp_manager.explicit_log_dir=alone \
+expect 0 'num_rollouts_per_prompt: a single answer is its own baseline, so nothing is learned' "${reinforce[@]}" exp_manager.explicit_log_dir=alone \
   trainer.reinforce.num_rollouts_per_prompt=1 model.global_batch_size=4 trainer.reinforce.max_steps=2 model.optim.weight_decay=0
 cmp lm/model.safetensors alone/model/model.safetensors || fail 'something was learned from answers that are their own baselines'
 # A penalty that the group's deviation divides pulls at full strength where all rewards are equal.
@@ -228,8 +228,8 @@ expect 0 'done: step 4 of 4' "${reinforce[@]}" exp_manager.explicit_log_dir=one_
 # EOS may not come before the end: all answers are cut, and dropped.
 cut=(model.reinforce.length_params.min_length=16 trainer.reinforce.max_steps=3 model.optim.weight_decay=0)
 expect 0 'done: step 3 of 3' "${reinforce[@]}" exp_manager.explicit_log_dir=cut "${cut[@]}"
-has cut/log.txt '0 of 16 answers ended by themselves; a limit cut the others, and trainer\.reinforce\.unfinished=drop does not train on those: .* What ends an answer: "<eos>" \(6\)\. They stop so:'
-[ "$(grep -A3 'They stop so:' cut/log.txt | grep -cE '^  "')" = 3 ] || fail "not three tails: $(grep -A3 'They stop so:' cut/log.txt)"
+has cut/log.txt '0 of 16 answers ended by themselves; the others were cut off by a length limit, and trainer\.reinforce\.unfinished=drop does not train on those: .* What ends an answer: "<eos>" \(6\)\. Where they were cut off:'
+[ "$(grep -A3 'Where they were cut off:' cut/log.txt | grep -cE '^  "')" = 3 ] || fail "not three tails: $(grep -A3 'Where they were cut off:' cut/log.txt)"
 has cut/metrics.jsonl '"train_rollouts/fraction_of_samples_properly_ended": 0\.0'
 [ "$(grep -c '"train_optim/loss": -*0.0,' cut/metrics.jsonl)" = 6 ] || fail "a loss of answers that were cut: $(grep -o '"train_optim/loss": [^,]*' cut/metrics.jsonl)"
 cmp lm/model.safetensors cut/model/model.safetensors || fail 'answers that were cut have taught something'
@@ -237,7 +237,7 @@ expect 0 'done: step 3 of 3' "${reinforce[@]}" exp_manager.explicit_log_dir=kept
 cmp -s lm/model.safetensors kept/model/model.safetensors && fail 'unfinished=keep taught nothing'
 
 # A run that goes wrong
-expect 1 'KL run-away: the policy is .* nats a token from the reference.*health.max_kl is 1e-06' "${reinforce[@]}" exp_manager.explicit_log_dir=sick \
+expect 1 'KL run-away: the policy is .* nats per token from the reference.*health.max_kl is 1e-06' "${reinforce[@]}" exp_manager.explicit_log_dir=sick \
   trainer.reinforce.on_unhealthy=stop trainer.reinforce.health.max_kl=1e-6
 [ -d "$(last_of sick)" ] || fail 'a run that stops because it is unhealthy saves nothing'
 has sick/summary.json '"reason": "KL run-away'
@@ -248,9 +248,9 @@ expect 0 'KL run-away' "${reinforce[@]}" exp_manager.explicit_log_dir=warned tra
 # Other settings at a resume: free, converted, refused
 go_on() { rm -rf changed && cp -r short changed && "${reinforce[@]}" exp_manager.explicit_log_dir=changed trainer.reinforce.max_steps=3 "$@"; }
 expect 0 'changed since the checkpoint: model.optim.lr: 0.001 -> 0.002' go_on model.optim.lr=2e-3
-expect 0 'num_rollout_samples: 4 -> 2 \(goes on at the prompt where it stopped\)' go_on model.reinforce.num_rollout_samples=2
+expect 0 'num_rollout_samples: 4 -> 2 \(continues at the prompt where it stopped\)' go_on model.reinforce.num_rollout_samples=2
 "$kedge" init lm2 --shape tiny --tokenizer letters --seed 5 --threads 1 >/dev/null 2>&1
-expect 2 'cannot resume: the reference policy would be another. The weights in lm2 have the hash .*, in lm, had' go_on pretrained_checkpoint.restore_from_path=lm2
+expect 2 'cannot resume: the reference policy would be a different one. The weights in lm2 have the hash .*, in lm, had' go_on pretrained_checkpoint.restore_from_path=lm2
 expect 2 'model.seed: 1234 -> 7 \(rows would come in another order' go_on model.seed=7
 expect 2 'peft_scheme: "none" -> "lora"' go_on "${lora[@]}"
 
@@ -269,16 +269,16 @@ mistake '8 answers do not divide into micro-batches of 3' "${reinforce[@]}" mode
 mistake 'the 16 answers of a step \(4 prompts x 4\) do not divide into updates of 5' "${reinforce[@]}" model.global_batch_size=5
 mistake 'the 4 answers of a step \(4 prompts x 1\) do not divide into updates of 3' "${rs[@]}" model.global_batch_size=3
 mistake 'model.rs.top_n_rollouts: the best 5 of 4 answers' "${rs[@]}" model.rs.top_n_rollouts=5
-mistake 'remote_rm: is the one source of rewards; beside reward.sources' "${reinforce[@]}" remote_rm.host=localhost
-mistake 'remote_rm.pad_to_length: 63 is less than prompts and answers may have together, 64' "$kedge" rs "${online[@]}" "${for_rs[@]}" remote_rm.pad_to_length=63
+mistake 'remote_rm: cannot be combined with reward.sources' "${reinforce[@]}" remote_rm.host=localhost
+mistake 'remote_rm.pad_to_length: 63 is less than the maximum length of a prompt and its answer, 64' "$kedge" rs "${online[@]}" "${for_rs[@]}" remote_rm.pad_to_length=63
 mistake 'max_stepz.*max_steps' "${reinforce[@]}" trainer.reinforce.max_stepz=3
 mistake 'top_n_rollout.*top_n_rollouts' "${rs[@]}" model.rs.top_n_rollout=1
-mistake 'trainer.reinforce.save_interval: 3 is no multiple' "${reinforce[@]}" trainer.reinforce.save_interval=3
+mistake 'trainer.reinforce.save_interval: 3 is not a multiple' "${reinforce[@]}" trainer.reinforce.save_interval=3
 mistake 'discount_factor' "${reinforce[@]}" trainer.reinforce.discount_factor=0.9
 expect 0 'fits' "$kedge" plan "${reinforce[@]:1}" trainer.reinforce.discount_factor=1.0
 mistake 'words\.txt' "${reinforce[@]}" reward.sources.mood.kind=lexicon reward.sources.mood.file=words.txt
-mistake 'rollouts.keep: wants all, none or every:n with n from 1 on, found "every:0"' "${reinforce[@]}" rollouts.keep=every:0
-mistake 'rollouts.keep: wants all, none or every:n' "${rs[@]}" rollouts.keep=few
+mistake 'rollouts.keep: expected all, none or every:n with n of at least 1, found "every:0"' "${reinforce[@]}" rollouts.keep=every:0
+mistake 'rollouts.keep: expected all, none or every:n' "${rs[@]}" rollouts.keep=few
 mistake 'pretrained_checkpoint.restore_from_path' "${reinforce[@]}" pretrained_checkpoint.restore_from_path=nowhere
 [ -e no ] && fail "a run that never began left a folder: $(find no)"
 

@@ -79,8 +79,8 @@ killed() {
   wait "$critic_pid" || fail "the critic ends with $?: $(tail -n 20 "${name}_critic.log")"
   echo "$name: $count kills of $who (during a save of the actor ${moments[actor_save]}, of the critic ${moments[critic_save]}, a training call" \
     "${moments[training]}, at any time ${moments[any]}); actor: $(grep -c 'resumed from' "$name.log") resumes," \
-    "$(grep -c 'those that were recorded before' "$name.log") steps with recorded answers, $(grep -c 'is back after' "$name.log") waits for the critic; critic:" \
-    "$(grep -c 'back at actor_step' "${name}_critic.log") returns, $(grep -c 'training calls again' "${name}_critic.log") starts that made calls again"
+    "$(grep -c 'reusing the answers recorded before' "$name.log") steps with recorded answers, $(grep -c 'is back after' "$name.log") waits for the critic; critic:" \
+    "$(grep -c 'restored to actor_step' "${name}_critic.log") returns, $(grep -c 'replayed .* training calls' "${name}_critic.log") starts that made calls again"
   same_online whole "$name"
   same_critics whole_critic "${name}_critic"
 }
@@ -99,12 +99,12 @@ set_patience() {
 set_patience
 killed shot actor
 grep -qE 'resumed from shot/checkpoints/.* at step [0-9]+' shot.log || fail "it does not say that it went on: $(cat shot.log)"
-grep -qE 'back at actor_step [0-9]*[1-9][0-9]*: step [0-9]+, [0-9]+ training calls' shot_critic.log || fail "the critic did not go back: $(cat shot_critic.log)"
+grep -qE 'restored to actor_step [0-9]*[1-9][0-9]*: step [0-9]+, [0-9]+ training calls' shot_critic.log || fail "the critic did not go back: $(cat shot_critic.log)"
 killed widowed critic
 grep -q 'resumed from' widowed.log && fail 'the actor was not left alone'
-grep -qE "the critic server localhost:$port is not there \(.*\); waiting for it" widowed.log || fail "it does not say what it waits for: $(cat widowed.log)"
-grep -qE 'made [0-9]+ training calls again that came after the checkpoint' widowed_critic.log || fail "the critic made no calls again: $(cat widowed_critic.log)"
-[ "$(grep -c 'back at actor_step' widowed_critic.log)" = 1 ] || fail 'a critic that was killed went back further than to its last call'
+grep -qE "the critic server localhost:$port is unreachable \(.*\); waited " widowed.log || fail "it does not say what it waits for: $(cat widowed.log)"
+grep -qE 'replayed [0-9]+ training calls that came after the checkpoint' widowed_critic.log || fail "the critic made no calls again: $(cat widowed_critic.log)"
+[ "$(grep -c 'restored to actor_step' widowed_critic.log)" = 1 ] || fail 'a critic that was killed went back further than to its last call'
 killed lost both
 
 # A critic in the process dies with it.
@@ -130,7 +130,7 @@ done
 wait "$actor_pid" || fail "a run with its critic inside does not end well: $(tail -n 20 inside.log)"
 [ $count = "$kills" ] || fail "only $count kills of a run with its critic inside"
 echo "inside: $count kills (during a save of the policy ${moments[actor_save]}, of the critic ${moments[critic_save]}, a training call ${moments[training]}, at any time" \
-  "${moments[any]}); $(grep -c 'resumed from' inside.log) resumes, $(grep -c 'back at actor_step' inside.log) returns, $(grep -c 'training calls again' inside.log) starts that made calls again"
+  "${moments[any]}); $(grep -c 'resumed from' inside.log) resumes, $(grep -c 'restored to actor_step' inside.log) returns, $(grep -c 'replayed .* training calls' inside.log) starts that made calls again"
 same_online inside_whole inside
 same_critics inside_whole/critic inside/critic
 exit $((failures > 0))

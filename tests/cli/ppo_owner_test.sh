@@ -20,8 +20,8 @@ expect 0 'done: step 6 of 6' on parent trainer.ppo.max_steps=6
 id=$(id_of parent)
 
 # Another run, new or forked, leaves the parent's critic alone.
-expect 1 "HTTP 409: this critic, in .*parent_critic, belongs to the run $id, and the call is of the run other-[0-9a-f]+\\. .*remote_critic_rm.critic.take_over=true" on other
-expect 1 "HTTP 409: this critic, in .*, belongs to the run $id" on child --fork "$(last_of parent)"
+expect 1 "HTTP 409: this critic, in .*parent_critic, belongs to run $id, but the call comes from run other-[0-9a-f]+\\. .*remote_critic_rm.critic.take_over=true" on other
+expect 1 "HTTP 409: this critic, in .*, belongs to run $id" on child --fork "$(last_of parent)"
 # With a critic that begins with the parent's saves, it goes on as the parent would have.
 start_critic child_critic exp_manager.resume_from_checkpoint=parent_critic
 expect 0 'forked from .*at step 6' on child --fork "$(last_of parent)"
@@ -36,7 +36,7 @@ same_critics whole_critic parent_critic
 # Taken over, it is lost to the first run.
 expect 0 'done: step 2 of 2' on other remote_critic_rm.critic.take_over=true trainer.ppo.max_steps=2
 grep -q "the run other-[0-9a-f]* takes over the critic of the run $id" parent_critic.log || fail 'nobody was told of the critic that was taken over'
-expect 1 "HTTP 409: this critic, in .*, belongs to the run other-[0-9a-f]+, and the call is of the run $id" on parent trainer.ppo.max_epochs=3
+expect 1 "HTTP 409: this critic, in .*, belongs to run other-[0-9a-f]+, but the call comes from run $id" on parent trainer.ppo.max_epochs=3
 end_server
 
 # A critic in the process: the fork finds its parent's by itself.

@@ -96,14 +96,14 @@ pid=$!
 wait_for_step signalled $pid 5
 end_server
 for _ in $(seq 400); do
-  [ "$(grep -c 'is not there' signalled.log)" -gt 0 ] && break
+  [ "$(grep -c 'is unreachable' signalled.log)" -gt 0 ] && break
   sleep 0.05
 done
 kill -USR1 $(ranks_below $pid)
 wait $pid
 code=$?
 [ $code = 138 ] || fail "a signal while the critic is away: exit code $code: $(cat signalled.log)"
-grep -qE "SIGUSR1 came while the critic server localhost:$port, which is not there" signalled.log || fail "it does not say why it ends: $(cat signalled.log)"
+grep -qE "SIGUSR1 received while the critic server localhost:$port \(" signalled.log || fail "it does not say why it ends: $(cat signalled.log)"
 expect 0 'resumed from signalled/checkpoints' on 2 signalled
 same_online two signalled
 same_critics two_critic signalled_critic

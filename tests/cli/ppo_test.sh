@@ -225,7 +225,7 @@ cmp whole/summary.json summary.json || fail 'a complete run that was started aga
 diff -r "$(critic_last whole_critic)/model" critic_before/model || fail 'a complete run that was started again changed its critic'
 cp -r whole longer && cp -r whole_critic longer_critic
 expect 0 'resumed from longer/checkpoints/.*' alone longer trainer.ppo.max_epochs=5
-has longer_critic.log 'back at actor_step 20: step 40, 20 training calls'
+has longer_critic.log 'restored to actor_step 20: step 40, 20 training calls'
 [ "$(steps_done longer)" = 25 ] || fail "not 25 steps: $(steps_done longer)"
 
 # What does not fit together is told before weights are read
@@ -237,15 +237,15 @@ mkdir others
 sed 's/"a": 0, "b": 1/"b": 0, "a": 1/' letters/tokenizer.json >others/tokenizer.json
 cp letters/tokenizer_config.json others/
 "$kedge" init stranger --shape tiny --tokenizer others --num-labels 1 --seed 3 --threads 1 >/dev/null 2>&1
-expect 2 'critic_infer of the critic server .* has another tokenizer than the policy' alone no critic:pretrained_checkpoint.restore_from_path=stranger
-expect 2 'takes rows of up to 32 tokens \(its model.encoder_seq_length\), and 64 may be sent' alone no critic:model.encoder_seq_length=32
+expect 2 'critic_infer of the critic server .* has a different tokenizer from the policy' alone no critic:pretrained_checkpoint.restore_from_path=stranger
+expect 2 'takes rows of up to 32 tokens \(its model.encoder_seq_length\), but 64 may be sent' alone no critic:model.encoder_seq_length=32
 rm -rf no no_critic
 expect 2 'remote_critic_rm.combine_rm_and_critic_server is true, but none of reward.sources has the kind critic' "${ppo[@]}" "${rule[@]}" exp_manager.explicit_log_dir=no
 expect 2 'reward.sources: one has the kind critic, but remote_critic_rm.combine_rm_and_critic_server is false' "${ppo[@]}" exp_manager.explicit_log_dir=no \
   reward.sources.judge.kind=critic remote_critic_rm.combine_rm_and_critic_server=false
-expect 2 'reward.sources: names no source of rewards, and a local_critic gives none' "${inside[@]}" exp_manager.explicit_log_dir=no
-expect 2 'reward.sources: one has the kind critic, but a local_critic gives no rewards' "${inside[@]}" exp_manager.explicit_log_dir=no reward.sources.judge.kind=critic
-expect 2 'pad_to_length: 63 is less than prompts and answers may have together, 64' "${ppo[@]}" exp_manager.explicit_log_dir=no remote_critic_rm.pad_to_length=63
+expect 2 'reward.sources: no reward is configured, and a local_critic returns none' "${inside[@]}" exp_manager.explicit_log_dir=no
+expect 2 'reward.sources: one has the kind critic, but a local_critic returns no rewards' "${inside[@]}" exp_manager.explicit_log_dir=no reward.sources.judge.kind=critic
+expect 2 'pad_to_length: 63 is less than the maximum length of a prompt and its answer, 64' "${ppo[@]}" exp_manager.explicit_log_dir=no remote_critic_rm.pad_to_length=63
 expect 2 'gae_lambda' "${ppo[@]}" exp_manager.explicit_log_dir=no trainer.ppo.gae_lambda=1.5
 expect 2 'the 8 answers of a step \(8 prompts x 1\) do not divide into updates of 3' "${ppo[@]}" exp_manager.explicit_log_dir=no model.global_batch_size=3
 [ -e no ] && fail "a run that never began left a folder: $(find no)"
@@ -265,17 +265,17 @@ spoiled() { # name, fault, pattern
   same_online whole "$1"
   same_critics whole_critic "$1_critic"
 }
-spoiled nan_values nan_values 'critic_infer of the critic server .* gave values that are not finite for prompt [0-9]+'
+spoiled nan_values nan_values 'critic_infer of the critic server .* returned values that are not finite for prompt [0-9]+'
 spoiled nan_loss nan_loss 'critic_train of the critic server .*: the loss is -?nan'
 spoiled train_refused train_refused 'critic_train of the critic server .*: HTTP 500: the critic has no memory left'
-spoiled narrow narrow 'critic_infer of the critic server .*: wants values of [0-9]+ rows of [0-9]+ tokens at least, found \[[0-9]+,[0-9]+\]'
+spoiled narrow narrow 'critic_infer of the critic server .*: expected values of [0-9]+ rows of [0-9]+ tokens or more, found \[[0-9]+,[0-9]+\]'
 spoiled refused refused 'critic_infer of the critic server .*: HTTP 500: the critic is not at home'
 # One that is not kedge's cannot be told what it must have learned, nor go back; else all is the same.
 start_critic foreign_critic
 critic=$server
 start_server spoiler.log python3 "$here/critic_spoiler.py" "$port" foreign 0
-expect 0 'critic_infer of the critic server .* does not say which tokenizer it has; it must be the policy' on foreign trainer.ppo.max_steps=10
-expect 0 'cannot go back: its critic stays as it is, and need not be the one of step 10' on foreign
+expect 0 'critic_infer of the critic server .* does not report its tokenizer; it must be the policy' on foreign trainer.ppo.max_steps=10
+expect 0 'cannot restore its critic: it stays as it is, and may not be the one of step 10' on foreign
 end_server
 server=$critic
 end_server
@@ -313,14 +313,14 @@ begin_signalled() { # the program itself in the background, and no shell around 
 }
 signalled() { # signal, code: the run waits
   for _ in $(seq 400); do
-    grep -q 'is not there' signalled.log && break
+    grep -q 'is unreachable' signalled.log && break
     sleep 0.05
   done
   kill -s "$1" $run
   wait $run
   code=$?
   [ $code = "$2" ] || fail "SIG$1 during a wait: exit code $code: $(cat signalled.log)"
-  has signalled.log "SIG$1 came while the critic server localhost:$port, which is not there"
+  has signalled.log "SIG$1 received while the critic server localhost:$port \("
 }
 begin_signalled
 signalled TERM 143
@@ -358,10 +358,10 @@ kill -9 "$judge"
 wait "$judge" 2>/dev/null
 
 # Plans and configurations
-expect 0 '20 in all, 5 an epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${ppo[@]:1}"
+expect 0 '20 in total, 5 per epoch of 40 prompts; validation every 2, saving every 2' "$kedge" plan "${ppo[@]:1}"
 expect 0 '"algorithm": "ppo"' "$kedge" plan ppo whole/config.yaml --json
 expect 0 '^ *trainer\.ppo\.critic_warmup_steps +integer +0$' "$kedge" config ppo
 "$kedge" config ppo --yaml >ppo.yaml || fail 'no configuration of ppo'
-expect 0 'an epoch of 40 prompts' "$kedge" plan ppo ppo.yaml "${online[@]}" model.ppo.num_rollout_samples=10 model.global_batch_size=10
+expect 0 'per epoch of 40 prompts' "$kedge" plan ppo ppo.yaml "${online[@]}" model.ppo.num_rollout_samples=10 model.global_batch_size=10
 
 exit $((failures > 0))

@@ -55,7 +55,7 @@ while [ $count -lt "$kills" ] && kill -0 "${pids[actor]}" 2>/dev/null; do
 done
 end_well shot
 echo "$count kills in $steps steps: actor ${counts[actor]}, critic ${counts[critic]}, reward server ${counts[judge]}; $(grep -c 'resumed from' shot.log) resumes," \
-  "$(grep -c 'is back after' shot.log) waits for servers, $(grep -c 'training calls again' shot_critic.log) starts of the critic that made calls again"
+  "$(grep -c 'is back after' shot.log) waits for servers, $(grep -c 'replayed .* training calls' shot_critic.log) starts of the critic that made calls again"
 [ $count = "$kills" ] || fail "only $count kills: the run was over"
 for who in actor critic judge; do [ "${counts[$who]}" -ge $((kills / 6)) ] || fail "$who was killed only ${counts[$who]} times"; done
 same_online whole shot

@@ -32,19 +32,19 @@ for run in slow best inner outer; do
   before=$(prints_of $run)
   for step in $(seq 0 $((steps - 1))); do
     (cd / && "$kedge" replay "$folder/$run" --step "$step" --regenerate) >out.txt 2>err.txt || fail "$run, step $step: $(cat out.txt err.txt)"
-    grep -q "^step $step replays: every number is equal to the bit" out.txt || fail "no verdict of $run, step $step: $(cat out.txt)"
+    grep -q "^step $step replays: every value is equal bit for bit" out.txt || fail "no verdict of $run, step $step: $(cat out.txt)"
     for name in 'weights before' 'prompts and settings' answers 'engine log-probs' rewards advantages 'update loss' 'weights after'; do
       grep -qE "^$name +[1-9][0-9]* +-$" out.txt || fail "$run, step $step: no $name that matches: $(cat out.txt)"
     done
     awk 'length > 80 { exit 1 }' out.txt || fail "a line of more than 80 columns: $(cat out.txt)"
   done
-  expect 0 "^$steps steps up to step $((steps - 1)) replay to the bit$" "$kedge" bisect $run
+  expect 0 "^$steps steps up to step $((steps - 1)) replay bit for bit$" "$kedge" bisect $run
   [ "$(prints_of $run)" = "$before" ] || fail "$run has changed"
 done
 expect 0 'from the starting model' "$kedge" replay slow --step 2
 expect 0 'from the checkpoint of step 3' "$kedge" replay slow --step 5
 expect 0 'step 6 replays' "$kedge" replay slow
-expect 0 'note: the critic.s rewards \(critic\) are the record' "$kedge" replay outer --step 1
+expect 0 'note: rewards of the critic \(critic\) are taken from the record' "$kedge" replay outer --step 1
 "$kedge" replay slow --step 4 --json 2>/dev/null | python3 -c '
 import json, sys
 told = json.load(sys.stdin)
@@ -71,7 +71,7 @@ for run in slow best inner outer; do
   changed $run 4 6 "$other_token"
   expect 1 "\"verdict\": \"step 4 is the first that does not replay: the record's tokens: from answer 4, token 0 on" "$kedge" bisect changed --json
   expect 1 '^  answer 4, token [0-9]+: recorded ' "$kedge" bisect changed
-  expect 1 "^step 4 differs: the record's tokens: the policy draws others" "$kedge" replay changed --step 4 --regenerate
+  expect 1 "^step 4 differs: the record's tokens: the policy samples others" "$kedge" replay changed --step 4 --regenerate
   expect 1 'step 4, on the way to step 5' "$kedge" replay changed --step 5
   expect 0 'step 3 replays' "$kedge" replay changed --step 3
 done
@@ -86,7 +86,7 @@ expect 1 "^step 5 is the first that does not replay: the record's " "$kedge" bis
 changed slow 3 1 'row["updates"][1]["loss"] += 1e-12'
 expect 1 '^step 3 is the first that does not replay: the update' "$kedge" bisect changed
 changed slow 3 1 'row["weights_after"] = "0" * 16'
-expect 1 'rollouts/step-4.jsonl: begins with the weights' "$kedge" bisect changed
+expect 1 'rollouts/step-4.jsonl: starts with the weights' "$kedge" bisect changed
 expect 1 '^step 3 is the first that does not replay: the update' "$kedge" bisect changed
 changed slow 3 4 'row["slot"] = 99'
 expect 1 '"verdict": "step 3 is the first that does not replay: .*:4: slot 99' "$kedge" bisect changed --json
@@ -115,7 +115,7 @@ for run in slow best inner outer; do
     expect 1 "step 3: checkpoints/.*step=3" "$kedge" bisect changed
     said=$("$kedge" bisect changed --json 2>/dev/null)
     grep -q "step=3-[^\"]*/$file: its bytes are not those that were saved" <<<"$said" || fail "$run: $file is not named: $said"
-    expect 0 'not begun with the checkpoint of step 3' "$kedge" replay changed --step 4
+    expect 0 'skipped the checkpoint of step 3' "$kedge" replay changed --step 4
   done
 done
 flipped inner 'critic/checkpoints/*-last/state/state.safetensors' 1001
@@ -124,8 +124,8 @@ expect 1 'critic/checkpoints/' "$kedge" bisect changed
 # Steps without a record are generated anew; an older record says less; a fork begins where its parent stood
 made some "${reinforce[@]}" "${rule[@]}" rollouts.keep=every:3
 expect 0 'step 5 replays' "$kedge" replay some --step 5
-expect 0 'note: step 4 has no record: its answers were generated anew' "$kedge" bisect some
-expect 0 "^$steps steps up to step 6 replay to the bit" "$kedge" bisect some
+expect 0 'note: step 4 has no record: its answers were generated again' "$kedge" bisect some
+expect 0 "^$steps steps up to step 6 replay bit for bit" "$kedge" bisect some
 cp -r slow older
 sed -i -E '1s/,"weights_before".*/}/' older/rollouts/step-*.jsonl
 expect 0 'note: an older record' "$kedge" replay older --step 4
@@ -151,7 +151,7 @@ mv kept.jsonl prompts.jsonl
 expect 2 'nowhere: no such folder' "$kedge" replay nowhere
 expect 2 'lm: not the folder of a run' "$kedge" bisect lm
 expect 2 'no step 99; its steps are 0 to 6' "$kedge" replay slow --step 99
-expect 2 'a step is a number, first or last, found "newest"' "$kedge" replay slow --step newest
+expect 2 'expected a step number, first or last, found "newest"' "$kedge" replay slow --step newest
 expect 2 'no steps 4 to 9; its steps are 0 to 6' "$kedge" bisect slow --from 4 --to 9
 expect 0 'replaying steps 4 to 5, from the checkpoint of step 3' "$kedge" bisect slow --from 4 --to 5
 made plain "${sft[@]}" trainer.sft.max_steps=2

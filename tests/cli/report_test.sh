@@ -39,7 +39,7 @@ says tuned.html '<h3>Samples</h3>'
 expect 0 '^report.html: ' "$kedge" report fast
 says report.html '<title>fast</title>'
 echo mine >mine.txt
-expect 2 'error --out: mine.txt is there, and is no report of kedge; name another file$' "$kedge" report slow --out mine.txt
+expect 2 'error --out: mine.txt exists and is not a kedge report; give another file$' "$kedge" report slow --out mine.txt
 [ "$(cat mine.txt)" = mine ] || fail "mine.txt was written"
 expect 2 'missing RUNS' "$kedge" report
 expect 2 'nothing: no such folder' "$kedge" report nothing
@@ -56,7 +56,7 @@ echo '{"step": 12, "time": 1, "train/loss": [1]}' >>broken/metrics.jsonl
 expect 2 'broken/metrics.jsonl:[0-9]+: ' "$kedge" report broken --out broken.html
 rm -rf broken/metrics.jsonl broken/rollouts broken/samples.jsonl broken/log.txt
 expect 0 '^broken.html: ' "$kedge" report broken --out broken.html
-says broken.html 'No numbers yet'
+says broken.html 'No metrics yet'
 
 # In a real browser: it opens from the disk, without a complaint and without asking anybody for anything.
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)

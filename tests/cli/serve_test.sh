@@ -22,7 +22,7 @@ start() {
     grep -q "kill -SIGINT $server" "$log" && break
     sleep 0.05
   done
-  port=$(sed -n 's/.*numbers at http:\/\/[^:]*:\([0-9]*\)\/metrics.*/\1/p' "$log")
+  port=$(sed -n 's/.*metrics at http:\/\/[^:]*:\([0-9]*\)\/metrics.*/\1/p' "$log")
   [ -n "$port" ] || { cat "$log"; fail "$* did not become ready"; }
 }
 # stop SIGNAL: it must end with 0 within ten seconds.
@@ -77,7 +77,7 @@ start critic.log "$kedge" serve critic pretrained_checkpoint.restore_from_path=j
 expect 0 '"name":"rewards"' get /v2/models/critic_infer
 expect 1 "Address already in use; trainer.ppo.port sets another port, 0 any that is free" \
   "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port="$port" exp_manager.explicit_log_dir=critic_two trainer.threads=1
-expect 2 'critic: another run is at work in this folder' \
+expect 2 'critic: another run is using this folder' \
   "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic
 stop INT
 for file in config.yaml run.json log.txt; do [ -s critic/$file ] || fail "no critic/$file"; done
@@ -106,9 +106,9 @@ expect 0 'the reward model it started from: resident, [0-9]+ KiB' cat resident.l
 expect 0 'the reward model it started from: swapped in for every call, [0-9]+ KiB of host memory at most' cat swapped.log
 expect 0 'the reward model it started from: the network without its adapters, nothing more' cat lora.log
 "$kedge" init judge2 --shape tiny --tokenizer letters --num-labels 1 --seed 7 --threads 1 2>/dev/null >/dev/null
-expect 2 'restore_from_path: not what the critic in .*critic_resident began with' \
+expect 2 'restore_from_path: not the model that the critic in .*critic_resident started from' \
   "${critic[@]}" pretrained_checkpoint.restore_from_path=judge2 exp_manager.explicit_log_dir=critic_resident
-expect 2 'not what the critic in .*critic_lora began with' \
+expect 2 'not the model that the critic in .*critic_lora started from' \
   "${critic[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=critic_lora model.peft.peft_scheme=lora model.seed=7
 grep -q judge2 critic_resident/config.yaml critic_resident/run.json && fail "a critic that was refused changed the papers of the run"
 start again.log "${critic[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=critic_resident
@@ -116,18 +116,18 @@ expect 0 ': 2 training calls' cat again.log
 stop INT
 
 # Without rewards a critic can start from any model; with them it needs a reward model.
-expect 2 'policy holds no reward model .*combine_rm_and_critic_server=true wants its rewards' \
+expect 2 'policy holds no reward model .*combine_rm_and_critic_server=true needs its rewards' \
   "${critic[@]}" pretrained_checkpoint.restore_from_path=policy exp_manager.explicit_log_dir=critic3
 [ -e critic3 ] && fail "a critic that was refused left a folder"
 for _ in first second; do
   start fresh.log "${critic[@]}" pretrained_checkpoint.restore_from_path=policy exp_manager.explicit_log_dir=critic3 \
     trainer.ppo.combine_rm_and_critic_server=false
-  expect 0 'policy has no score head: the critic starts with a new one, drawn with model.seed=1234' cat fresh.log
+  expect 0 'policy has no score head: the critic starts with a new one, initialized with model.seed=1234' cat fresh.log
   expect 0 '^HTTP/1.1 200 OK' post /v2/models/critic_train/infer "$lesson"
   stop INT
 done
 expect 0 ': 1 training calls' cat fresh.log
-expect 2 'not what the critic in .*critic3 began with' "${critic[@]}" pretrained_checkpoint.restore_from_path=policy \
+expect 2 'not the model that the critic in .*critic3 started from' "${critic[@]}" pretrained_checkpoint.restore_from_path=policy \
   exp_manager.explicit_log_dir=critic3 trainer.ppo.combine_rm_and_critic_server=false model.seed=7
 
 # What cannot fit is refused at once.
@@ -144,14 +144,14 @@ start alias.log "$kedge" serve critic "$configs/reference/gpt_ppo_critic.yaml" p
 stop INT
 
 # What is wrong is said before weights are read.
-expect 2 'kedge serve: wants reward or critic first, found "rewards"' "$kedge" serve rewards
+expect 2 'kedge serve: expected reward or critic first, found "rewards"' "$kedge" serve rewards
 expect 2 'missing required key "rm_model_file"' "$kedge" serve reward
 expect 2 'rm_model_file: no model nowhere; looked for' "$kedge" serve reward rm_model_file=nowhere
 expect 2 'policy.*score' "$kedge" serve reward rm_model_file=policy inference.port=0
 expect 2 'ip: 0\.0\.0\.0 can be reached from other machines, and no token is set' "$kedge" serve reward rm_model_file=judge inference.ip=0.0.0.0 inference.port=0
 expect 2 'inference.micro_batch_size: renamed to inference_micro_batch_size' "$kedge" serve reward rm_model_file=judge inference.micro_batch_size=4
 expect 2 'inference.prot.*port' "$kedge" serve reward rm_model_file=judge inference.prot=5555
-expect 2 'standardization: wants mean and std' "$kedge" serve reward rm_model_file=judge model.reward_standardization.enable=true inference.port=0
+expect 2 'standardization: mean and std are required' "$kedge" serve reward rm_model_file=judge model.reward_standardization.enable=true inference.port=0
 : >empty
 expect 2 'token_file: empty is empty' "$kedge" serve reward rm_model_file=judge inference.port=0 --token-file empty
 echo word >token

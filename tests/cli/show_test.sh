@@ -96,7 +96,7 @@ COLUMNS=30 "${show[@]}" slow --limit 0 | awk 'length > 30 { exit 1 }' || fail "a
 expect 2 'nowhere: no such folder' "${show[@]}" nowhere
 expect 2 'lm: no answers in it \(rollouts/step-N.jsonl\)' "${show[@]}" lm
 expect 2 'slow: no answers of step 99; nearest: 19' "${show[@]}" slow --step 99
-expect 2 'a step is a number, first or last, found "newest"' "${show[@]}" slow --step newest
+expect 2 'expected a step number, first or last, found "newest"' "${show[@]}" slow --step newest
 expect 2 'slow: no answer to prompt 1000 in it; its prompts are from 0 to 39' "${show[@]}" slow --prompt 1000
 expect 2 'give one of them' "${show[@]}" slow --steps --prompt 1
 expect 2 'missing RUN' "${show[@]}"

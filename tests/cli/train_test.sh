@@ -107,20 +107,20 @@ for file in state/state.safetensors state/state.json model/model.safetensors mod
   flip "$(last_of damaged)/$file"
   [ "$(find damaged/checkpoints -path "*step=4*/$file" -links 2 | wc -l)" = 2 ] || fail 'the best and the last are no twins'
   [ "$(ls damaged/checkpoints | wc -l)" = 3 ] || fail "not three checkpoints: $(ls damaged/checkpoints)"
-  expect 0 "a damaged checkpoint is passed over: .*step=4.*: $file: its bytes are not those that were saved" \
+  expect 0 "skipping a damaged checkpoint: .*step=4.*: $file: its bytes are not those that were saved" \
     "${sft[@]}" exp_manager.explicit_log_dir=damaged trainer.sft.max_steps=4
   grep -q 'resumed from damaged/checkpoints/.*step=2' damaged/log.txt || fail "not gone on from the one before: $(cat damaged/log.txt)"
   same_runs sound damaged
   rm -rf damaged
   cp -r sound damaged
   flip "$(last_of damaged)/$file"
-  expect 2 "--fork: not a whole checkpoint: .*$file: its bytes are not those" "${sft[@]}" exp_manager.explicit_log_dir=other --fork "$(last_of damaged)"
+  expect 2 "--fork: incomplete checkpoint: .*$file: its bytes are not those" "${sft[@]}" exp_manager.explicit_log_dir=other --fork "$(last_of damaged)"
 done
 
 # Other settings: free, converted, refused
 go_on() { rm -rf changed && cp -r short changed && "${sft[@]}" exp_manager.explicit_log_dir=changed "$@"; }
 expect 0 'changed since the checkpoint: model.optim.lr: 0.01 -> 0.02' go_on model.optim.lr=2e-2 trainer.sft.max_steps=4
-expect 0 'global_batch_size: 4 -> 8 \(goes on at the row where it stopped\)' go_on model.data.train_ds.global_batch_size=8
+expect 0 'global_batch_size: 4 -> 8 \(continues at the row where it stopped\)' go_on model.data.train_ds.global_batch_size=8
 grep -q '"step": 28,' changed/summary.json || fail "not 27 steps of 8 after one of 4: $(grep step changed/summary.json)"
 expect 2 'model.seed: 1234 -> 7 \(rows would come in another order' go_on model.seed=7
 "$kedge" init wide --shape tiny --tokenizer letters --hidden-size 96 --threads 1 >/dev/null 2>&1
@@ -130,7 +130,7 @@ expect 2 'peft_scheme: "none" -> "lora"' go_on model.peft.peft_scheme=lora
 # A fork
 expect 0 'forked from short/checkpoints' "${sft[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)" trainer.sft.max_steps=3
 grep -q '"parent": "short/checkpoints' child/run.json || fail 'the child does not know its parent'
-expect 2 'holds checkpoints already; a fork begins in a folder of its own' "${sft[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)"
+expect 2 'already holds checkpoints; a fork needs a new folder' "${sft[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)"
 expect 2 '--fork: no folder nowhere' "${sft[@]}" exp_manager.explicit_log_dir=other --fork nowhere
 
 # Two runs in one folder would destroy each other
@@ -140,7 +140,7 @@ for _ in $(seq 1000); do
   [ -s busy/metrics.jsonl ] && break
   sleep 0.01
 done
-expect 2 'busy: another run is at work in this folder' "${sft[@]}" exp_manager.explicit_log_dir=busy
+expect 2 'busy: another run is using this folder' "${sft[@]}" exp_manager.explicit_log_dir=busy
 kill -9 $pid
 wait $pid 2>/dev/null
 
@@ -150,7 +150,7 @@ expect 0 'done: step 60 of 60' "${sft[@]}" exp_manager.explicit_log_dir=lora "${
 [ -s lora/model/adapter_model.safetensors ] || fail 'no adapter'
 # Another base under the same name: the checkpoint has the adapters alone.
 mv lm lm.kept && "$kedge" init lm --shape tiny --tokenizer letters --seed 5 --threads 1 >/dev/null 2>&1
-expect 2 'cannot resume: the base of the adapters would be another. The weights in lm have' "${sft[@]}" exp_manager.explicit_log_dir=lora "${lora[@]}" trainer.sft.max_epochs=5
+expect 2 'cannot resume: the base of the adapters would be a different one. The weights in lm have' "${sft[@]}" exp_manager.explicit_log_dir=lora "${lora[@]}" trainer.sft.max_epochs=5
 rm -r lm && mv lm.kept lm
 expect 0 'done: step 75 of 75' "${sft[@]}" exp_manager.explicit_log_dir=lora "${lora[@]}" trainer.sft.max_epochs=5
 expect 0 '"merged": true' "$kedge" export lm merged --adapter lora/model --merge
@@ -166,38 +166,38 @@ expect 0 'done: step 9 of 9' "$kedge" "${words[@]:1}" trainer.accelerator=cpu tr
 python3 -c 'import json
 losses = [line["validation/loss"] for line in map(json.loads, open("first/sft/metrics.jsonl")) if "validation/loss" in line]
 assert len(losses) >= 3 and losses == sorted(losses, reverse=True) and losses[0] > losses[-1], losses' || fail 'the first example of the help trains nothing'
-expect 0 'trainer.sft.max_steps: 100 steps are asked for, and 15 are made: trainer.sft.max_epochs=1 over 15 steps an epoch' \
+expect 0 'trainer.sft.max_steps: 100 steps are requested, but 15 are made: trainer.sft.max_epochs=1 over 15 steps per epoch' \
   "${sft[@]}" exp_manager.explicit_log_dir=fewer trainer.sft.max_steps=100 trainer.sft.max_epochs=1
 
 # Plans
 expect 0 'fits: .* needed, .* free' "$kedge" plan "${sft[@]:1}"
-expect 0 '15 an epoch; validation every 2, saving every 2' "$kedge" plan "${sft[@]:1}"
+expect 0 '15 per epoch; validation every 2, saving every 2' "$kedge" plan "${sft[@]:1}"
 expect 0 '"fits": true' "$kedge" plan whole/config.yaml --json
 expect 0 '60 training rows' "$kedge" plan "${rm[@]:1}"
-expect 2 'wants sft, rm, ppo, reinforce, rs, serve reward or serve critic first' "$kedge" plan model.seed=3
+expect 2 'expected sft, rm, ppo, reinforce, rs, serve reward or serve critic first' "$kedge" plan model.seed=3
 expect 0 'done: step 1 of 1' "$kedge" train_gpt_sft "${sft[@]:2}" exp_manager.explicit_log_dir=alias trainer.sft.max_steps=1
 
 # The files that come with kedge
 sets=(model.restore_from_path=lm model.data.train_ds.file_path=train.jsonl model.data.validation_ds.file_path=val.jsonl)
-expect 0 '21 in all, 7 an epoch' "$kedge" plan "$here/../../configs/tiny/sft.yaml" "${sets[@]}"
+expect 0 '21 in total, 7 per epoch' "$kedge" plan "$here/../../configs/tiny/sft.yaml" "${sets[@]}"
 expect 2 '60 rows are fewer than one batch of 128' "$kedge" plan "$here/../../configs/reference/gpt_sft.yaml" "${sets[@]}"
 sets=(pretrained_checkpoint.restore_from_path=lm 'model.data.data_prefix={train: [pairs.jsonl], validation: [val_pairs.jsonl], test: [val_pairs.jsonl]}')
-expect 0 '21 in all, 7 an epoch' "$kedge" plan "$here/../../configs/tiny/rm.yaml" "${sets[@]}"
-expect 0 '30 in all, 30 an epoch' "$kedge" plan "$here/../../configs/reference/training_rm.yaml" "${sets[@]}" model.global_batch_size=2
+expect 0 '21 in total, 7 per epoch' "$kedge" plan "$here/../../configs/tiny/rm.yaml" "${sets[@]}"
+expect 0 '30 in total, 30 per epoch' "$kedge" plan "$here/../../configs/reference/training_rm.yaml" "${sets[@]}" model.global_batch_size=2
 
 # Mistakes are told before weights are read
 expect 2 'model.restore_from_path' "$kedge" sft model.data.train_ds.file_path=train.jsonl
-expect 2 'trainer.sft.save_interval: 3 is no multiple' "${sft[@]}" trainer.sft.save_interval=3 exp_manager.explicit_log_dir=no
+expect 2 'trainer.sft.save_interval: 3 is not a multiple' "${sft[@]}" trainer.sft.save_interval=3 exp_manager.explicit_log_dir=no
 expect 2 'global_batch_size: 4 rows do not divide into micro-batches of 3' "${sft[@]}" model.data.train_ds.micro_batch_size=3 exp_manager.explicit_log_dir=no
 expect 2 'max_stepz.*max_steps' "${sft[@]}" trainer.sft.max_stepz=3
 expect 2 'trainer.devices x trainer.num_nodes: 2 ranks, but 1 was started' "${sft[@]}" trainer.devices=2
 expect 2 'model.data.train_ds.drop_last: false is not supported' "${sft[@]}" model.data.train_ds.drop_last=false exp_manager.explicit_log_dir=no
-expect 2 "wants quotes inside the shell's: 'model.data.train_ds.prompt_template=\"[{]input[}] [{]output[}]\"'" \
+expect 2 "needs quotes inside the shell's: 'model.data.train_ds.prompt_template=\"[{]input[}] [{]output[}]\"'" \
   "${sft[@]}" 'model.data.train_ds.prompt_template={input} {output}' exp_manager.explicit_log_dir=no
 expect 2 'train.jsonl:1: no "a" field; the row has "input", "output"; prompt_template="[{]a[}] [{]output[}]" and label_key=output of model.data.train_ds' \
   "${sft[@]}" 'model.data.train_ds.prompt_template="{a} {output}"' model.data.train_ds.truncation_field=a exp_manager.explicit_log_dir=no
 echo '{"messages": [{"role": "user", "content": "b"}, {"role": "assistant", "content": "a"}]}' >chats.jsonl
-expect 2 'no "input" field; the row has "messages"; rows of conversations want model.data.chat=true' \
+expect 2 'no "input" field; the row has "messages"; rows of conversations need model.data.chat=true' \
   "${sft[@]}" model.data.train_ds.file_path=chats.jsonl exp_manager.explicit_log_dir=no
 echo '{"input": "b"}' >>train.jsonl
 expect 2 'train.jsonl:61: no "output" field; the row has "input"' "${sft[@]}" exp_manager.explicit_log_dir=no

@@ -18,7 +18,7 @@ TEST(Training, ForkIsTakenWhereverItStands) {
   EXPECT_EQ(take_fork(joined), Path("there"));
   EXPECT_THAT(joined, ElementsAre("a=1"));
   EXPECT_EQ(take_fork(none), std::nullopt);
-  EXPECT_EQ(error_of([&] { return take_fork(cut); }), "--fork: wants the folder of a checkpoint");
+  EXPECT_EQ(error_of([&] { return take_fork(cut); }), "--fork: expected the folder of a checkpoint");
 }
 
 }  // namespace

@@ -37,17 +37,17 @@ TEST(ConfigOverrides, ValuesAreReadAsTheReferenceWritesThem) {
 
 TEST(ConfigOverrides, BrokenOnesAreNamed) {
   const auto error = [](const char* text) { return error_of([&] { return parse_override(text); }); };
-  EXPECT_EQ(error("abc"), "command line: \"abc\" is no override; wants key=value, +key=value, ++key=value or ~key");
-  EXPECT_EQ(error("~a=1"), "command line: \"~a=1\" is no override; wants key=value, +key=value, ++key=value or ~key");
-  EXPECT_EQ(error("a..b=1"), "command line: \"a..b=1\" is no override; wants key=value, +key=value, ++key=value or ~key");
-  EXPECT_EQ(error("=1"), "command line: \"=1\" is no override; wants key=value, +key=value, ++key=value or ~key");
-  EXPECT_EQ(error("a=[1, 2"), "command line: a=[1, 2: wants a comma or ]");
+  EXPECT_EQ(error("abc"), "command line: \"abc\" is not an override; expected key=value, +key=value, ++key=value or ~key");
+  EXPECT_EQ(error("~a=1"), "command line: \"~a=1\" is not an override; expected key=value, +key=value, ++key=value or ~key");
+  EXPECT_EQ(error("a..b=1"), "command line: \"a..b=1\" is not an override; expected key=value, +key=value, ++key=value or ~key");
+  EXPECT_EQ(error("=1"), "command line: \"=1\" is not an override; expected key=value, +key=value, ++key=value or ~key");
+  EXPECT_EQ(error("a=[1, 2"), "command line: a=[1, 2: expected a comma or ]");
   EXPECT_EQ(
       error("a.b={b} {c}"),
-      "command line: a.b={b} {c}: wants a colon after key \"b\"; { opens a map, so a text that begins with it wants quotes inside the "
+      "command line: a.b={b} {c}: expected a colon after key \"b\"; { opens a map, so a text that starts with it needs quotes inside the "
       "shell's: 'a.b=\"{b} {c}\"'");
-  EXPECT_EQ(error("a=[{b}]"), "command line: a=[{b}]: wants a colon after key \"b\"");
-  EXPECT_EQ(error("a={b:1,b:2}"), "command line: a={b:1,b:2}: key \"b\" stands twice");
+  EXPECT_EQ(error("a=[{b}]"), "command line: a=[{b}]: expected a colon after key \"b\"");
+  EXPECT_EQ(error("a={b:1,b:2}"), "command line: a={b:1,b:2}: key \"b\" occurs twice");
   EXPECT_EQ(error("a=[1]x"), "command line: a=[1]x: unexpected \"x\" after the value");
   EXPECT_EQ(error("a='x"), "command line: a='x: no closing '");
   EXPECT_EQ(error(("a=" + std::string(100, '[')).c_str()).find("nested deeper than 64 levels") == std::string::npos, false);

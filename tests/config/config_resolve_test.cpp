@@ -51,15 +51,15 @@ TEST(ConfigResolve, ErrorsNameKeyAndPlace) {
   EXPECT_EQ(error_in("step: 1\nb: ${stp}\n"), "x.yaml:2: b: no key \"stp\" to refer to; nearest: step");
   EXPECT_EQ(error_in("a: {b: {c: {step: 1, d: 2}}}\nx: ${a.b.c.stp}\n"),
             "x.yaml:2: x: no key \"a.b.c.stp\" to refer to; nearest: a.b.c.step");
-  EXPECT_EQ(error_in("a: ${a}\n"), "x.yaml:1: a: reference goes in a circle: a -> a");
-  EXPECT_EQ(error_in("a: {b: '${a}'}\n"), "x.yaml:1: a.b: reference goes in a circle: a.b -> a.b");
+  EXPECT_EQ(error_in("a: ${a}\n"), "x.yaml:1: a: circular reference: a -> a");
+  EXPECT_EQ(error_in("a: {b: '${a}'}\n"), "x.yaml:1: a.b: circular reference: a.b -> a.b");
   EXPECT_EQ(error_in("a: ${power:1,2}\n"), "x.yaml:1: a: unknown function \"power\"; known: multiply, int_div, subtract, sum");
-  EXPECT_EQ(error_in("a: ${sum:1}\n"), "x.yaml:1: a: sum wants two arguments, found 1");
-  EXPECT_EQ(error_in("a: ${sum:1,x}\n"), "x.yaml:1: a: wants a number in the expression, found \"x\"");
+  EXPECT_EQ(error_in("a: ${sum:1}\n"), "x.yaml:1: a: sum expects two arguments, found 1");
+  EXPECT_EQ(error_in("a: ${sum:1,x}\n"), "x.yaml:1: a: expected a number in the expression, found \"x\"");
   EXPECT_EQ(error_in("a: ${int_div:1,0}\n"), "x.yaml:1: a: int_div by zero");
-  EXPECT_EQ(error_in("a: ${multiply:9223372036854775807,2}\n"), "x.yaml:1: a: multiply goes beyond 64 bits");
+  EXPECT_EQ(error_in("a: ${multiply:9223372036854775807,2}\n"), "x.yaml:1: a: multiply overflows 64 bits");
   EXPECT_EQ(error_in("a: '${b'\n"), "x.yaml:1: a: no closing } in \"${b\"");
-  EXPECT_EQ(error_in("a: {x: 1}\nb: \"t${a}\"\n"), "x.yaml:2: b: a list or section cannot stand inside text");
+  EXPECT_EQ(error_in("a: {x: 1}\nb: \"t${a}\"\n"), "x.yaml:2: b: a list or section cannot be part of a text");
 }
 
 TEST(ConfigResolve, GrowthIsBounded) {

@@ -59,36 +59,36 @@ sources:
 
 TEST(Config, ErrorTexts) {
   EXPECT_EQ(toy_error("optim:\n  lrr: 1\n"), "x.yaml:2: unknown key \"optim.lrr\"; nearest: optim.lr");
-  EXPECT_EQ(toy_error("max_steps: many\n"), "x.yaml:1: max_steps: wants an integer, found many");
-  EXPECT_EQ(toy_error("max_steps: 1.5\n"), "x.yaml:1: max_steps: wants an integer, found 1.5");
-  EXPECT_EQ(toy_error("max_steps: \"5\"\n"), "x.yaml:1: max_steps: wants an integer, found \"5\"");
-  EXPECT_EQ(toy_error("shuffle: 3\n"), "x.yaml:1: shuffle: wants true or false, found 3");
-  EXPECT_EQ(toy_error("mode: best\n"), "x.yaml:1: mode: wants min | max, found best");
-  EXPECT_EQ(toy_error("end_strings: x\n"), "x.yaml:1: end_strings: wants a list, found x");
-  EXPECT_EQ(toy_error("optim: 3\n"), "x.yaml:1: optim: wants a section, found 3");
-  EXPECT_EQ(toy_error("", {"optim=null"}), "command line: optim: wants a section, found null");
-  EXPECT_EQ(toy_error("memory: lots\n"), "x.yaml:1: memory: wants a number of bytes such as 512MiB, found lots");
-  EXPECT_EQ(toy_error("model: [a]\n", {}, false), "x.yaml:1: model: wants text, found [a]");
-  EXPECT_EQ(toy_error("max_steps: -2\n"), "x.yaml:1: max_steps: wants at least -1, found -2");
-  EXPECT_EQ(toy_error("optim:\n  lr: 1\n"), "x.yaml:2: optim.lr: wants above 0 and below 1, found 1");
-  EXPECT_EQ(toy_error("optim: {betas: [0.9, 1.0]}\n"), "x.yaml:1: optim.betas: wants at least 0 and below 1, found [0.9, 1.0]");
-  EXPECT_EQ(toy_error("memory: 1KB\n"), "x.yaml:1: memory: wants at least 1024, found 1KB");
+  EXPECT_EQ(toy_error("max_steps: many\n"), "x.yaml:1: max_steps: expected an integer, found many");
+  EXPECT_EQ(toy_error("max_steps: 1.5\n"), "x.yaml:1: max_steps: expected an integer, found 1.5");
+  EXPECT_EQ(toy_error("max_steps: \"5\"\n"), "x.yaml:1: max_steps: expected an integer, found \"5\"");
+  EXPECT_EQ(toy_error("shuffle: 3\n"), "x.yaml:1: shuffle: expected true or false, found 3");
+  EXPECT_EQ(toy_error("mode: best\n"), "x.yaml:1: mode: expected min | max, found best");
+  EXPECT_EQ(toy_error("end_strings: x\n"), "x.yaml:1: end_strings: expected a list, found x");
+  EXPECT_EQ(toy_error("optim: 3\n"), "x.yaml:1: optim: expected a section, found 3");
+  EXPECT_EQ(toy_error("", {"optim=null"}), "command line: optim: expected a section, found null");
+  EXPECT_EQ(toy_error("memory: lots\n"), "x.yaml:1: memory: expected a number of bytes such as 512MiB, found lots");
+  EXPECT_EQ(toy_error("model: [a]\n", {}, false), "x.yaml:1: model: expected text, found [a]");
+  EXPECT_EQ(toy_error("max_steps: -2\n"), "x.yaml:1: max_steps: expected at least -1, found -2");
+  EXPECT_EQ(toy_error("optim:\n  lr: 1\n"), "x.yaml:2: optim.lr: expected above 0 and below 1, found 1");
+  EXPECT_EQ(toy_error("optim: {betas: [0.9, 1.0]}\n"), "x.yaml:1: optim.betas: expected at least 0 and below 1, found [0.9, 1.0]");
+  EXPECT_EQ(toy_error("memory: 1KB\n"), "x.yaml:1: memory: expected at least 1024, found 1KB");
   EXPECT_EQ(toy_error("max_steps: ${val_interval}\nval_interval: ${max_steps}\n"),
-            "x.yaml:1: max_steps: reference goes in a circle: max_steps -> val_interval -> max_steps");
+            "x.yaml:1: max_steps: circular reference: max_steps -> val_interval -> max_steps");
   EXPECT_EQ(toy_error("a: 1\nb: [1, 2\nc: 3\n"), "x.yaml:3:2: not valid YAML: end of sequence flow not found");
   EXPECT_EQ(toy_error("", {}, false), "missing required key \"model\" (folder of the model); set it in the file or with model=...");
   EXPECT_EQ(toy_error("model: ???\n", {}, false),
             "x.yaml:1: missing required key \"model\" (folder of the model); set it in the file or with model=...");
   EXPECT_EQ(toy_error("sources:\n  - weight: 1\n"),
             "x.yaml:2: missing required key \"sources.0.name\" (which reward); set it in the file or with sources.0.name=...");
-  EXPECT_EQ(toy_error("- 1\n"), "x.yaml:1: wants keys and values at the top, found [1]");
+  EXPECT_EQ(toy_error("- 1\n"), "x.yaml:1: expected keys and values at the top level, found [1]");
 }
 
 TEST(Config, EverythingWrongIsReportedAtOnce) {
   EXPECT_EQ(toy_error("max_step: 3\nshuffle: maybe\n", {"optim.lr=2"}),
             "x.yaml:1: unknown key \"max_step\"; nearest: max_steps\n"
-            "x.yaml:2: shuffle: wants true or false, found maybe\n"
-            "command line: optim.lr: wants above 0 and below 1, found 2");
+            "x.yaml:2: shuffle: expected true or false, found maybe\n"
+            "command line: optim.lr: expected above 0 and below 1, found 2");
 }
 
 TEST(Config, OverridesChangeAddSetAndDelete) {
@@ -159,8 +159,8 @@ TEST(Config, IgnoredRefusedAndUnreadKeysAreSaid) {
               ElementsAre("x.yaml:1: optim.bucket_cap_mb is ignored: there are no buckets here"));
   EXPECT_EQ(toy_error("optim: {fused: false}\n"), "x.yaml:1: optim.fused: only the fused form exists (found false)");
   EXPECT_THAT(load_toy("optim: {fused: true}\n").warnings, ElementsAre());
-  EXPECT_THAT(load_toy("", {"++max_stepz=3"}).warnings, ElementsAre("command line: nobody reads key \"max_stepz\"; nearest: max_steps"));
-  EXPECT_THAT(load_toy("", {"++flask_server.enable=True"}).warnings, ElementsAre("command line: nobody reads key \"flask_server\""));
+  EXPECT_THAT(load_toy("", {"++max_stepz=3"}).warnings, ElementsAre("command line: unused key \"max_stepz\"; nearest: max_steps"));
+  EXPECT_THAT(load_toy("", {"++flask_server.enable=True"}).warnings, ElementsAre("command line: unused key \"flask_server\""));
 }
 
 TEST(Config, TheReferencesDefaultsListPassesWhenItIsEmpty) {

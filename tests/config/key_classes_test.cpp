@@ -19,18 +19,23 @@ std::vector<std::string> classes(const std::string& yaml) {
   ToyConfig config;
   std::vector<std::string> lines;
   for (const ClassedKey& key : classify_keys(describe(config), {"x.yaml", yaml}))
-    lines.push_back(str(key.key, "=", key.value, " ", name_of(key.kind), key.note.empty() ? "" : " (", key.note, key.note.empty() ? "" : ")"));
+    lines.push_back(
+        str(key.key, "=", key.value, " ", name_of(key.kind), key.note.empty() ? "" : " (", key.note, key.note.empty() ? "" : ")"));
   return lines;
 }
 
 TEST(KeyClasses, EveryValueOfTheFileHasOne) {
-  EXPECT_THAT(classes("max_steps: 3\noptim:\n  lr: ${max_steps}\n  betas: [0.1, 0.2]\n  bucket_cap_mb: 200\n  fused: true\nnobody: {a: 1, b: {c: 2}}\n"),
-              ElementsAre("max_steps=3 honoured", "optim.lr=${max_steps} honoured", "optim.betas=[0.1, 0.2] honoured",
-                          "optim.bucket_cap_mb=200 ignored (there are no buckets here)",
-                          "optim.fused=true refused (unless true: only the fused form exists)", "nobody.a=1 unknown", "nobody.b.c=2 unknown"));
+  EXPECT_THAT(
+      classes("max_steps: 3\noptim:\n  lr: ${max_steps}\n  betas: [0.1, 0.2]\n  bucket_cap_mb: 200\n  fused: true\nnobody: {a: 1, b: {c: "
+              "2}}\n"),
+      ElementsAre("max_steps=3 honoured", "optim.lr=${max_steps} honoured", "optim.betas=[0.1, 0.2] honoured",
+                  "optim.bucket_cap_mb=200 ignored (there are no buckets here)",
+                  "optim.fused=true refused (unless true: only the fused form exists)", "nobody.a=1 unknown", "nobody.b.c=2 unknown"));
 }
 
-TEST(KeyClasses, ADefaultsListIsNoKey) { EXPECT_THAT(classes("defaults: [_self_]\nshuffle: false\n"), ElementsAre("shuffle=false honoured")); }
+TEST(KeyClasses, ADefaultsListIsNoKey) {
+  EXPECT_THAT(classes("defaults: [_self_]\nshuffle: false\n"), ElementsAre("shuffle=false honoured"));
+}
 
 TEST(KeyClasses, AFileWithoutKeysIsRefused) {
   EXPECT_THAT(error_of([] { return classes("[1, 2]"); }), ::testing::HasSubstr("x.yaml:1: needs keys and values at the top"));

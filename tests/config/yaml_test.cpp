@@ -37,12 +37,12 @@ TEST(Yaml, EveryValueKnowsItsLine) {
 
 TEST(Yaml, BrokenTextIsNamedByLineAndColumn) {
   EXPECT_EQ(yaml_error("a: 1\n\tb: 2\n").find("x.yaml:2:"), 0U);
-  EXPECT_EQ(yaml_error("a: 1\na: 2\n"), "x.yaml:2:1: not valid YAML: key \"a\" stands twice in one map");
-  EXPECT_EQ(yaml_error("[a]: 1\n"), "x.yaml:1:1: not valid YAML: a key must be a word");
+  EXPECT_EQ(yaml_error("a: 1\na: 2\n"), "x.yaml:2:1: not valid YAML: key \"a\" occurs twice in one map");
+  EXPECT_EQ(yaml_error("[a]: 1\n"), "x.yaml:1:1: not valid YAML: a key must be a string");
   EXPECT_EQ(yaml_error("a: 1\n---\nb: 2\n"), "x.yaml: not valid YAML: more than one document");
   EXPECT_EQ(yaml_error("a: \xFF\n"), "x.yaml:1: not valid YAML: not UTF-8");
   EXPECT_EQ(yaml_error("a: *b\n").find("x.yaml:1:4: not valid YAML: "), 0U);
-  EXPECT_EQ(yaml_error("<<: 3\n"), "x.yaml:1:1: not valid YAML: a merge key (<<) wants a map");
+  EXPECT_EQ(yaml_error("<<: 3\n"), "x.yaml:1:1: not valid YAML: a merge key (<<) requires a map");
 }
 
 TEST(Yaml, TextThatWouldGrowOrNestWithoutEndIsRefused) {

@@ -90,7 +90,7 @@ TEST(ChildProcess, IsKilledWithAllItStarted) {
 
 TEST(ChildProcess, SaysWhichSignalEndedIt) {
   ChildProcess child({"sh", "-c", "kill -SEGV $$"});
-  EXPECT_EQ(end_of(child), "was ended by signal 11 (Segmentation fault)");
+  EXPECT_EQ(end_of(child), "was killed by signal 11 (Segmentation fault)");
 }
 
 TEST(ChildProcess, EndsWithTheThreadThatStartedIt) {
@@ -101,7 +101,7 @@ TEST(ChildProcess, EndsWithTheThreadThatStartedIt) {
     child = std::make_unique<ChildProcess>(std::vector<std::string>{"sleep", "1000"});
     pid = child->pid();
   }).join();
-  EXPECT_EQ(end_of(*child), "was ended by signal 9 (Killed)");
+  EXPECT_EQ(end_of(*child), "was killed by signal 9 (Killed)");
   EXPECT_FALSE(is_alive(pid));
 }
 

@@ -16,8 +16,8 @@ TEST(Device, NamesReadBack) {
 }
 
 TEST(Device, RefusesWhatIsNotThere) {
-  EXPECT_EQ(error_of([] { return parse_device("gpu", "--device"); }), "--device: wants auto, cpu, cuda or cuda:N, found \"gpu\"");
-  EXPECT_EQ(error_of([] { return parse_device("cuda:x", "--device"); }), "--device: wants auto, cpu, cuda or cuda:N, found \"cuda:x\"");
+  EXPECT_EQ(error_of([] { return parse_device("gpu", "--device"); }), "--device: expected auto, cpu, cuda or cuda:N, found \"gpu\"");
+  EXPECT_EQ(error_of([] { return parse_device("cuda:x", "--device"); }), "--device: expected auto, cpu, cuda or cuda:N, found \"cuda:x\"");
   EXPECT_EQ(error_of([] { return parse_device("cuda:99", "--device"); }).find("--device: cuda:99 asked for, but "), 0U);
 }
 
@@ -30,8 +30,9 @@ TEST(Dtype, EverySpellingMeansTheSame) {
 }
 
 TEST(Dtype, AnUnknownNameIsRefused) {
-  EXPECT_EQ(error_of([] { return parse_dtype("fp8", "trainer.precision"); }), "trainer.precision: wants fp32, bf16 or fp16, found \"fp8\"");
-  EXPECT_EQ(error_of([] { return parse_dtype("", "trainer.precision"); }), "trainer.precision: wants fp32, bf16 or fp16, found \"\"");
+  EXPECT_EQ(error_of([] { return parse_dtype("fp8", "trainer.precision"); }),
+            "trainer.precision: expected fp32, bf16 or fp16, found \"fp8\"");
+  EXPECT_EQ(error_of([] { return parse_dtype("", "trainer.precision"); }), "trainer.precision: expected fp32, bf16 or fp16, found \"\"");
 }
 
 }  // namespace

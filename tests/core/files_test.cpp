@@ -183,7 +183,7 @@ TEST(Files, AFolderIsMadeWithThoseAboveIt) {
   make_folder(folder / "a/b/c");
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
   const Path file = folder.file("f", "");
-  EXPECT_EQ(error_of([&] { make_folder(file / "x"); }), (file / "x").string() + ": cannot be made a folder: Not a directory");
+  EXPECT_EQ(error_of([&] { make_folder(file / "x"); }), (file / "x").string() + ": cannot be created as a folder: Not a directory");
 }
 
 TEST(Files, ANameIsAFileAFolderOrNeither) {
@@ -229,8 +229,8 @@ TEST(Files, ErrorsNameThePath) {
   const std::string missing = (folder / "none").string();
   EXPECT_EQ(error_of([&] { read_text(missing); }), missing + ": cannot be read: No such file or directory");
   EXPECT_EQ(error_of([&] { MappedFile{missing}; }), missing + ": cannot be read: No such file or directory");
-  EXPECT_EQ(error_of([&] { read_text(folder.path()); }), folder.path().string() + ": wanted a file, found a folder");
-  EXPECT_EQ(error_of([&] { MappedFile{folder.path()}; }), folder.path().string() + ": wanted a file, found a folder");
+  EXPECT_EQ(error_of([&] { read_text(folder.path()); }), folder.path().string() + ": expected a file, found a folder");
+  EXPECT_EQ(error_of([&] { MappedFile{folder.path()}; }), folder.path().string() + ": expected a file, found a folder");
   EXPECT_EQ(error_of([&] { AppendFile{folder.path()}; }), folder.path().string() + ": cannot be opened for writing: Is a directory");
   const std::string nowhere = (folder / "no/such/folder/a").string();
   EXPECT_EQ(error_of<Error>([&] { write_atomic(nowhere, "x"); }), nowhere + ": cannot be written: No such file or directory");

@@ -46,12 +46,13 @@ TEST(GpuCode, WhatIsForOneArchitectureRunsThereAlone) {
 }
 
 TEST(GpuCode, ACardThatIsTooOldIsRefusedByNameWithWhatIsWanted) {
-  EXPECT_EQ(code_of(7, 5), "too old: compute capability 8.0 or newer is wanted");
-  EXPECT_EQ(error_of([] {
-              return check_gpu({"Tesla T4", {7, 5}}, kPackage, "--device: cuda:0"), 0;
-            }),
-            "--device: cuda:0 is a Tesla T4 of compute capability 7.5; 8.0 or newer is wanted (A100, RTX 30 and later), whose tensor cores "
-            "multiply bf16");
+  EXPECT_EQ(code_of(7, 5), "too old: compute capability 8.0 or newer is required");
+  EXPECT_EQ(
+      error_of([] {
+        return check_gpu({"Tesla T4", {7, 5}}, kPackage, "--device: cuda:0"), 0;
+      }),
+      "--device: cuda:0 is a Tesla T4 of compute capability 7.5; 8.0 or newer is required (A100, RTX 30 and later), whose tensor cores "
+      "multiply bf16");
   EXPECT_NO_THROW(check_gpu({"NVIDIA H200", {9, 0}}, kPackage, "--device: cuda:0"));
 }
 

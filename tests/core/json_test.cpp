@@ -48,7 +48,7 @@ TEST(Json, ErrorsNameThePlace) {
   // What follows is the JSON library's own wording.
   EXPECT_EQ(error_of([] { Json::parse("{\"a\": 1,\n \"b\": tru}", "x.json"); }).find("x.json:2:10: not valid JSON: "), 0U);
   EXPECT_EQ(error_of([] { Json::parse(R"({"a": 1, "a": 2})", "x.json"); }),
-            R"(x.json:1: not valid JSON: key "a" stands twice in one object)");
+            R"(x.json:1: not valid JSON: key "a" occurs twice in one object)");
   EXPECT_EQ(error_of([] { Json::parse(std::string(300, '['), "x.json"); }), "x.json:1: not valid JSON: nested deeper than 256 levels");
   EXPECT_NE(error_of([] { Json::parse(R"("\ud800")", "x.json"); }).find("surrogate"), std::string::npos);
   EXPECT_NE(error_of([] { Json::parse("\"\xFF\"", "x.json"); }).find("not valid JSON"), std::string::npos);
@@ -59,7 +59,7 @@ TEST(Json, ErrorsNameThePlace) {
 }
 
 TEST(Json, AWrongKindSaysWhatWasFoundAndWanted) {
-  EXPECT_EQ(error_of([] { return Json(3).as_text("x.json: name"); }), "x.json: name: wants a string, found 3");
+  EXPECT_EQ(error_of([] { return Json(3).as_text("x.json: name"); }), "x.json: name: expected a string, found 3");
   EXPECT_EQ(error_of([] { return Json::parse("{}").at("name", "x.json"); }), "x.json: no \"name\" field");
 }
 

@@ -76,7 +76,7 @@ TEST(Log, AQuietScreenKeepsTheFileWhole) {
 
 TEST(Log, ParsesLevelNames) {
   EXPECT_EQ(parse_log_level("error"), LogLevel::error);
-  EXPECT_EQ(testing::error_of([] { return parse_log_level("loud"); }), "log level: wants debug, info, warn or error, found \"loud\"");
+  EXPECT_EQ(testing::error_of([] { return parse_log_level("loud"); }), "log level: expected debug, info, warn or error, found \"loud\"");
 }
 
 }  // namespace

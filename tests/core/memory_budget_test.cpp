@@ -20,7 +20,8 @@ TEST(MemoryBudget, BytesOrAShare) {
 TEST(MemoryBudget, WhatIsNoAmountIsSaid) {
   for (const char* text : {"", "much", "0", "-1", "4Gi", "4GiBs", "nan", "inf", "1e300", "0.1B", "GiB"})
     EXPECT_EQ(testing::error_of([&] { return memory_budget(text, 1000, "memory"); }),
-              str("memory: \"", text, "\" is no amount of memory; wanted bytes as in 4GiB, or a share of what is free as in 0.5"));
+              str("memory: \"", text,
+                  "\" is not an amount of memory; expected bytes such as 4GiB, or a fraction of the free memory such as 0.5"));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST(StopQuestion, ASignalThatCameEndsAWaitByName) {
   } catch (const Error&) {
     ADD_FAILURE() << "who tries again after an error would";
   } catch (const Interrupted& interrupted) {
-    EXPECT_STREQ(interrupted.what(), "SIGTERM came while the server was waited for");
+    EXPECT_STREQ(interrupted.what(), "SIGTERM received while the server was unavailable");
     EXPECT_EQ(interrupted.signal(), SIGTERM);
   }
 }
@@ -79,7 +79,7 @@ TEST(RunTimer, ParsesDaysHoursMinutesSeconds) {
   EXPECT_EQ(parse_time_limit("00:03:45:00", "max_time_per_run"), 13500s);
   for (const char* bad : {"", "5", "00:00:05", "1:2:3:4:5", "a:0:0:0", "0:0:0:", ":0:0:0", "0:0:0:-1", "0:0:0:1.5", "9999999:0:0:0"})
     EXPECT_EQ(testing::error_of([&] { return parse_time_limit(bad, "max_time_per_run"); }),
-              std::string("max_time_per_run: wants a time as DD:HH:MM:SS, found \"") + bad + "\"");
+              std::string("max_time_per_run: expected a time as DD:HH:MM:SS, found \"") + bad + "\"");
 }
 
 TEST(RunTimer, IsOverWhenItsTimeHasCome) {

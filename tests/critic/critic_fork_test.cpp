@@ -76,9 +76,9 @@ TEST(CriticFork, WhatIsNotThereIsTold) {
   };
   EXPECT_THAT(refusal(toy.parent.path(), {}), HasSubstr("--fork X: there is no critic in " + toy.parent.path().string()));
   const auto parent = toy.open(toy.parent.path());
-  EXPECT_THAT(refusal(toy.parent.path(), {}), HasSubstr("has no whole save (saves of steps: none)"));
+  EXPECT_THAT(refusal(toy.parent.path(), {}), HasSubstr("has no complete save (saves of steps: none)"));
   parent->critic->save(5, "");
-  EXPECT_THAT(refusal(toy.parent.path(), 4), HasSubstr("has no whole save of step 4 (saves of steps: 5)"));
+  EXPECT_THAT(refusal(toy.parent.path(), 4), HasSubstr("has no complete save of step 4 (saves of steps: 5)"));
   EXPECT_FALSE(is_folder(toy.child / "checkpoints"));
 }
 

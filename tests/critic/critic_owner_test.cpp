@@ -42,7 +42,7 @@ TEST(CriticOwner, BelongsToTheRunThatRestoredIt) {
     try {
       call();
     } catch (const RequestError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("belongs to the run mine-1, and the call is of "));
+      EXPECT_THAT(error.what(), HasSubstr("belongs to run mine-1, but the call comes from "));
       return error.status();
     }
     return 200;
@@ -76,7 +76,7 @@ TEST(CriticOwner, AnActorThatWasReplacedIsRefused) {
     for (const auto& call : std::vector<std::function<void()>>{[&] { of->train(toy_critic_batch(6, 8, 2), "late", 1, old); },
                                                                [&] { of->train(toy_critic_batch(6, 8, 1), "t1", 0, old); },
                                                                [&] { of->save(6, "", old); }, [&] { of->check_epoch(old.epoch); }})
-      EXPECT_THAT(error_of<RequestError>(call), HasSubstr("of an actor that was replaced"));
+      EXPECT_THAT(error_of<RequestError>(call), HasSubstr("from an actor that was replaced"));
   };
   expect_refused(toy);
   EXPECT_EQ(toy->train_calls(), 1);

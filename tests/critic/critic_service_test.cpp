@@ -164,7 +164,7 @@ TEST(CriticService, SavesAndGoesBack) {
     ADD_FAILURE() << "it went back";
   } catch (const RequestError& error) {
     EXPECT_EQ(error.status(), 404);
-    EXPECT_STREQ(error.what(), "no checkpoint of actor_step 8; there are 7 and 0, the beginning");
+    EXPECT_STREQ(error.what(), "no checkpoint of actor_step 8; there are 7 and 0, the start");
   }
 }
 
@@ -195,7 +195,7 @@ TEST(CriticService, CallsSayWhoseTheyAre) {
   const auto& infer = service.model("critic_infer");
   EXPECT_TRUE(infer.may_run(request));  // whoever only looks need not say who it is
   request.parameters = with("epoch", first);
-  EXPECT_THAT(error_of<RequestError>([&] { return infer.may_run(request); }), ::testing::HasSubstr("of an actor that was replaced"));
+  EXPECT_THAT(error_of<RequestError>([&] { return infer.may_run(request); }), ::testing::HasSubstr("from an actor that was replaced"));
   request.parameters = with("epoch", second);
   EXPECT_TRUE(infer.may_run(request));
   EXPECT_EQ(status_of("critic_restore", actor_step(0), Json(Json::Object{{"run_id", "other"}, {"take_over", true}})), 200);
@@ -228,17 +228,18 @@ TEST(CriticService, MistakesShowBeforeAnythingRuns) {
   bad.returns[1] = std::nanf("");
   EXPECT_EQ(refusal(bad), "row 0, place 1: returns, prev_values and mask must be finite where the mask is not 0");
   EXPECT_EQ(refusal(toy_critic_batch(1, 33, 1)), "tokens: 33 columns, but encoder_seq_length is 32");
-  EXPECT_EQ(refusal({1, 1, {1}, {}, {}, {}}), "tokens: wants a row of 2 tokens at least, found 1 rows of 1");
-  EXPECT_EQ(refusal(good, with("request_key", 3)), "parameters: request_key: wants a string");
+  EXPECT_EQ(refusal({1, 1, {1}, {}, {}, {}}), "tokens: expected one or more rows of at least 2 tokens, found 1 rows of 1");
+  EXPECT_EQ(refusal(good, with("request_key", 3)), "parameters: request_key: expected a string");
   auto inputs = train_inputs(good);
   inputs[1] = fp32_tensor("returns", {2, 4}, std::vector<float>(8, 0.0F));
   EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_train", inputs); }),
-            "returns: wants [2,3], a column less than tokens, found [2,4]");
+            "returns: expected [2,3], a column less than tokens, found [2,4]");
   EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_save", dummy(), with("actor_step", "x")); }),
-            "parameters: actor_step: wants an integer from 0 on");
-  EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_restore", actor_step(-1)); }), "actor_step: wants a number from 0 on");
+            "parameters: actor_step: expected an integer of at least 0");
+  EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_restore", actor_step(-1)); }),
+            "actor_step: expected a number of at least 0");
   EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_infer", token_inputs({1}, {1}), with("min_train_calls", -1)); }),
-            "parameters: min_train_calls: wants an integer from 0 on");
+            "parameters: min_train_calls: expected an integer of at least 0");
   EXPECT_EQ(service.critic.train_calls(), 0);
   // A row of a width that the network cannot read is fine as long as nothing there is learned.
   const Service wide(true, {}, 100);

@@ -192,10 +192,10 @@ TEST(Critic, RestoringGoesBackToALabel) {
   // What came later is gone, its keys as well: an actor that goes on from there sends the same calls again.
   EXPECT_EQ(toy->train(batch(2), "t2").loss, later.loss);
   EXPECT_EQ(toy->train_calls(), 2);
-  EXPECT_EQ(error_of<RequestError>([&] { return toy->restore(6, ""); }), "no checkpoint of actor_step 6; there are 5 and 0, the beginning");
+  EXPECT_EQ(error_of<RequestError>([&] { return toy->restore(6, ""); }), "no checkpoint of actor_step 6; there are 5 and 0, the start");
   toy->restore(0, "");
   expect_same(toy, beginning, "0");
-  EXPECT_EQ(error_of<RequestError>([&] { return toy->restore(5, ""); }), "no checkpoint of actor_step 5; there are only 0, the beginning");
+  EXPECT_EQ(error_of<RequestError>([&] { return toy->restore(5, ""); }), "no checkpoint of actor_step 5; there are only 0, the start");
   toy->save(0, "");
   toy->train(batch(1), "");
   toy->restore(0, "");
@@ -302,7 +302,7 @@ TEST(Critic, ACallForACriticThatHasGoneBackIsRefused) {
   (void)toy->restore(1, "r");
   const State before(toy);
   EXPECT_EQ(error_of<RequestError>([&] { (void)toy->train(batch(3), "late", 2); }),
-            "the call wants to train a critic after 2 training calls, and this one has had 1");
+            "the call expects a critic after 2 training calls, but this one has had 1");
   expect_same(toy, before, "refused");
   EXPECT_EQ(toy->train(batch(1), "a", 0).train_calls, 1);  // known by its key, it is answered as the first time
   EXPECT_EQ(toy->train(batch(4), "c", 1).train_calls, 2);
@@ -345,10 +345,10 @@ TEST(Critic, AFailureThatCannotBeTakenBackEndsIt) {
     const testing::FileSizeLimit limit(fs::file_size(temp / "journals/journal-0") + static_cast<size_t>(call));
     EXPECT_THAT(error_of<Error>([&] { return toy->train(bad, "bad"); }), HasSubstr("cannot be written"));
   }
-  EXPECT_THAT(error_of<Error>([&] { return toy->train(batch(1), ""); }), HasSubstr("must be started again"));
-  EXPECT_THAT(error_of<Error>([&] { return toy->save(1, ""); }), HasSubstr("must be started again"));
-  EXPECT_THAT(error_of<Error>([&] { return toy->restore(0, ""); }), HasSubstr("must be started again"));
-  EXPECT_THAT(error_of<Error>([&] { return toy->values(std::vector<TokenIds>{{1}}); }), HasSubstr("must be started again"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->train(batch(1), ""); }), HasSubstr("restart it"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->save(1, ""); }), HasSubstr("restart it"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->restore(0, ""); }), HasSubstr("restart it"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->values(std::vector<TokenIds>{{1}}); }), HasSubstr("restart it"));
   // Started again, it takes the call back.
   const Copy copy(temp.path());
   for (const char* start : {"first", "second"}) {
@@ -370,8 +370,8 @@ TEST(Critic, CallsThatAreMadeAgainWithOtherSettingsAreWarnedOf) {
     set_log_file("");
     return read_text(logs / "log");
   };
-  EXPECT_EQ(log_of_start(testing::toy_critic_options().optim.lr).find("the settings of training were others"), std::string::npos);
-  EXPECT_THAT(log_of_start(1e-4), HasSubstr("the settings of training were others"));
+  EXPECT_EQ(log_of_start(testing::toy_critic_options().optim.lr).find("training settings have changed"), std::string::npos);
+  EXPECT_THAT(log_of_start(1e-4), HasSubstr("training settings have changed"));
 }
 
 // Rewards stay those of the folder, wherever the critic goes.
@@ -425,11 +425,12 @@ TEST(Critic, WhatBeganWithOtherWeightsIsNotGoneOnWith) {
   { const Toy toy(judge, untouched.path()); }
   { const Toy toy(other, untouched.path()); }  // nothing was done with it yet
   Toy(judge, trained.path())->train(batch(1), "");
-  EXPECT_EQ(refusal(trained.path()), "pretrained_checkpoint.restore_from_path: not what the critic in " + trained.path().string() +
-                                         " began with: its weights, its config.json or the seed of new ones are others. Give it what it "
-                                         "began with, or begin anew in another exp_manager.explicit_log_dir");
+  EXPECT_EQ(refusal(trained.path()), "pretrained_checkpoint.restore_from_path: not the model that the critic in " +
+                                         trained.path().string() +
+                                         " started from: its weights, its config.json or the seed of new weights differ. Use the original "
+                                         "model, or start from scratch in another exp_manager.explicit_log_dir");
   Toy(judge, saved.path())->save(1, "");
-  EXPECT_THAT(refusal(saved.path()), HasSubstr("not what the critic in"));
+  EXPECT_THAT(refusal(saved.path()), HasSubstr("not the model that the critic in"));
   {
     Toy toy(judge, returned.path());
     toy->train(batch(1), "");
@@ -446,8 +447,8 @@ TEST(Critic, AFolderThatChangesBelowItIsNoticed) {
   Toy toy(judge, temp.path());
   toy->train(batch(1), "");
   change_weights(judge);
-  EXPECT_THAT(error_of([&] { return toy->restore(0, ""); }), HasSubstr("not what the critic in"));
-  EXPECT_THAT(error_of<Error>([&] { return toy->values(std::vector<TokenIds>{{1}}); }), HasSubstr("must be started again"));
+  EXPECT_THAT(error_of([&] { return toy->restore(0, ""); }), HasSubstr("not the model that the critic in"));
+  EXPECT_THAT(error_of<Error>([&] { return toy->values(std::vector<TokenIds>{{1}}); }), HasSubstr("restart it"));
 }
 
 TEST(Critic, NumbersOfUpdatesAreLoggedOnceInTheirOrder) {

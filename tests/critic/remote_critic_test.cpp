@@ -255,13 +255,14 @@ TEST(RemoteCritic, TheServersTokenizerAndRowsMustFit) {
   check_with("abc", 64);
   check_with("", 0);
   const std::string what = str("critic_infer of the critic server 127.0.0.1:", server.port());
-  EXPECT_EQ(error_of<UsageError>([&] { check_with("abd", 64); }),
-            what +
-                " has another tokenizer than the policy (fingerprints abc and abd): the ids it is sent would mean something else there. "
-                "Start the critic from a model with the policy's tokenizer");
+  EXPECT_EQ(
+      error_of<UsageError>([&] { check_with("abd", 64); }),
+      what +
+          " has a different tokenizer from the policy (fingerprints abc and abd): the ids sent to it would mean something else there. "
+          "Start the critic from a model with the policy's tokenizer");
   EXPECT_EQ(error_of<UsageError>([&] { check_with("abc", 65); }),
             what +
-                " takes rows of up to 64 tokens (its model.encoder_seq_length), and 65 may be sent (model.encoder_seq_length, "
+                " takes rows of up to 64 tokens (its model.encoder_seq_length), but 65 may be sent (model.encoder_seq_length, "
                 "remote_critic_rm.pad_to_length)");
 }
 

@@ -131,15 +131,15 @@ TEST(ServeConfig, WhatCannotBe) {
   EXPECT_THAT(error_of([] { return load<RewardServerConfig>("{rm_model_file: judge, inference: {micro_batch_size: 4}}"); }),
               HasSubstr("inference.micro_batch_size: renamed to inference_micro_batch_size"));
   EXPECT_EQ(error_of([] { return preferred_batch_sizes(Json("four"), "inference.inference_micro_batch_size"); }),
-            "inference.inference_micro_batch_size: wants a number of rows, or a list of such, found \"four\"");
-  EXPECT_EQ(error_of([] { return preferred_batch_sizes(Json(0), "k"); }), "k: wants a number of rows, or a list of such, found 0");
+            "inference.inference_micro_batch_size: expected a number of rows, or a list of them, found \"four\"");
+  EXPECT_EQ(error_of([] { return preferred_batch_sizes(Json(0), "k"); }), "k: expected a number of rows, or a list of them, found 0");
   EXPECT_EQ(error_of([] { return preferred_batch_sizes(Json(Json::Array{}), "k"); }), "k: an empty list");
   EXPECT_EQ(error_of([] {
               return scorer_options(
                          load<RewardServerConfig>("{rm_model_file: j, model: {reward_standardization: {enable: true, mean: 1}}}").model)
                   .is_regression;
             }),
-            "model.reward_standardization: wants mean and std where it is enabled");
+            "model.reward_standardization: mean and std are required if it is enabled");
 }
 
 }  // namespace

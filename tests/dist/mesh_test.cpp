@@ -78,15 +78,15 @@ TEST(Launch, NumbersMustBeNumbers) {
   EXPECT_EQ(testing::error_of([] {
               return launch({{"OMPI_COMM_WORLD_SIZE", "0"}});
             }),
-            "OMPI_COMM_WORLD_SIZE: wants a number from 1 up, found \"0\"");
+            "OMPI_COMM_WORLD_SIZE: expected a number of at least 1, found \"0\"");
   EXPECT_EQ(testing::error_of([] {
               return launch({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1x"}});
             }),
-            "OMPI_COMM_WORLD_LOCAL_RANK: wants a number from 0 up, found \"1x\"");
+            "OMPI_COMM_WORLD_LOCAL_RANK: expected a number of at least 0, found \"1x\"");
   EXPECT_EQ(testing::error_of([] {
               return launch({{"SLURM_STEP_NUM_TASKS", ""}, {"PMIX_RANK", "0"}});
             }),
-            "SLURM_STEP_NUM_TASKS: wants a number from 1 up, found \"\"");
+            "SLURM_STEP_NUM_TASKS: expected a number of at least 1, found \"\"");
 }
 
 TEST(Mesh, RanksTakeTheGpusInTurn) {

@@ -264,7 +264,7 @@ TEST(Engine, RequestsThatCannotBeServedAreNamedAndOthersGoOn) {
   refused(prompts_of({256})[0], 4,
           "prompts.jsonl line 3: a prompt of 256 tokens leaves no room for a response in the model's context of 256");
   refused({1}, 0, "prompts.jsonl line 3: a response of at most 0 tokens");
-  refused({1}, 200, "prompts.jsonl line 3: 201 tokens want 4 blocks of the key-value memory, which has 2");
+  refused({1}, 200, "prompts.jsonl line 3: 201 tokens need 4 blocks of the KV cache, which has 2");
   std::vector<Completion> ended;
   while (engine.step({{}, [&](Completion completion) { ended.push_back(std::move(completion)); }})) {
   }
@@ -284,7 +284,7 @@ TEST(Engine, LogitsThatAreNoNumbersEndTheirRequestAlone) {
   GenerateRequest good = greedy_request({1, 3, 2}, 5);
   const auto found = engine.generate({good, bad, good});
   EXPECT_EQ(found[1][0].finish, Finish::failed);
-  EXPECT_NE(found[1][0].error.find("line 2: after 0 tokens the logits are no numbers"), std::string::npos) << found[1][0].error;
+  EXPECT_NE(found[1][0].error.find("line 2: after 0 tokens the logits are not finite"), std::string::npos) << found[1][0].error;
   EXPECT_EQ(found[0][0].finish, Finish::length);
   EXPECT_EQ(found[0][0].tokens, found[2][0].tokens);
   // Its blocks are used again: nothing of it may be left.
@@ -325,7 +325,7 @@ TEST(Engine, MemoryIsGivenBackAndTakenAgain) {
   EXPECT_EQ(engine.generate({greedy_request({1, 2}, 5)})[0][0].tokens, before[0][0].tokens);
   EXPECT_EQ(engine.stats().num_drawn, 10);
   EXPECT_EQ(error_of([&] { return std::make_unique<Engine>(*model, EngineConfig{.memory = "much"}); }),
-            "memory: \"much\" is no amount of memory; wanted bytes as in 4GiB, or a share of what is free as in 0.5");
+            "memory: \"much\" is not an amount of memory; expected bytes such as 4GiB, or a fraction of the free memory such as 0.5");
   Engine small(*model, {.memory = "100"});
   EXPECT_NE(error_of([&] { return small.submit(greedy_request({1}, 5)); }).find("memory: 100 B of "), std::string::npos);
 }

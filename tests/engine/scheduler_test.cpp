@@ -126,7 +126,7 @@ TEST(Scheduler, RefusesByNameWhatCanNeverFit) {
   BlockPool pool(2, 4);
   Scheduler scheduler({}, pool);
   EXPECT_EQ(testing::error_of([&] { scheduler.add(0, 1, prompt_of(4), 10, "row 3"); }),
-            "row 3: 10 tokens want 3 blocks of the key-value memory, which has 2; shorten the request or give the engine more memory");
+            "row 3: 10 tokens need 3 blocks of the KV cache, which has 2; shorten the request or give the engine more memory");
   EXPECT_EQ(testing::error_of([&] { scheduler.add(0, 1, {}, 10, "row 4"); }), "row 4: the prompt is empty");
   EXPECT_EQ(testing::error_of([&] { scheduler.add(0, 1, prompt_of(4), 4, "row 5"); }),
             "row 5: a prompt of 4 tokens leaves no room for a response within 4");

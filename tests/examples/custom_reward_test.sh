@@ -30,7 +30,7 @@ cmp whole/model/model.safetensors run/model/model.safetensors || { echo 'FAILED:
 expect 0 'replays' "$kedge" replay run --step 5
 expect 0 'commas' "$kedge" inspect run
 
-expect 2 'custom_reward: wants a model folder, a file of prompts and a folder for the run' "$custom_reward" lm
+expect 2 'custom_reward: expected a model folder, a file of prompts and a folder for the run' "$custom_reward" lm
 expect 2 'custom_reward: .*num_rolout_samples' "$custom_reward" lm prompts.jsonl out model.reinforce.num_rolout_samples=4
 expect 2 'reward.sources.mine.kind: custom is for a program' "$kedge" reinforce pretrained_checkpoint.restore_from_path=lm \
   'model.data.data_prefix={train: [prompts.jsonl], validation: [prompts.jsonl], test: [prompts.jsonl]}' reward.sources.mine.kind=custom exp_manager.explicit_log_dir=none trainer.reinforce.val_check_interval=0 "${small[@]}"

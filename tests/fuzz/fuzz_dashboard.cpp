@@ -37,7 +37,7 @@ void same_as_json(std::string_view line) {
       ensure(name == flat.members()[i].first && value.as_number("") == flat.members()[i].second, "another member ", name);
     }
   } catch (const UsageError& error) {
-    ensure(std::string_view(error.what()).find("stands twice") != std::string_view::npos, error.what());
+    ensure(std::string_view(error.what()).find("occurs twice") != std::string_view::npos, error.what());
   }
 }
 

@@ -84,7 +84,7 @@ class Target {
     };
     counting.check = [](const InferRequest& request) {
       const Json* key = request.parameters.find("request_key");
-      check_request(key == nullptr || key->is_text(), "parameters: request_key: wants a string");
+      check_request(key == nullptr || key->is_text(), "parameters: request_key: expected a string");
     };
     return {doubling, counting};
   }

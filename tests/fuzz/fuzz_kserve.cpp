@@ -53,7 +53,8 @@ void fuzz_request(std::string_view body, std::optional<int64_t> header_length, c
     const KserveBody json = write_request(request, false);
     ensure(has_uint64(request.inputs) || parse_request(json.bytes, json.header_length) == request, "a JSON request reads back otherwise");
   } catch (const RequestError& error) {
-    ensure(error.status() == 500 || has_uint64(request.inputs) || std::string_view(error.what()).ends_with("send it binary"), error.what());
+    ensure(error.status() == 500 || has_uint64(request.inputs) || std::string_view(error.what()).ends_with("send it as binary data"),
+           error.what());
   }
   try {
     static_cast<void>(wanted_outputs(kSignature, request));

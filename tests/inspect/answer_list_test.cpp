@@ -145,7 +145,7 @@ TEST(AnswerList, FindsAStepOrNamesTheNearest) {
   EXPECT_EQ(error_of("0"), "run: no answers of step 0; nearest: 2");
   EXPECT_EQ(error_of("11"), "run: no answers of step 11; nearest: 10");
   for (const char* wanted : {"", "x", "4x", "newest", "99999999999999999999"})
-    EXPECT_EQ(error_of(wanted), "a step is a number, first or last, found \"" + std::string(wanted) + "\"");
+    EXPECT_EQ(error_of(wanted), "expected a step number, first or last, found \"" + std::string(wanted) + "\"");
 }
 
 }  // namespace

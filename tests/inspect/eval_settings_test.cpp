@@ -68,7 +68,8 @@ TEST(EvalSettings, RewardsComeFromAFileAndOverrides) {
   EXPECT_EQ(load_rewards(std::nullopt, {"remote_rm.port=77"}).sources.at("remote_rm").url, "http://localhost:77");
   const Path empty = folder.file("empty.yaml", "trainer: {devices: 8}\n");
   EXPECT_EQ(error_of([&] { return load_rewards(empty, {}); }),
-            empty.string() + ": names no reward; wants reward.sources.NAME.kind and what that kind needs, or remote_rm (docs/rewards.md)");
+            empty.string() +
+                ": no reward is configured; expected reward.sources.NAME.kind and what that kind needs, or remote_rm (docs/rewards.md)");
   EXPECT_TRUE(is_about_rewards("reward.sources.x.kind=length"));
   EXPECT_TRUE(is_about_rewards("++remote_rm.port=5"));
   EXPECT_FALSE(is_about_rewards("model.seed=5"));
@@ -97,7 +98,7 @@ TEST(EvalSettings, OnlyThePromptsThatAreAskedMustBeThere) {
   PolicySettings settings;
   DataConfig& data = settings.online.model.data;
   EXPECT_EQ(error_of([&] { choose_prompts(settings, std::nullopt, "base"); }),
-            "base: names no prompts; give --prompts FILE, lines with \"text\" or \"prompt\" (docs/data.md)");
+            "base: no prompts are configured; give --prompts FILE, lines with \"text\" or \"prompt\" (docs/data.md)");
   data.data_prefix = Json::parse(R"({"train": ["gone"], "validation": ["there"], "test": ["gone"]})");
   choose_prompts(settings, std::nullopt, "run");
   EXPECT_EQ(data.data_prefix, Json::parse(R"({"train": ["there"], "validation": ["there"], "test": ["there"]})"));

@@ -132,8 +132,8 @@ TEST_F(EvalTargets, AdaptersStandOnTheirBase) {
 
 TEST_F(EvalTargets, AnythingElseIsRefusedByName) {
   const std::string place = run("a", "reinforce", {}), judge = run("judge", "rm", {5});
-  EXPECT_EQ(fault({place}), place + ": has no whole checkpoint yet (exp_manager.checkpoint_callback_params says which are kept)");
-  EXPECT_EQ(fault({judge}), judge + ": a run of kedge rm, which trains no policy; there are no answers to look at");
+  EXPECT_EQ(fault({place}), place + ": has no complete checkpoint yet (exp_manager.checkpoint_callback_params says which are kept)");
+  EXPECT_EQ(fault({judge}), judge + ": a run of kedge rm, which trains no policy; there are no answers to evaluate");
   make_folder(folder_ / "empty");
   const std::string empty = (folder_ / "empty").string();
   EXPECT_EQ(fault({empty}), empty + ": neither the folder of a run, nor a checkpoint of one, nor a model folder");
@@ -144,7 +144,7 @@ TEST_F(EvalTargets, ListsOfNumbers) {
   EXPECT_EQ(parse_whole_numbers("10,20", "--steps"), (std::vector<int64_t>{10, 20}));
   for (const char* text : {"", "1,", "a", "1;2", "-1", "1.5"})
     EXPECT_EQ(error_of([&] { return parse_whole_numbers(text, "--steps"); }),
-              std::string("--steps: wants whole numbers with commas between, found \"") + text + "\"");
+              std::string("--steps: expected integers separated by commas, found \"") + text + "\"");
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_F(MetricsFeedTest, StepsThatNoRunCountsToArePassedOver) {
   EXPECT_TRUE(feed_.update());
   EXPECT_THAT(feed_.find("a")->values, ElementsAre(3));
   EXPECT_EQ(feed_.num_bad_lines(), 2);
-  EXPECT_EQ(feed_.first_bad_line(), "metrics.jsonl:1: step: wants a whole number from 0 to 9007199254740992, found 9223372036854775807");
+  EXPECT_EQ(feed_.first_bad_line(), "metrics.jsonl:1: step: expected an integer from 0 to 9007199254740992, found 9223372036854775807");
 }
 
 TEST_F(MetricsFeedTest, AFileThatWasCutBackOrReplacedIsReadAnew) {

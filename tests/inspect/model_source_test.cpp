@@ -53,7 +53,7 @@ TEST(ModelSource, OfACompleteRunItsModelUntilItGoesOn) {
   make_folder(folder / "model");
   folder.file("summary.json", R"({"reason": "complete", "step": 6})");
   EXPECT_EQ(source_of(folder.path()).folder.filename(), "model");
-  EXPECT_EQ(source_of(folder.path()).what, "the model that the run left when it was complete");
+  EXPECT_EQ(source_of(folder.path()).what, "the final model of the complete run");
   EXPECT_EQ(source_of(folder.path(), {.last = true}).step, std::optional<int64_t>(6));
   folder.file("summary.json", R"({"reason": "complete", "step": 5})");  // a checkpoint of step 6 came behind it
   EXPECT_EQ(source_of(folder.path()).what, "the checkpoint of step 4, the best by val_reward");

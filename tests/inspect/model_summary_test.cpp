@@ -41,7 +41,7 @@ TEST(NetworkFacts, TheBaseOfAnAdapterIsFoundFromWhereItsRunBegan) {
   EXPECT_EQ(find_adapter_base(folder / "adapter", "/elsewhere", "FROM"), folder / "there/base");
   folder.file("adapter/adapter_config.json", R"({"base_model_name_or_path": null})");
   EXPECT_THAT(error_of([&] { return find_adapter_base(folder / "adapter", folder / "there", "FROM"); }),
-              HasSubstr("does not name the model"));
+              HasSubstr("does not name the adapter's base model"));
 }
 
 }  // namespace

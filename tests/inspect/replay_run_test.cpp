@@ -75,7 +75,7 @@ TEST(ReplayRun, ChangedFilesAreNamed) {
   write_atomic(run.data, "{ }");
   EXPECT_THAT(changed_inputs(run.open()), ElementsAre(run.data.string() + " has changed since the run was started"));
   std::filesystem::remove(run.data);
-  EXPECT_THAT(changed_inputs(run.open()), ElementsAre(run.data.string() + " is not there any more"));
+  EXPECT_THAT(changed_inputs(run.open()), ElementsAre(run.data.string() + " no longer exists"));
 }
 
 TEST(ReplayRun, SettingsThatChangedAreThoseOfTheCheckpointBehindAStep) {

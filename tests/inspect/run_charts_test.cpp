@@ -50,7 +50,7 @@ TEST(RunCharts, AnOnlineRunBeginsWithItsReward) {
   EXPECT_FALSE(charts[0].series[0].is_validation);
   EXPECT_TRUE(charts[0].series[1].is_validation);
   EXPECT_THAT(labels_of(charts[1].series), ElementsAre("polite", "polite, validation"));
-  EXPECT_EQ(charts[2].unit, "nats a token");
+  EXPECT_EQ(charts[2].unit, "nats per token");
   EXPECT_EQ(charts[5].format, ChartFormat::share);
   EXPECT_EQ(charts[8].format, ChartFormat::tiny);
 }
@@ -67,7 +67,7 @@ TEST(RunCharts, PpoTellsOfItsCriticAndItsRatio) {
                        "train_rollouts/values_explained", "train_rollouts/values_loss", "train_rollouts/values_std",
                        "train_rollouts/values_mean"};
   const std::vector<Chart> charts = charts_of(names);
-  EXPECT_THAT(titles_of(charts), ElementsAre("Values explained", "Loss of the values", "Tokens whose ratio was held",
+  EXPECT_THAT(titles_of(charts), ElementsAre("Values explained", "Loss of the values", "Tokens with a clipped ratio",
                                              "Ratio of new to old probability", "Values"));
   EXPECT_THAT(labels_of(charts[3].series), ElementsAre("ratio", "held"));
   EXPECT_THAT(labels_of(charts[4].series), ElementsAre("mean", "standard deviation"));

@@ -73,11 +73,11 @@ TEST(RunFindings, ACheckpointOfOtherWeightsThanItsRecordsIsNamed) {
   run.record({.step = 2, .fingerprint = "f", .weights_before = "other", .weights_after = "d"});
   const std::vector<Finding> findings = checkpoint_findings(run.open());
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_THAT(findings[0].what, HasSubstr("are not those of the records beside step 2 (other)"));
+  EXPECT_THAT(findings[0].what, HasSubstr("are not those in the records of step 2 (other)"));
   const std::vector<Finding> records = record_findings(run.open());
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].step, 2);
-  EXPECT_EQ(records[0].what, "rollouts/step-2.jsonl: begins with the weights other, and step 1 ended with " + run.hash);
+  EXPECT_EQ(records[0].what, "rollouts/step-2.jsonl: starts with the weights other, but step 1 ended with " + run.hash);
 }
 
 TEST(RunFindings, WhatCannotBeReadIsNamed) {
@@ -90,7 +90,7 @@ TEST(RunFindings, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(records[0].what, HasSubstr("step-1.jsonl:1: the file ends before this line does"));
   ASSERT_EQ(checkpoints.size(), 1U);
   EXPECT_EQ(checkpoints[0].step, 2);
-  EXPECT_THAT(checkpoints[0].what, HasSubstr("not a whole checkpoint"));
+  EXPECT_THAT(checkpoints[0].what, HasSubstr("incomplete checkpoint"));
 }
 
 }  // namespace

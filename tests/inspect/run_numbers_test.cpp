@@ -111,8 +111,8 @@ TEST(RunNumbers, VerdictsOfALoss) {
                                            [](double step) {
                                              return Metrics{{"train/loss", step}};
                                            }))),
-            "loss went from 0 to 2, too few numbers to tell that from noise");
-  EXPECT_EQ(verdict_of({}), "no number tells whether it worked");
+            "loss went from 0 to 2, too few values to tell that from noise");
+  EXPECT_EQ(verdict_of({}), "no metric shows whether it worked");
 }
 
 TEST(RunNumbers, ARunThatGoesWellGivesNoHints) {
@@ -141,7 +141,7 @@ TEST(RunNumbers, WhatWentWrongIsToldInItsOrder) {
   EXPECT_THAT(hints[0].what, HasSubstr("ended by themselves got worse: 90 % around step"));
   EXPECT_NEAR(static_cast<double>(hints[0].step), 10, 4);
   EXPECT_THAT(hints[1].what, HasSubstr("watched polite got worse"));
-  EXPECT_THAT(hints[2].what, HasSubstr("KL run-away: more than 2 nats a token"));
+  EXPECT_THAT(hints[2].what, HasSubstr("KL run-away: more than 2 nats per token"));
   EXPECT_NEAR(static_cast<double>(hints[2].step), 30, 4);
   EXPECT_THAT(hints[3].what, HasSubstr("reward got worse"));
   EXPECT_NEAR(static_cast<double>(hints[3].step), 44, 4);
@@ -154,7 +154,7 @@ constexpr std::string_view kLog =
     "2026-11-16 02:22:16 reinforce of 656000 parameters\n"
     "2026-11-16 02:22:16 Training steps 0/80\n"
     "2026-11-16 02:22:22 Training steps 5/80  rewards 2.939  warning is a word here\n"
-    "2026-11-16 02:22:23 warning 5 of 64 answers ended by themselves. They stop so:\n"
+    "2026-11-16 02:22:23 warning 5 of 64 answers ended by themselves. Where they were cut off:\n"
     "  error of its own line\n"
     "2026-11-16 02:24:28 warning after step 17: KL run-away: the policy is 2.94 nats\n";
 
@@ -163,7 +163,7 @@ TEST(RunNumbers, WarningsOfTheLogHaveTheirSteps) {
   EXPECT_EQ(found.num_warnings, 2);
   ASSERT_TRUE(found.first_warning && found.first_alarm);
   EXPECT_EQ(found.first_warning->step, 5);
-  EXPECT_EQ(found.first_warning->what, "5 of 64 answers ended by themselves. They stop so:");
+  EXPECT_EQ(found.first_warning->what, "5 of 64 answers ended by themselves. Where they were cut off:");
   EXPECT_EQ(found.first_alarm->step, 17);
   EXPECT_EQ(found.first_alarm->what, "KL run-away: the policy is 2.94 nats");
   EXPECT_FALSE(found.last_error.has_value());

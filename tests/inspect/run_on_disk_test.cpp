@@ -37,7 +37,7 @@ TEST(RunOnDisk, ACommandLineIsOfWords) {
   const TempFolder folder;
   folder.file("config.yaml", "{}");
   folder.file("run.json", R"([{"command_line": ["kedge", "serve", 3], "folder": "/there"}])");
-  EXPECT_EQ(fault(folder.path()), (folder / "run.json").string() + ": wants a string, found 3");
+  EXPECT_EQ(fault(folder.path()), (folder / "run.json").string() + ": expected a string, found 3");
 }
 
 TEST(RunOnDisk, WhoTrainsOnlineIsToldByName) {
@@ -86,7 +86,7 @@ TEST(RunOnDisk, AnythingElseIsRefusedByName) {
   EXPECT_FALSE(is_run(folder.path()));
   folder.file("config.yaml", "{}");
   folder.file("run.json", "[]");
-  EXPECT_EQ(fault(folder.path()), name + "/run.json: tells of no start");
+  EXPECT_EQ(fault(folder.path()), name + "/run.json: records no start");
   folder.file("run.json", R"([{"command_line": ["kedge"], "folder": "/there"}])");
   EXPECT_EQ(fault(folder.path()), name + "/run.json: the command line of the last start names no command");
 }

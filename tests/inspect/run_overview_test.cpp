@@ -85,7 +85,7 @@ TEST(RunOverview, HowItEnded) {
   const auto status = [&] { return read_run_story(made.run()).status; };
   EXPECT_EQ(read_run_story(made.run()).step, 3);
   EXPECT_EQ(read_run_story(made.run()).max_steps, 9);
-  EXPECT_THAT(status(), ::testing::HasSubstr("not complete, and nothing runs"));
+  EXPECT_THAT(status(), ::testing::HasSubstr("not complete, and not running"));
   {
     const RunLock lock(made.run());
     EXPECT_EQ(status(), "running");
@@ -106,7 +106,7 @@ TEST(RunOverview, HowItEnded) {
   EXPECT_EQ(read_run_story(made.run()).max_steps, 15);  // not 15 of 9
   made.folder.file("run/log.txt", "");
   made.folder.file("run/summary.json", R"({"reason": "complete", "step": 2, "max_steps": 2})");  // it went on since
-  EXPECT_THAT(status(), ::testing::HasSubstr("not complete, and nothing runs"));
+  EXPECT_THAT(status(), ::testing::HasSubstr("not complete, and not running"));
 }
 
 TEST(RunOverview, AServerThatASignalEndedWasNotKilled) {
@@ -114,7 +114,7 @@ TEST(RunOverview, AServerThatASignalEndedWasNotKilled) {
   RunOnDisk run = open_run(made.run());
   run.algorithm = "serve";
   EXPECT_THAT(end_of(run, 3, false).status, ::testing::HasSubstr("it was killed"));
-  made.folder.file("run/log.txt", "2026-11-16 02:24:28 info SIGINT: finishing what runs\n2026-11-16 02:24:28 info stopped\n");
+  made.folder.file("run/log.txt", "2026-11-16 02:24:28 info SIGINT: finishing running calls\n2026-11-16 02:24:28 info stopped\n");
   EXPECT_EQ(end_of(run, 3, false).status, "ended: stopped by a signal");
 }
 

@@ -91,7 +91,7 @@ TEST_F(HealthTest, TheTokenThatTheRunShowsIsShown) {
 TEST_F(HealthTest, AFileThatIsNoTokenIsSentToNobody) {
   const kedge::testing::TempFolder folder;
   asked_.token_file = folder.file("netrc", "machine a\nlogin b\n");
-  EXPECT_THAT(ask_server(asked_).text, HasSubstr("is no token"));
+  EXPECT_THAT(ask_server(asked_).text, HasSubstr("is not a token"));
   EXPECT_EQ(num_calls_, 0);
 }
 

@@ -109,7 +109,7 @@ if [ "$cuda" != ON ]; then
   expect 0 '"response": ' hidden "$unpacked/bin/kedge" generate --model lm --text 'bb' --max-new-tokens 3 --threads 1
   mkdir -p begun/data.txt  # a folder in the way of a file ends the quickstart behind its first part
   expect 1 '^ +kedge [0-9]' hidden "$unpacked/share/kedge/scripts/quickstart" --out begun --short
-  expect 2 'wants a checkout' "$unpacked/share/kedge/scripts/quickstart" --rival
+  expect 2 'needs a checkout' "$unpacked/share/kedge/scripts/quickstart" --rival
   rm -rf packages unpacked
 fi
 

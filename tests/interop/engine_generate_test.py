@@ -151,7 +151,7 @@ class Generate(unittest.TestCase):
         child = subprocess.Popen([KEDGE, "generate", "--model", folder], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         os.close(slave)
         line = b""
-        while b"reads JSON lines from the terminal" not in line:
+        while b"reading JSON lines from the terminal" not in line:
             line = child.stderr.readline()
             self.assertTrue(line, "it ended without a word")
         child.send_signal(signal.SIGINT)

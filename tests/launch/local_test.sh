@@ -93,7 +93,7 @@ for signal in TERM:143 INT:130 USR1:138; do
     kill -9 "${process_of[orphaned]}"
   fi
   ends_with stopped "${signal#*:}"
-  grep -q "SIG${signal%:*} came: the run ends after step" stopped.log || fail "SIG${signal%:*} does not end it after a step: $(cat stopped.log)"
+  grep -q "SIG${signal%:*} received: the run ends after step" stopped.log || fail "SIG${signal%:*} does not end it after a step: $(cat stopped.log)"
 done
 begin stopped reinforce.sh "${long[@]}"
 ends_with stopped 0
@@ -101,5 +101,5 @@ grep -q 'resumed from' stopped.log || fail "it does not go on: $(cat stopped.log
 same_launched reinforce stopped
 [ -f orphaned/actor/model/model.safetensors ] && fail 'the orphaned run was over before its launcher was killed'
 check_ended orphaned
-grep -q 'SIGTERM came' orphaned.log || fail "it was not asked to end: $(cat orphaned.log)"
+grep -q 'SIGTERM received' orphaned.log || fail "it was not asked to end: $(cat orphaned.log)"
 exit $((failures > 0))

@@ -85,11 +85,11 @@ TEST(JsonlLog, AnOffsetOutsideTheFileOrInsideALineIsRefused) {
   file.append(numbered(1));
   const std::string path = (folder / "f.jsonl").string();
   EXPECT_EQ(error_of([&] { file.cut_back(10); }),
-            path + ": cannot be cut back to byte 10: it has 9 bytes; was it changed since the checkpoint?");
+            path + ": cannot be truncated to byte 10: it has 9 bytes; was it changed since the checkpoint?");
   EXPECT_EQ(error_of([&] { file.cut_back(5); }),
-            path + ": cannot be cut back to byte 5: no line ends there; was it changed since the checkpoint?");
+            path + ": cannot be truncated to byte 5: no line ends there; was it changed since the checkpoint?");
   EXPECT_EQ(error_of([&] { file.cut_back(-1); }),
-            path + ": cannot be cut back to byte -1: it has 9 bytes; was it changed since the checkpoint?");
+            path + ": cannot be truncated to byte -1: it has 9 bytes; was it changed since the checkpoint?");
   EXPECT_EQ(numbers_in(path), (std::vector<int64_t>{1}));
 }
 
@@ -98,7 +98,7 @@ TEST(JsonlLog, ABrokenLineInTheMiddleIsNamed) {
   const Path broken = folder.file("f.jsonl", "{\"n\": 1}\n{\"n\": x}\n{\"n\": 3}\n");
   EXPECT_THAT(error_of([&] { return read_jsonl(broken); }), ::testing::StartsWith(broken.string() + ":2:7: not valid JSON: "));
   const Path twice = folder.file("f.jsonl", "{\"n\": 1, \"n\": 2}\n");
-  EXPECT_EQ(error_of([&] { return read_jsonl(twice); }), twice.string() + ":1: not valid JSON: key \"n\" stands twice in one object");
+  EXPECT_EQ(error_of([&] { return read_jsonl(twice); }), twice.string() + ":1: not valid JSON: key \"n\" occurs twice in one object");
   const Path empty = folder.file("f.jsonl", "1\n\n2\n");
   EXPECT_THAT(error_of([&] { return read_jsonl(empty); }), ::testing::StartsWith(empty.string() + ":2:1: not valid JSON: "));
 }

@@ -127,11 +127,11 @@ TEST(JsonlSink, AReservedNameIsABug) {
 TEST(ReadMetrics, ErrorsNameFileLineAndKey) {
   const TempFolder folder;
   const Path text = folder.file("m.jsonl", "{\"step\": 0, \"time\": 1}\n{\"step\": 1, \"time\": 2, \"a\": \"big\"}\n");
-  EXPECT_EQ(error_of([&] { return read_metrics(text); }), text.string() + ":2: \"a\": wants a number, found \"big\"");
+  EXPECT_EQ(error_of([&] { return read_metrics(text); }), text.string() + ":2: \"a\": expected a number, found \"big\"");
   const Path stepless = folder.file("m.jsonl", "{\"time\": 1}\n");
   EXPECT_EQ(error_of([&] { return read_metrics(stepless); }), stepless.string() + ":1: no \"step\" field");
   const Path list = folder.file("m.jsonl", "[1]\n");
-  EXPECT_EQ(error_of([&] { return read_metrics(list); }), list.string() + ":1: wants an object, found [1]");
+  EXPECT_EQ(error_of([&] { return read_metrics(list); }), list.string() + ":1: expected an object, found [1]");
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ TEST(ScoreHead, PoolingIsNotedInTheConfiguration) {
   }
   model->note("kedge_pooling", Json("first"));
   EXPECT_EQ(testing::error_of([&] { return noted_pooling(model->config()); }),
-            "config.json: kedge_pooling: wants last, mean or max, found \"first\"");
+            "config.json: kedge_pooling: expected last, mean or max, found \"first\"");
 }
 
 TEST(ScoreHead, ALanguageModelHasNone) {

@@ -78,7 +78,7 @@ TEST(CallQueue, CallsThatWaitRunTogetherAndEachGetsItsOwnRows) {
   EXPECT_EQ(b.get(), (Numbers{6, 8, 10, 12}));
   EXPECT_EQ(wider.get(), (Numbers{14, 16, 18}));
   EXPECT_EQ(c.get(), (Numbers{20, 22}));
-  EXPECT_EQ(batches, (Numbers{3, 1, 1}));  // rows of another width do not join, and nothing goes past them
+  EXPECT_EQ(batches, (Numbers{3, 1, 1}));  // rows of another width cannot be joined, and nothing goes past them
   EXPECT_EQ(served.stats(0).num_done, 4);
   EXPECT_EQ(served.stats(0).num_rows, 5);
   EXPECT_EQ(served.stats(0).num_batches, 3);

@@ -97,7 +97,7 @@ TEST(HttpConnection, AnotherThreadEndsACallThatWaits) {
     connection.abort();
   });
   const Lost given_up = lost(connection);
-  EXPECT_EQ(given_up.text, str("127.0.0.1:", server.port(), ": the call was given up"));
+  EXPECT_EQ(given_up.text, str("127.0.0.1:", server.port(), ": the call was cancelled"));
   EXPECT_TRUE(given_up.sent);
   other.join();
   holder.join();

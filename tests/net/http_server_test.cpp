@@ -327,7 +327,7 @@ TEST(HttpServer, AnAddressThatIsTakenIsNamed) {
   HttpServer server({}, echo);
   const std::string error = error_of<Error>([&] { HttpServer second({.port = server.port()}, echo); });
   EXPECT_EQ(error, str("cannot listen on 127.0.0.1:", server.port(), ": Address already in use"));
-  EXPECT_EQ(error_of<UsageError>([&] { HttpServer other({.ip = "rm01"}, echo); }), "cannot listen on rm01: wants an IP address");
+  EXPECT_EQ(error_of<UsageError>([&] { HttpServer other({.ip = "rm01"}, echo); }), "cannot listen on rm01: expected an IP address");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST(Http, CountsAreDigitsAlone) {
     EXPECT_EQ(error_of<RequestError>([&] {
                 (void)find_count({{"N", text}}, "N");
               }),
-              kedge::str("the header N wants a count, found \"", text, "\""))
+              kedge::str("the header N: expected a count, found \"", text, "\""))
         << text;
 }
 

@@ -131,7 +131,7 @@ class Server:
 
     def token_file(self):
         """Of the token that a critic makes for calls that change it."""
-        return pathlib.Path(re.search(r"want the token in (\S+);", self.log())[1])
+        return pathlib.Path(re.search(r"need the token in (\S+);", self.log())[1])
 
     def log(self):
         return "".join(self.lines)

@@ -48,7 +48,7 @@ TEST(KserveErrors, MalformedJson) {
       {"", 400, "request:1:1: not valid JSON: ..."},
       {"{", 400, "request:1:2: not valid JSON: ..."},
       {R"({"inputs":[]}})", 400, "request:1:14: not valid JSON: ..."},
-      {R"({"inputs":[],"inputs":[]})", 400, R"(request:1: not valid JSON: key "inputs" stands twice in one object)"},
+      {R"({"inputs":[],"inputs":[]})", 400, R"(request:1: not valid JSON: key "inputs" occurs twice in one object)"},
       {"{\"id\":\"\xff\"}", 400, "request:1:8: not valid JSON: ..."},
       {with_input(R"({"name":"x","shape":[1],"datatype":"FP32","data":[NaN]})"), 400, "request:1:62: not valid JSON: ..."},
       {with_input(R"({"name":"x","shape":[1],"datatype":"FP64","data":[1e999]})"), 400, "request:1:66: not valid JSON: ..."},
@@ -58,38 +58,38 @@ TEST(KserveErrors, MalformedJson) {
 
 TEST(KserveErrors, MissingMembersAndMembersOfTheWrongKind) {
   expect_answers({
-      {"3", 400, "request: wants an object, found 3"},
+      {"3", 400, "request: expected an object, found 3"},
       {"{}", 400, "request: no \"inputs\" field"},
-      {R"({"inputs":{}})", 400, "inputs: wants a list, found {}"},
-      {R"({"inputs":[],"id":7})", 400, "id: wants a string, found 7"},
-      {R"({"inputs":[],"parameters":[]})", 400, "request: parameters: wants an object, found []"},
-      {R"({"inputs":[],"parameters":{"a":null}})", 400, "request: parameter \"a\": wants a string, a number, true or false, found null"},
-      {R"({"inputs":[],"parameters":{"binary_data_output":1}})", 400, "request: binary_data_output: wants true or false, found 1"},
+      {R"({"inputs":{}})", 400, "inputs: expected a list, found {}"},
+      {R"({"inputs":[],"id":7})", 400, "id: expected a string, found 7"},
+      {R"({"inputs":[],"parameters":[]})", 400, "request: parameters: expected an object, found []"},
+      {R"({"inputs":[],"parameters":{"a":null}})", 400, "request: parameter \"a\": expected a string, a number, true or false, found null"},
+      {R"({"inputs":[],"parameters":{"binary_data_output":1}})", 400, "request: binary_data_output: expected true or false, found 1"},
       {R"({"inputs":[],"parameters":{"triton_x":1}})", 400, "request: parameter \"triton_x\": names that start with triton_ are reserved"},
-      {with_input("3"), 400, "input 0: wants an object, found 3"},
+      {with_input("3"), 400, "input 0: expected an object, found 3"},
       {with_input("{}"), 400, "input 0: no \"name\" field"},
-      {with_input(R"({"name":1})"), 400, "input 0: name: wants a string, found 1"},
+      {with_input(R"({"name":1})"), 400, "input 0: name: expected a string, found 1"},
       {with_input(R"({"name":""})"), 400, "input 0: the name is empty"},
       {with_input(R"({"name":"x"})"), 400, "input \"x\": no \"shape\" field"},
-      {with_input(R"({"name":"x","shape":3})"), 400, "input \"x\": shape: wants a list, found 3"},
-      {with_input(R"({"name":"x","shape":["3"]})"), 400, "input \"x\": shape: wants an integer, found \"3\""},
-      {with_input(R"({"name":"x","shape":[1.5]})"), 400, "input \"x\": shape: wants an integer, found 1.5"},
-      {with_input(R"({"name":"x","shape":[2,-1]})"), 400, "input \"x\": shape: wants sizes of 0 and more, found -1"},
+      {with_input(R"({"name":"x","shape":3})"), 400, "input \"x\": shape: expected a list, found 3"},
+      {with_input(R"({"name":"x","shape":["3"]})"), 400, "input \"x\": shape: expected an integer, found \"3\""},
+      {with_input(R"({"name":"x","shape":[1.5]})"), 400, "input \"x\": shape: expected an integer, found 1.5"},
+      {with_input(R"({"name":"x","shape":[2,-1]})"), 400, "input \"x\": shape: expected sizes of at least 0, found -1"},
       {with_input(R"({"name":"x","shape":[9223372036854775808]})"), 400,
-       "input \"x\": shape: wants an integer, found 9223372036854775808.0"},
+       "input \"x\": shape: expected an integer, found 9223372036854775808.0"},
       {with_input(R"({"name":"x","shape":[1]})"), 400, "input \"x\": no \"datatype\" field"},
       {with_input(R"({"name":"x","shape":[1],"datatype":"int64"})"), 400, "input \"x\": no datatype \"int64\""},
-      {R"({"inputs":[],"outputs":{}})", 400, "outputs: wants a list, found {}"},
+      {R"({"inputs":[],"outputs":{}})", 400, "outputs: expected a list, found {}"},
       {R"({"inputs":[],"outputs":[{}]})", 400, "output 0: no \"name\" field"},
       {R"({"inputs":[],"outputs":[{"name":"y","parameters":{"binary_data":"yes"}}]})", 400,
-       "output \"y\": binary_data: wants true or false, found \"yes\""},
-      {R"({"inputs":[],"outputs":[{"name":"y"},{"name":"y"}]})", 400, "output \"y\" stands twice"},
+       "output \"y\": binary_data: expected true or false, found \"yes\""},
+      {R"({"inputs":[],"outputs":[{"name":"y"},{"name":"y"}]})", 400, "output \"y\" occurs twice"},
   });
 }
 
 TEST(KserveErrors, DataGivenTwiceOrNotAtAllOrElsewhere) {
   const std::string start = R"({"name":"x","shape":[1],"datatype":"INT64")";
-  const std::string wants_one = "input \"x\": wants exactly one of data, binary_data_size and shared_memory_region, found ";
+  const std::string wants_one = "input \"x\": expected exactly one of data, binary_data_size and shared_memory_region, found ";
   expect_answers({
       {with_input(start + "}"), 400, wants_one + "0"},
       {with_input(start + R"(,"data":[1],"parameters":{"binary_data_size":8}})"), 400, wants_one + "2", {}, "12345678"},
@@ -99,7 +99,7 @@ TEST(KserveErrors, DataGivenTwiceOrNotAtAllOrElsewhere) {
       {R"({"inputs":[],"outputs":[{"name":"y","parameters":{"shared_memory_region":"r"}}]})", 501,
        "output \"y\": shared_memory_region is not supported"},
       {R"({"inputs":[],"outputs":[{"name":"y","parameters":{"classification":3}}]})", 501, "output \"y\": classification is not supported"},
-      {with_input(start + R"(,"data":[1]},)" + start + R"(,"data":[2]})"), 400, "input \"x\" stands twice"},
+      {with_input(start + R"(,"data":[1]},)" + start + R"(,"data":[2]})"), 400, "input \"x\" occurs twice"},
   });
 }
 
@@ -121,23 +121,23 @@ TEST(KserveErrors, LengthsThatDoNotAgree) {
        {},
        "1234567"},
       {sized(8), 400, "the body has 1 bytes more than its inputs", {}, "123456789"},
-      {sized(9), 400, "tensor \"x\": INT64 of shape [1] wants 8 bytes, found 9", {}, "123456789"},
+      {sized(9), 400, "tensor \"x\": INT64 of shape [1] needs 8 bytes, found 9", {}, "123456789"},
       {sized(-1), 400, "input \"x\": binary_data_size is -1", {}, "1"},
       {sized(0, huge), 400, "the shape [4611686018427387904,4] has more elements than can be counted"},
       {sized(0, "[2305843009213693952]"), 400, "tensor \"x\": the shape [2305843009213693952] has more bytes than can be counted"},
       {sized(5, "[2]", "BYTES"), 400, "tensor \"x\": its 5 bytes end within text 1 of 2", {}, "\1\0\0\0a"s},
       {sized(6, "[1]", "BYTES"), 400, "tensor \"x\": 1 bytes are left over after 1 texts", {}, "\1\0\0\0ab"s},
-      {sized(1, "[1]", "BOOL"), 400, "tensor \"x\": BOOL wants bytes 0 and 1, found another", {}, "\2"},
+      {sized(1, "[1]", "BOOL"), 400, "tensor \"x\": BOOL allows only bytes 0 and 1", {}, "\2"},
       {with_input(R"({"name":"x","shape":[4611686018427387904,4],"datatype":"INT64","data":[1]})"), 400,
        "the shape [4611686018427387904,4] has more elements than can be counted"},
       {with_input(R"({"name":"x","shape":[1],"datatype":"FP16","data":[1]})"), 400,
-       "input \"x\": FP16 cannot travel as JSON; send it binary"},
+       "input \"x\": FP16 cannot be sent as JSON; send it as binary data"},
   });
 }
 
 TEST(KserveErrors, JsonThatIsTooLong) {
   const std::string body = R"({"inputs":[]})" + std::string((size_t{64} << 20U) - 12, ' ');
-  expect_answer({"64 MiB and a byte", 400, "the request has 67108865 bytes of JSON, 67108864 may be; send tensors binary"},
+  expect_answer({"64 MiB and a byte", 400, "the request has 67108865 bytes of JSON, more than 67108864; send tensors as binary data"},
                 answer_of([&] { static_cast<void>(parse_request(body, {})); }));
   // What follows the JSON does not count.
   EXPECT_EQ(answer_of([&] { static_cast<void>(parse_request(body, 13)); }).second, "the body has 67108852 bytes more than its inputs");
@@ -166,33 +166,35 @@ TEST(KserveErrors, RequestsThatAreNotAsDeclared) {
     std::string text;
   };
   const std::vector<Case> cases = {
-      {reward, {.inputs = {}}, "model reward_model: wants inputs, found none; it takes sentences, tokens, sequence_lengths"},
+      {reward, {.inputs = {}}, "model reward_model: expected inputs, found none; it takes sentences, tokens, sequence_lengths"},
       {reward,
        {.inputs = {tensor("token", {1, 3})}},
        "model reward_model: no input \"token\"; it takes sentences, tokens, sequence_lengths"},
-      {reward, {.inputs = {tensor("tokens", {1, 3}), tensor("tokens", {1, 3})}}, "model reward_model: input \"tokens\" stands twice"},
-      {reward, {.inputs = {tensor("tokens", {1, 3}, WireType::int32)}}, "model reward_model: input \"tokens\": wants INT64, found INT32"},
+      {reward, {.inputs = {tensor("tokens", {1, 3}), tensor("tokens", {1, 3})}}, "model reward_model: input \"tokens\" occurs twice"},
+      {reward,
+       {.inputs = {tensor("tokens", {1, 3}, WireType::int32)}},
+       "model reward_model: input \"tokens\": expected INT64, found INT32"},
       {reward,
        {.inputs = {tensor("tokens", {3})}},
-       "model reward_model: input \"tokens\": wants the shape [-1,-1] with the rows first, -1 being any size, found [3]"},
+       "model reward_model: input \"tokens\": expected the shape [-1,-1] with the rows first, -1 being any size, found [3]"},
       {reward,
        {.inputs = {tensor("tokens", {1, 3, 1})}},
-       "model reward_model: input \"tokens\": wants the shape [-1,-1] with the rows first, -1 being any size, found [1,3,1]"},
+       "model reward_model: input \"tokens\": expected the shape [-1,-1] with the rows first, -1 being any size, found [1,3,1]"},
       {reward,
        {.inputs = {tensor("sequence_lengths", {1, 2})}},
-       "model reward_model: input \"sequence_lengths\": wants the shape [-1,1] with the rows first, -1 being any size, found [1,2]"},
+       "model reward_model: input \"sequence_lengths\": expected the shape [-1,1] with the rows first, -1 being any size, found [1,2]"},
       {reward,
        {.inputs = {tensor("tokens", {2, 3}), tensor("sequence_lengths", {1, 1})}},
-       "model reward_model: inputs of one request want as many rows, found 2 in \"tokens\" and 1 in \"sequence_lengths\""},
-      {reward, {.inputs = {tensor("tokens", {0, 3})}}, "model reward_model: wants 1 row or more, found 0 in \"tokens\""},
-      {reward, {.inputs = {tensor("tokens", {5, 3})}}, "model reward_model: wants 4 rows at most, found 5 in \"tokens\""},
+       "model reward_model: inputs of one request need the same number of rows, found 2 in \"tokens\" and 1 in \"sequence_lengths\""},
+      {reward, {.inputs = {tensor("tokens", {0, 3})}}, "model reward_model: expected 1 row or more, found 0 in \"tokens\""},
+      {reward, {.inputs = {tensor("tokens", {5, 3})}}, "model reward_model: expected 4 rows at most, found 5 in \"tokens\""},
       {reward,
        {.inputs = {tensor("tokens", {4, 3})}, .outputs = {{{"reward"}}}},
        "model reward_model: no output \"reward\"; it gives rewards"},
       {train, {.inputs = {tensor("tokens", {1, 3})}}, "model critic_train: input \"mask\" is missing"},
       {train,
        {.inputs = {tensor("tokens", {3}), tensor("mask", {1, 2}, WireType::fp32)}},
-       "model critic_train: input \"tokens\": wants the shape [-1,-1], -1 being any size, found [3]"},
+       "model critic_train: input \"tokens\": expected the shape [-1,-1], -1 being any size, found [3]"},
   };
   for (const Case& one : cases)
     expect_answer({one.text, 400, one.text}, answer_of([&] {

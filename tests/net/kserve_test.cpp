@@ -210,11 +210,11 @@ TEST(Kserve, BareDataIsTheOneInputOfItsModel) {
   EXPECT_THAT(parse_request("two words", 0, text).inputs, ElementsAre(texts("t", {1, 1}, {"two words"})));
 
   EXPECT_EQ(error_of<RequestError>([&] { return parse_request("1234567", 0, fixed); }),
-            "tensor \"dummy_var\": INT64 of shape [1] wants 8 bytes, found 7");
+            "tensor \"dummy_var\": INT64 of shape [1] needs 8 bytes, found 7");
   EXPECT_EQ(error_of<RequestError>([&] { return parse_request("1234567", 0, open); }),
-            "tensor \"x\": FP32 of shape [1,0,2] wants 0 bytes, found 7");
+            "tensor \"x\": FP32 of shape [1,0,2] needs 0 bytes, found 7");
   EXPECT_EQ(error_of<RequestError>([&] { return parse_request(eight, 0); }),
-            "a body without JSON (Inference-Header-Content-Length 0) wants a model with one input");
+            "a body without JSON (Inference-Header-Content-Length 0) requires a model with one input");
 }
 
 TEST(Kserve, RepliesThatMakeNoSenseAreTheWorldsErrors) {
@@ -230,13 +230,13 @@ TEST(Kserve, RepliesThatMakeNoSenseAreTheWorldsErrors) {
     }
     return std::string("no error");
   };
-  const std::string start = "the server's reply makes no sense: ";
+  const std::string start = "the server's reply is invalid: ";
   EXPECT_THAT(fault("<html>"), HasSubstr(start + "reply:1:1: not valid JSON"));
-  EXPECT_EQ(fault("[]"), start + "reply: wants an object, found []");
+  EXPECT_EQ(fault("[]"), start + "reply: expected an object, found []");
   EXPECT_EQ(fault(R"({"outputs":[]})"), start + R"(reply: no "model_name" field)");
   EXPECT_EQ(fault(R"({"model_name":"m"})"), start + R"(reply: no "outputs" field)");
   EXPECT_EQ(fault(R"({"model_name":"m","outputs":[{"name":"y","shape":[2],"datatype":"FP32","data":[1]}]})"),
-            start + "output \"y\": data wants 2 values for the shape [2], found 1");
+            start + "output \"y\": data: expected 2 values for the shape [2], found 1");
   EXPECT_EQ(fault("{}", 3), start + "Inference-Header-Content-Length is 3, the body has 2 bytes");
   const std::string header = R"({"model_name":"m","outputs":[]})";
   EXPECT_EQ(fault(header + "x", static_cast<int64_t>(header.size())), start + "the body has 1 bytes more than its outputs");

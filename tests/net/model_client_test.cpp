@@ -179,7 +179,7 @@ TEST(ModelClient, AServerThatComesBackAsAnotherModelIsNotAsked) {
   server.reset();
   server = serve(port, "other 5678");
   EXPECT_EQ(error_of<Error>([&] { return client.infer("double", numbers({3})).get(); }),
-            str("the toy server 127.0.0.1:", port, " came back with another model as double: it was judge 1234, and is other 5678"));
+            str("the toy server 127.0.0.1:", port, " came back with a different model as double: it was judge 1234, and is other 5678"));
 }
 
 TEST(ModelClient, AForeignServerIsNotToldTwice) {
@@ -191,7 +191,7 @@ TEST(ModelClient, AForeignServerIsNotToldTwice) {
   EXPECT_FALSE(client.is_kedge());
   proxy.num_answers_to_lose = 1;
   const std::string error = error_of<Error>([&] { (void)client.infer("count", count_by(5), Resend::by_key).get(); });
-  EXPECT_NE(error.find("whether the call was carried out is not known"), std::string::npos) << error;
+  EXPECT_NE(error.find("it is unknown whether the call was executed"), std::string::npos) << error;
   EXPECT_EQ(counter.sum(), 5);
 }
 
@@ -220,11 +220,11 @@ TEST(ModelClient, AForeignServersModelThatNeverComesEndsTheCall) {
     never = client.infer("triple", numbers({1}));
     EXPECT_EQ(never.wait_for(milliseconds(200)), std::future_status::timeout);
   }
-  EXPECT_NE(error_of<Error>([&] { (void)never.get(); }).find("was given up"), std::string::npos);
+  EXPECT_NE(error_of<Error>([&] { (void)never.get(); }).find("was cancelled"), std::string::npos);
   options.server.start_limit = milliseconds(200);
   ModelClient client(options);
   const std::string error = error_of<Error>([&] { (void)client.infer("triple", numbers({1})).get(); });
-  EXPECT_NE(error.find("is there, but its model triple was not ready within 0 s; its address is set by toy.ip and toy.port"),
+  EXPECT_NE(error.find("is up, but its model triple was not ready within 0 s; its address is set by toy.ip and toy.port"),
             std::string::npos)
       << error;
 }
@@ -235,8 +235,8 @@ TEST(ModelClient, WhoWaitsWhenItGivesUpIsTold) {
   std::future<std::string> waiting = std::async(std::launch::async, ask);
   EXPECT_EQ(waiting.wait_for(milliseconds(50)), std::future_status::timeout);
   client.give_up();
-  EXPECT_NE(waiting.get().find("was given up"), std::string::npos);
-  EXPECT_NE(ask().find("was given up"), std::string::npos) << "nor does anybody later";
+  EXPECT_NE(waiting.get().find("was cancelled"), std::string::npos);
+  EXPECT_NE(ask().find("was cancelled"), std::string::npos) << "nor does anybody later";
 }
 
 TEST(ModelClient, ASignalEndsCallsToAServerThatIsAway) {
@@ -250,7 +250,7 @@ TEST(ModelClient, ASignalEndsCallsToAServerThatIsAway) {
   EXPECT_EQ(replies[0].wait_for(milliseconds(150)), std::future_status::timeout);
   signal = SIGUSR1;
   for (auto& reply : replies)
-    EXPECT_NE(error_of<Interrupted>([&] { (void)reply.get(); }).find("SIGUSR1 came while the toy server"), std::string::npos);
+    EXPECT_NE(error_of<Interrupted>([&] { (void)reply.get(); }).find("SIGUSR1 received while the toy server"), std::string::npos);
 }
 
 TEST(ModelClient, ACallThatIsBeingComputedIsNotEndedByASignal) {
@@ -277,7 +277,7 @@ TEST(ModelClient, ASignalEndsTheWaitForAForeignServersModel) {
   options.server.stop = [] { return std::optional<int>(SIGINT); };
   ModelClient client(options);
   EXPECT_EQ(error_of<Interrupted>([&] { (void)client.signature("double"); }),
-            str("SIGINT came while the model double of the toy server 127.0.0.1:", proxy.port(), ", which is not ready, was waited for"));
+            str("SIGINT received while the model double of the toy server 127.0.0.1:", proxy.port(), " (not ready) was unavailable"));
 }
 
 TEST(ModelClient, EndingItEndsItsCalls) {
@@ -287,7 +287,7 @@ TEST(ModelClient, EndingItEndsItsCalls) {
     reply = client.infer("double", numbers({4}));
     std::this_thread::sleep_for(milliseconds(50));
   }
-  EXPECT_NE(error_of<Error>([&] { (void)reply.get(); }).find("was given up"), std::string::npos);
+  EXPECT_NE(error_of<Error>([&] { (void)reply.get(); }).find("was cancelled"), std::string::npos);
 }
 
 // Takes four copies of the body: of the caller, the client, the server and the model.
@@ -316,7 +316,7 @@ TEST(ModelClient, DISABLED_ACallOfThreeGibibytesArrives) {
   }
   ModelClient foreign(options_of(proxy.port()));
   const std::string error = error_of<Error>([&] { (void)foreign.infer("sum", large()).get(); });
-  EXPECT_NE(error.find("is more than such a server reads (2147483647)"), std::string::npos) << error;
+  EXPECT_NE(error.find("is more than this server reads (2147483647)"), std::string::npos) << error;
 }
 
 }  // namespace

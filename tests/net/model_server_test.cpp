@@ -64,7 +64,7 @@ TEST(ModelServer, WhatIsNotThereIsSaid) {
     EXPECT_EQ(call(server, "GET", target).status, 404) << target;
   for (const char* target : {"/v2", "/v2/health/live", "/v2/models/double/config", "/metrics"})
     EXPECT_EQ(call(server, "POST", target).status, 405) << target;
-  EXPECT_EQ(said(call(server, "GET", "/v2/models/double/infer")), R"(405 {"error":"/v2/models/double/infer: wants POST, found GET"})");
+  EXPECT_EQ(said(call(server, "GET", "/v2/models/double/infer")), R"(405 {"error":"/v2/models/double/infer: expected POST, found GET"})");
   EXPECT_EQ(infer("").substr(0, 3), "400");
   EXPECT_EQ(infer(R"({"inputs":[{"name":"x","shape":[1,1],"datatype":"INT64","data":[1]}],"outputs":[{"name":"z"}]})"),
             R"(400 {"error":"model double: no output \"z\"; it gives y"})");
@@ -165,7 +165,7 @@ TEST(ModelServer, CallsThatChangeAModelWantTheTokenThatItMade) {
   for (const char* target : {"/v2/models/count/infer", "/v2/models/count/versions/1/infer", "/v2/models/%63ount/infer?x"}) {
     const HttpResponse response = call(server, "POST", target, body);
     EXPECT_EQ(response.status, 401) << target;
-    EXPECT_NE(response.body.find("wants a token"), std::string::npos) << response.body;
+    EXPECT_NE(response.body.find("expected a token"), std::string::npos) << response.body;
   }
   EXPECT_EQ(call(server, "POST", "/v2/models/count/infer", body, {{"Authorization", "Bearer wrong"}}).status, 401);
   EXPECT_EQ(counter.sum(), 0);
@@ -185,13 +185,13 @@ TEST(ModelServer, CallsThatChangeAModelWantTheTokenThatItMade) {
 
 TEST(ModelServer, MemoryHoldsAnUnpackedBody) {
   EXPECT_EQ(error_of<UsageError>([] { check_address({.max_body = {1000}, .max_memory = {1999}}); }),
-            "max_memory: wants twice max_body (1000) at least, for a body that is unpacked; found 1999");
+            "max_memory: expected at least twice max_body (1000), for a body that is unpacked; found 1999");
 }
 
 TEST(ModelServer, IsNotOpenToOthersByAccident) {
   EXPECT_EQ(error_of<UsageError>([] { ModelServer server({.ip = "0.0.0.0"}, {doubling_model()}); }),
-            "ip: 0.0.0.0 can be reached from other machines, and no token is set: give token_file, or insecure=true (--insecure) where "
-            "that is meant");
+            "ip: 0.0.0.0 can be reached from other machines, and no token is set: set token_file, or insecure=true (--insecure) if that "
+            "is intended");
   EXPECT_THROW(check_address({.ip = "0.0.0.0"}), UsageError);
   ModelServer open({.ip = "0.0.0.0", .insecure = true}, {doubling_model()});
   EXPECT_EQ(error_of<Error>([&] { check_address({.port = open.port()}); }).substr(0, 17), "cannot listen on ");

@@ -63,8 +63,8 @@ TEST(PackedBody, EncodingsAreThoseOfHttp) {
 TEST(PackedBody, NoBodyGrowsBeyondItsLimit) {
   using Answer = std::pair<int, std::string>;
   EXPECT_EQ(fault(kGzip, "gzip", 6), Answer(200, ""));
-  EXPECT_EQ(fault(kGzip, "gzip", 5), Answer(413, "the packed body: more than the 5 bytes that may be"));
-  EXPECT_EQ(fault(kZeros, "deflate", 1'999'999), Answer(413, "the packed body: more than the 1999999 bytes that may be"));
+  EXPECT_EQ(fault(kGzip, "gzip", 5), Answer(413, "the packed body: more than the limit of 5 bytes"));
+  EXPECT_EQ(fault(kZeros, "deflate", 1'999'999), Answer(413, "the packed body: more than the limit of 1999999 bytes"));
 }
 
 }  // namespace

@@ -256,10 +256,10 @@ class RealServer(unittest.TestCase):
         self.server.start()
         reply, = self.client.answer()["replies"]
         self.assertIsNone(reply["status"])
-        self.assertIn("whether the call was carried out is not known", reply["error"])
+        self.assertIn("it is unknown whether the call was executed", reply["error"])
         # The new server has been told nothing before this, which never reached the old one and so may be sent again and again.
         self.assertEqual(self.trained(self.calls(train_call([[1, 2, 3]]))[0]), (5, 1))
-        self.assertTrue(any("is not there" in line or "is not ready" in line for line in self.client.warnings), self.client.warnings)
+        self.assertTrue(any("is unreachable" in line or "is not ready" in line for line in self.client.warnings), self.client.warnings)
 
 
 if __name__ == "__main__":

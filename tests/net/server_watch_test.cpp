@@ -163,7 +163,7 @@ TEST(ServerWatch, AServerThatTakesNoNewConnectionsIsGone) {
   auto up = std::async(std::launch::async, [&] { return error_of<Error>([&] { watch.wait_until_up(); }); });
   EXPECT_EQ(up.wait_for(milliseconds(100)), std::future_status::timeout);
   watch.stop();
-  EXPECT_NE(up.get().find("was given up"), std::string::npos);
+  EXPECT_NE(up.get().find("was cancelled"), std::string::npos);
 }
 
 TEST(ServerWatch, AServerThatWantsAnotherTokenIsNotWaitedFor) {
@@ -171,7 +171,7 @@ TEST(ServerWatch, AServerThatWantsAnotherTokenIsNotWaitedFor) {
     reply.send({find_header(request.headers, "Authorization") == "Bearer right" ? 200 : 401, {}, ""});
   });
   for (const auto& [token, error] :
-       {std::pair{std::optional<std::string>{}, " wants a token"}, {std::optional<std::string>("wrong"), " wants another token"}}) {
+       {std::pair{std::optional<std::string>{}, " requires a token"}, {std::optional<std::string>("wrong"), " requires another token"}}) {
     WatchOptions options = watch_options(server.port());
     options.token = token;
     ServerWatch watch(options, [] {});
@@ -193,8 +193,7 @@ TEST(ServerWatch, ASignalEndsTheWaitForAServerThatIsAway) {
   ServerWatch watch(options, [&] { ++num_gone; });
   const ServerWatch::Interest interest(watch);
   const auto wait = [&] { return error_of<Interrupted>([&] { watch.wait_until_up(); }); };
-  const std::string text =
-      str("SIGTERM came while the ", watch.name(), ", which is not there (127.0.0.1:", port, ": Connection refused), was waited for");
+  const std::string text = str("SIGTERM received while the ", watch.name(), " (127.0.0.1:", port, ": Connection refused) was unavailable");
   auto up = std::async(std::launch::async, wait);
   EXPECT_EQ(up.wait_for(milliseconds(150)), std::future_status::timeout);
   signal = SIGTERM;
@@ -235,7 +234,7 @@ TEST(ServerWatch, WhoWaitsWhenItStopsIsTold) {
   auto up = std::async(std::launch::async, [&] { return error_of<Error>([&] { watch.wait_until_up(); }); });
   std::this_thread::sleep_for(milliseconds(50));
   watch.stop();
-  EXPECT_EQ(up.get(), str("the call to the ", watch.name(), " was given up"));
+  EXPECT_EQ(up.get(), str("the call to the ", watch.name(), " was cancelled"));
 }
 
 }  // namespace

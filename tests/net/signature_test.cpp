@@ -115,15 +115,16 @@ TEST(Signature, ConfigurationsThatMissSomethingSayWhat) {
     });
   };
   EXPECT_EQ(fault("{}"), "model configuration: no \"name\" field");
-  EXPECT_EQ(fault("[]"), "model configuration: wants an object, found []");
+  EXPECT_EQ(fault("[]"), "model configuration: expected an object, found []");
   const auto with_input = [](const std::string& input) { return R"({"name":"m","input":[)" + input + "]}"; };
   EXPECT_EQ(fault(with_input("{}")), "configuration of model m: input 0: no \"name\" field");
   EXPECT_EQ(fault(with_input(R"({"name":"x"})")), "configuration of model m: input \"x\": no \"data_type\" field");
   EXPECT_EQ(fault(with_input(R"({"name":"x","data_type":"INT64"})")), "configuration of model m: input \"x\": no data_type \"INT64\"");
   EXPECT_EQ(fault(with_input(R"({"name":"x","data_type":"TYPE_INT64"})")), "configuration of model m: input \"x\": no \"dims\" field");
   EXPECT_EQ(fault(with_input(R"({"name":"x","data_type":"TYPE_INT64","dims":["a"]})")),
-            "configuration of model m: input \"x\": dims: wants an integer, found \"a\"");
-  EXPECT_EQ(fault(R"({"name":"m","max_batch_size":"1.5"})"), "configuration of model m: max_batch_size: wants an integer, found \"1.5\"");
+            "configuration of model m: input \"x\": dims: expected an integer, found \"a\"");
+  EXPECT_EQ(fault(R"({"name":"m","max_batch_size":"1.5"})"),
+            "configuration of model m: max_batch_size: expected an integer, found \"1.5\"");
 }
 
 TEST(Signature, TheRowsOfARequestAreThoseOfItsInputs) {

@@ -72,21 +72,22 @@ TEST(TensorJson, NumbersBeyondTheirTypeAreRefused) {
                                                                                  {WireType::uint64, "-1"},
                                                                                  {WireType::int64, "1.5"},
                                                                                  {WireType::int64, "1.0"}})
-    EXPECT_EQ(fault(type, {1}, "[" + value + "]"), str("data wants an integer in range for ", name_of(type), ", found ", value));
-  EXPECT_EQ(fault(WireType::int64, {1}, "[9223372036854775808]"), "data wants an integer in range for INT64, found 9223372036854775808.0");
-  EXPECT_EQ(fault(WireType::fp32, {1}, "[3.5e38]"), "data wants a number in range for FP32, found 3.5e+38");
+    EXPECT_EQ(fault(type, {1}, "[" + value + "]"), str("data: expected an integer in range for ", name_of(type), ", found ", value));
+  EXPECT_EQ(fault(WireType::int64, {1}, "[9223372036854775808]"),
+            "data: expected an integer in range for INT64, found 9223372036854775808.0");
+  EXPECT_EQ(fault(WireType::fp32, {1}, "[3.5e38]"), "data: expected a number in range for FP32, found 3.5e+38");
 }
 
 TEST(TensorJson, ValuesOfAnotherKindAreRefused) {
-  EXPECT_EQ(fault(WireType::int64, {2}, "[1,\"2\"]"), "data wants an integer in range for INT64, found \"2\"");
-  EXPECT_EQ(fault(WireType::int64, {1}, "[null]"), "data wants an integer in range for INT64, found null");
-  EXPECT_EQ(fault(WireType::fp32, {1}, "[true]"), "data wants a number in range for FP32, found true");
-  EXPECT_EQ(fault(WireType::boolean, {1}, "[1]"), "data wants true or false for BOOL, found 1");
-  EXPECT_EQ(fault(WireType::bytes, {1}, "[1]"), "data wants a string for BYTES, found 1");
-  EXPECT_EQ(fault(WireType::bytes, {1}, "[{}]"), "data wants a string for BYTES, found an object");
-  EXPECT_EQ(fault(WireType::fp32, {1}, "1"), "data wants a list, found 1");
-  EXPECT_EQ(fault(WireType::fp16, {1}, "[1]"), "FP16 cannot travel as JSON; send it binary");
-  EXPECT_EQ(fault(WireType::bf16, {1}, "[1]"), "BF16 cannot travel as JSON; send it binary");
+  EXPECT_EQ(fault(WireType::int64, {2}, "[1,\"2\"]"), "data: expected an integer in range for INT64, found \"2\"");
+  EXPECT_EQ(fault(WireType::int64, {1}, "[null]"), "data: expected an integer in range for INT64, found null");
+  EXPECT_EQ(fault(WireType::fp32, {1}, "[true]"), "data: expected a number in range for FP32, found true");
+  EXPECT_EQ(fault(WireType::boolean, {1}, "[1]"), "data: expected true or false for BOOL, found 1");
+  EXPECT_EQ(fault(WireType::bytes, {1}, "[1]"), "data: expected a string for BYTES, found 1");
+  EXPECT_EQ(fault(WireType::bytes, {1}, "[{}]"), "data: expected a string for BYTES, found an object");
+  EXPECT_EQ(fault(WireType::fp32, {1}, "1"), "data: expected a list, found 1");
+  EXPECT_EQ(fault(WireType::fp16, {1}, "[1]"), "FP16 cannot be sent as JSON; send it as binary data");
+  EXPECT_EQ(fault(WireType::bf16, {1}, "[1]"), "BF16 cannot be sent as JSON; send it as binary data");
 }
 
 TEST(TensorJson, ListsMayBeFlatOrNestedAsTheShape) {
@@ -104,13 +105,13 @@ TEST(TensorJson, ListsMayBeFlatOrNestedAsTheShape) {
 }
 
 TEST(TensorJson, ListsThatDoNotFitTheShapeAreRefused) {
-  EXPECT_EQ(fault(WireType::int64, {2, 3}, "[1,2]"), "data wants 6 values for the shape [2,3], found 2");
-  EXPECT_EQ(fault(WireType::int64, {2, 3}, "[[1,2],[3,4],[5,6]]"), "data wants 2 lists for the shape [2,3], found 3");
-  EXPECT_EQ(fault(WireType::int64, {2, 2}, "[[1,2],[3]]"), "data wants 2 values in an inner list for the shape [2,2], found 1");
-  EXPECT_EQ(fault(WireType::int64, {2, 2}, "[[1,2],3]"), "data wants lists beside lists for INT64, found 3");
-  EXPECT_EQ(fault(WireType::int64, {2, 1}, "[1,[2]]"), "data wants an integer in range for INT64, found a list");
+  EXPECT_EQ(fault(WireType::int64, {2, 3}, "[1,2]"), "data: expected 6 values for the shape [2,3], found 2");
+  EXPECT_EQ(fault(WireType::int64, {2, 3}, "[[1,2],[3,4],[5,6]]"), "data: expected 2 lists for the shape [2,3], found 3");
+  EXPECT_EQ(fault(WireType::int64, {2, 2}, "[[1,2],[3]]"), "data: expected 2 values in an inner list for the shape [2,2], found 1");
+  EXPECT_EQ(fault(WireType::int64, {2, 2}, "[[1,2],3]"), "data: expected only lists for INT64, found 3");
+  EXPECT_EQ(fault(WireType::int64, {2, 1}, "[1,[2]]"), "data: expected an integer in range for INT64, found a list");
   EXPECT_EQ(fault(WireType::int64, {1}, "[[1]]"), "data is nested deeper than the shape [1]");
-  EXPECT_EQ(fault(WireType::int64, {2}, "[]"), "data wants 2 values for the shape [2], found 0");
+  EXPECT_EQ(fault(WireType::int64, {2}, "[]"), "data: expected 2 values for the shape [2], found 0");
   const auto nested = [](size_t depth) { return std::string(depth, '[') + "5" + std::string(depth, ']'); };
   EXPECT_EQ(fault(WireType::int64, std::vector<int64_t>(101, 1), nested(101)), "data is nested deeper than 100 levels");
   EXPECT_THAT(int64_values(read(WireType::int64, std::vector<int64_t>(100, 1), nested(100))), ElementsAre(5));
@@ -148,7 +149,7 @@ TEST(TensorJson, WhatJsonCannotSayIsTheModelsFault) {
   EXPECT_EQ(status_and_text(text_tensor("t", {1}, std::vector<std::string>{"\xff"})),
             "500 output \"t\": a text that is not UTF-8 cannot be written as JSON; ask for it with binary_data");
   EXPECT_EQ(status_and_text({.name = "h", .type = WireType::bf16, .shape = {1}, .data = "ab"}),
-            "400 output \"h\": BF16 cannot travel as JSON; send it binary");
+            "400 output \"h\": BF16 cannot be sent as JSON; send it as binary data");
 }
 
 // Would not end within the test's time if anything in it grew with the square of the length.

@@ -155,7 +155,7 @@ class CriticServer(Served):
         batch = tensors(servers.train_inputs(2, 9, 8))
         token = server.token_file().read_text().strip()
         for headers in (None, {"Authorization": "Bearer wrong"}):
-            self.refused(r"^\[401\].*wants a token", lambda: client.infer("critic_train", batch, headers=headers))
+            self.refused(r"^\[401\].*requires a token", lambda: client.infer("critic_train", batch, headers=headers))
         client.infer("critic_infer", tensors(token_arrays([[1, 2]])))
         reply = client.infer("critic_train", batch, headers={"Authorization": f"Bearer {token}"})
         self.assertEqual(reply.get_response()["parameters"]["train_calls"], 1)

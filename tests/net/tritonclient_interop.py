@@ -109,7 +109,7 @@ class RewardServer(Served):
         self.refused(r"^\[404\] no version 2 of model reward_model$", infer(good, model_version="2"))
         self.refused(r"^\[400\].*weights", infer(good | {"weights": numpy.zeros((2, 1), numpy.float32)}))
         self.refused(r"^\[400\].*loss", infer(good, outputs=wishes(["loss"], True)))
-        self.refused(r"^\[400\] wants sentences, or tokens together with sequence_lengths$", infer({"tokens": good["tokens"]}))
+        self.refused(r"^\[400\] expected sentences, or tokens together with sequence_lengths$", infer({"tokens": good["tokens"]}))
         self.refused(r"^\[400\].*tokens.*INT32", infer(good | {"tokens": good["tokens"].astype(numpy.int32)}))
         self.refused(r"^\[404\]", lambda: self.client.get_model_config("rewards"))
         self.refused(r"^\[404\]", lambda: self.client.get_model_metadata("reward_model", "2"))

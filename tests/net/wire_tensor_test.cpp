@@ -92,11 +92,11 @@ TEST(WireTensor, DataThatDoesNotFitItsShapeIsRefused) {
     });
   };
   using namespace std::string_view_literals;
-  EXPECT_EQ(fault(WireType::int64, {2}, "12345678"), "tensor \"x\": INT64 of shape [2] wants 16 bytes, found 8");
-  EXPECT_EQ(fault(WireType::fp16, {0, 2}, "1"), "tensor \"x\": FP16 of shape [0,2] wants 0 bytes, found 1");
+  EXPECT_EQ(fault(WireType::int64, {2}, "12345678"), "tensor \"x\": INT64 of shape [2] needs 16 bytes, found 8");
+  EXPECT_EQ(fault(WireType::fp16, {0, 2}, "1"), "tensor \"x\": FP16 of shape [0,2] needs 0 bytes, found 1");
   EXPECT_EQ(fault(WireType::int64, {int64_t{1} << 60U}, ""),
             "tensor \"x\": the shape [1152921504606846976] has more bytes than can be counted");
-  EXPECT_EQ(fault(WireType::boolean, {2}, "\1\2"), "tensor \"x\": BOOL wants bytes 0 and 1, found another");
+  EXPECT_EQ(fault(WireType::boolean, {2}, "\1\2"), "tensor \"x\": BOOL allows only bytes 0 and 1");
   EXPECT_EQ(fault(WireType::bytes, {2}, "\1\0\0\0a"sv), "tensor \"x\": its 5 bytes end within text 1 of 2");
   EXPECT_EQ(fault(WireType::bytes, {1}, "\1\0\0"sv), "tensor \"x\": its 3 bytes end within text 0 of 1");
   EXPECT_EQ(fault(WireType::bytes, {1},
@@ -142,11 +142,11 @@ TEST(WireTensor, RowsThatDoNotFitAreABug) {
   EXPECT_EQ(error_of<Bug>([&] {
               return join_rows(std::vector{&wide, &narrow});
             }),
-            "tensor x: rows of INT64 [1,2] and of INT64 [1,1] do not join");
+            "tensor x: rows of INT64 [1,2] and of INT64 [1,1] cannot be joined");
   EXPECT_EQ(error_of<Bug>([&] {
               return join_rows(std::vector{&narrow, &flat});
             }),
-            "tensor x: rows of INT64 [1,1] and of INT64 [1] do not join");
+            "tensor x: rows of INT64 [1,1] and of INT64 [1] cannot be joined");
   EXPECT_EQ(error_of<Bug>([&] { return join_rows({}); }), "no tensors to join");
   EXPECT_EQ(error_of<Bug>([&] { return take_rows(wide, 1, 1); }), "tensor x: rows 1 to 2 of 1");
   EXPECT_EQ(error_of<Bug>([&] { return take_rows(single, 0, 1); }), "tensor x: a single value has no rows");

@@ -22,8 +22,8 @@ quickstart=("$here/scripts/quickstart" --kedge "$program")
 [ "$size" = full ] || quickstart+=(--short)
 
 expect 0 'quickstart --algo ppo' "${quickstart[@]}" --help
-expect 2 "wants reinforce, ppo or rs, found 'dpo'" "${quickstart[@]}" --algo dpo
-expect 2 'no model folder' "${quickstart[@]}" --model nowhere
+expect 2 "expected reinforce, ppo or rs, found 'dpo'" "${quickstart[@]}" --algo dpo
+expect 2 'not a model folder' "${quickstart[@]}" --model nowhere
 expect 2 'unknown option --fast' "${quickstart[@]}" --fast
 
 # Stopped in the middle of its alignment, it goes on when it is started again.
@@ -37,7 +37,7 @@ done
 kill -TERM $process 2>/dev/null
 wait $process
 status=$?
-[ $status = 130 ] && grep -q 'the same command goes on from here' stopped.txt || fail "stopped, it ended with $status: $(cat stopped.txt)"
+[ $status = 130 ] && grep -q 'the same command resumes from here' stopped.txt || fail "stopped, it ended with $status: $(cat stopped.txt)"
 sleep 0.5
 for left in $(grep -lsaF "$folder/quickstart" /proc/[0-9]*/cmdline); do
   [ "$(readlink "${left%/cmdline}/exe")" != "$program" ] || fail "left behind: $(tr '\0' ' ' <"$left")"
@@ -71,5 +71,5 @@ PYTHON
     echo "transformers is not asked: no $python"
   fi
 done
-expect 2 'was begun with another model' "${quickstart[@]}" --model quickstart/base
+expect 2 'was started with another model' "${quickstart[@]}" --model quickstart/base
 [ $failures = 0 ] && echo "quickstart works" || exit 1

@@ -37,7 +37,7 @@ TEST(HttpReward, AddressesAreReadWhole) {
   EXPECT_EQ(bare.target, "/");
   for (const char* url : {"https://rm01/", "rm01:5000", "http://", "http://:80/", "http://rm01:x/", "http://rm01:0/", "http://rm01:70000/"})
     EXPECT_EQ(error_of<UsageError>([&] { (void)parse_http_address(url, "reward.sources.a.url"); }).substr(0, 28),
-              "reward.sources.a.url: wants ")
+              "reward.sources.a.url: expected ")
         << url;
 }
 
@@ -58,7 +58,7 @@ TEST(HttpReward, ReadsTheUsualAnswers) {
   EXPECT_FALSE(holes.at(1).failed());
   EXPECT_EQ(error_of<Error>([] { (void)read_http_rewards("[1]", 2, "here"); }), "here: 1 rewards for 2 rows");
   EXPECT_EQ(error_of<Error>([] { (void)read_http_rewards("{\"score\": 1}", 1, "here"); }),
-            R"(here: wants {"rewards": [...]}, found {"score": 1})");
+            R"(here: expected {"rewards": [...]}, found {"score": 1})");
   EXPECT_THROW((void)read_http_rewards("not JSON", 1, "here"), Error);
   EXPECT_THROW((void)read_http_rewards(R"({"rewards": ["high"]})", 1, "here"), Error);
 }
@@ -83,11 +83,11 @@ TEST(HttpReward, GivesUpByName) {
     port = server.port();
     HttpReward source({.address = {"127.0.0.1", port, "/x"}});
     EXPECT_EQ(error_of<Error>([&] { (void)source.submit(some_rollouts()).get(); }),
-              str("the reward endpoint http://127.0.0.1:", port, "/x gave no rewards: HTTP 404: no such thing"));
+              str("the reward endpoint http://127.0.0.1:", port, "/x returned no rewards: HTTP 404: no such thing"));
   }
   HttpReward source({.address = {"127.0.0.1", port, "/x"}, .max_tries = 3, .first_pause = std::chrono::milliseconds(1)});
   EXPECT_EQ(error_of<Error>([&] { (void)source.submit(some_rollouts()).get(); }),
-            str("the reward endpoint http://127.0.0.1:", port, "/x gave no rewards: 127.0.0.1:", port, ": Connection refused"));
+            str("the reward endpoint http://127.0.0.1:", port, "/x returned no rewards: 127.0.0.1:", port, ": Connection refused"));
 }
 
 TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndNoOthers) {
@@ -105,8 +105,8 @@ TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndNoOthers) {
   }
   HttpReward source({.address = {"127.0.0.1", port, "/x"}, .first_pause = std::chrono::hours(1), .stop = stop});
   EXPECT_EQ(error_of<Interrupted>([&] { (void)source.submit(some_rollouts()).get(); }),
-            str("SIGTERM came while the reward endpoint http://127.0.0.1:", port, "/x, which is not there (127.0.0.1:", port,
-                ": Connection refused), was waited for"));
+            str("SIGTERM received while the reward endpoint http://127.0.0.1:", port, "/x (127.0.0.1:", port,
+                ": Connection refused) was unavailable"));
 }
 
 TEST(HttpReward, AnEndpointThatIsBusyIsWaitedFor) {

@@ -38,8 +38,8 @@ TEST(Lexicon, NamesTheLineThatIsWrong) {
     EXPECT_EQ(text.substr(0, file.string().size()), file.string());
     return text.substr(file.string().size());
   };
-  EXPECT_EQ(error("a\t1\nb\n"), ":2: wants a word, a tab and a number, found b");
-  EXPECT_EQ(error("a\t1x\n"), ":1: wants a word, a tab and a number, found a\t1x");
+  EXPECT_EQ(error("a\t1\nb\n"), ":2: expected a word, a tab and a number, found b");
+  EXPECT_EQ(error("a\t1x\n"), ":1: expected a word, a tab and a number, found a\t1x");
   EXPECT_EQ(error(""), ": no words in it");
 }
 

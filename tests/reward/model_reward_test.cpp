@@ -93,7 +93,7 @@ TEST(ModelReward, IdsGoToAModelThatDoesNotSayWhichTokenizerItHas) {
   EXPECT_EQ(values_of(source.submit({rollout("ab", "c", {1, 2, 3}), chat("hello")}).get())[0], 6);
   const std::string warning = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(seen, (std::vector<std::string>{"tokens 2"})) << "conversations too";
-  EXPECT_THAT(warning, ::testing::HasSubstr("send=text would send text). One row:\n1 2 3\nabc"));
+  EXPECT_THAT(warning, ::testing::HasSubstr("send=text would send text). Example:\n1 2 3\nabc"));
 }
 
 TEST(ModelReward, TextGoesToOneThatTakesNoIds) {
@@ -150,7 +150,7 @@ TEST(ModelReward, AModelThatGivesNoRewardsEndsTheRun) {
   };
   ModelReward source(local_caller(model, "judge"), {.send = RewardInput::text});
   EXPECT_EQ(error_of<Error>([&] { (void)source.submit({rollout("a", "b")}).get(); }),
-            "judge: wants one FP32 reward for each of 1 rows, found FP32 [1,2]; a server with several attributes must merge them "
+            "judge: expected one FP32 reward for each of 1 rows, found FP32 [1,2]; a server with several attributes must merge them "
             "(model.regression.merge_attributes)");
 }
 

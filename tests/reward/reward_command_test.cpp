@@ -119,7 +119,7 @@ TEST_F(RewardCommandTest, ARowThatKillsEveryProcessFailsAlone) {
     const auto all = rewards(command, {"say 1", "die", "say 2", "say 3"});
     EXPECT_EQ(all[0].value, 1);
     EXPECT_EQ(all[1].error,
-              "reward.sources.toy, worker 1 ended with exit code 3 before it replied; it last said \"about to die\"; tried 2 times");
+              "reward.sources.toy, worker 1 ended with exit code 3 before it replied; its last output: \"about to die\"; tried 2 times");
     EXPECT_EQ(all[2].value, 2);
     EXPECT_EQ(all[3].value, 3);
   }
@@ -134,7 +134,7 @@ TEST_F(RewardCommandTest, AProgramThatFailsAsItStartsIsNotStartedForEveryRow) {
   const size_t num_calls = 8;
   for (size_t i = 0; i < num_calls; ++i)
     for (const RowReward& reward : rewards(command, {"say 1", "say 2", "say 3", "say 4"}))
-      EXPECT_THAT(reward.error, ::testing::HasSubstr("exit code 1 before it replied; it last said \"no module named judge\""));
+      EXPECT_THAT(reward.error, ::testing::HasSubstr("exit code 1 before it replied; its last output: \"no module named judge\""));
   // At first the one of the beginning, and three rows until it is given up; then one for each call.
   EXPECT_LE(num_starts(), 4 + num_calls);
 }
@@ -172,14 +172,14 @@ TEST_F(RewardCommandTest, ARowThatTakesTooLongFailsAlone) {
 TEST_F(RewardCommandTest, OutputThatIsNoReplyIsShown) {
   RewardCommand command(config());
   const auto all = rewards(command, {"garbage", "say 2"});
-  EXPECT_THAT(all[0].error, StartsWith("reward.sources.toy, worker 1 wrote \"some text\", which is no reply: reply:"));
+  EXPECT_THAT(all[0].error, StartsWith("reward.sources.toy, worker 1 wrote \"some text\", which is not a reply: reply:"));
   EXPECT_THAT(all[0].error, HasSubstr("only replies may go to standard output"));
   EXPECT_EQ(all[1].value, 2);
 }
 
 TEST_F(RewardCommandTest, WhatAProcessSaysBeforeItIsAskedIsNoReplyEither) {
   RewardCommand command({.name = "toy", .command = {"echo Welcome; sleep 1000"}});
-  EXPECT_THAT(rewards(command, {"x"})[0].error, StartsWith("toy, worker 1 wrote \"Welcome\", which is no reply"));
+  EXPECT_THAT(rewards(command, {"x"})[0].error, StartsWith("toy, worker 1 wrote \"Welcome\", which is not a reply"));
 }
 
 TEST_F(RewardCommandTest, OneWordIsALineForTheShell) {
@@ -190,12 +190,12 @@ TEST_F(RewardCommandTest, OneWordIsALineForTheShell) {
 TEST_F(RewardCommandTest, ACommandThatCannotRunFailsItsRowsAndSaysWhy) {
   RewardCommand shell({.name = "toy", .command = {"no_such_command_here"}});
   for (const RowReward& row : rewards(shell, std::vector<std::string>(50, "x"))) {
-    EXPECT_THAT(row.error, StartsWith("toy, worker 1 ended with exit code 127 before it replied; it last said "));
+    EXPECT_THAT(row.error, StartsWith("toy, worker 1 ended with exit code 127 before it replied; its last output: "));
     EXPECT_THAT(row.error, HasSubstr("not found"));
   }
   RewardCommand program({.name = "toy", .command = {"/no/such/program", "x"}});
   EXPECT_THAT(rewards(program, {"x"})[0].error,
-              StartsWith("toy, worker 1 could not be started; it last said \"cannot start /no/such/program: No such file"));
+              StartsWith("toy, worker 1 could not be started; its last output: \"cannot start /no/such/program: No such file"));
 }
 
 TEST_F(RewardCommandTest, NothingIsLeftBehind) {

@@ -59,24 +59,26 @@ TEST(RewardConfig, NamesWrongKeysAndTheNearest) {
             "x.yaml:1: missing required key \"reward.sources.helpful.kind\" (how the reward is computed); set it in the file or with "
             "reward.sources.helpful.kind=...");
   EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, target: 0}}}"),
-            "x.yaml:1: reward.sources.a.target: wants at least 1, found 0");
+            "x.yaml:1: reward.sources.a.target: expected at least 1, found 0");
 }
 
 TEST(RewardConfig, NamesKeysThatAreMissingOrThatNobodyReads) {
-  EXPECT_EQ(error_of_file("reward: {sources: {helpful: {kind: regex}}}"),
-            "reward.sources.helpful.pattern: a reward of kind regex wants it (regex, format: regular expression, Perl and Python syntax)");
+  EXPECT_EQ(
+      error_of_file("reward: {sources: {helpful: {kind: regex}}}"),
+      "reward.sources.helpful.pattern: a reward of kind regex requires it (regex, format: regular expression, Perl and Python syntax)");
   EXPECT_EQ(error_of_file("reward: {sources: {brief: {kind: length, pattern: x, target: 5, limit: 7}}}"),
-            "reward.sources.brief.pattern: a reward of kind length does not read it; it reads unit, target, limit, window\n"
-            "reward.sources.brief.limit: there is a target already; a reward has one of the two");
-  EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, window: 5}}}"), "reward.sources.a.window: wants a limit beside it");
+            "reward.sources.brief.pattern: a reward of kind length does not use it; it uses unit, target, limit, window\n"
+            "reward.sources.brief.limit: a target is set too; a reward has one of the two");
+  EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, window: 5}}}"), "reward.sources.a.window: requires a limit");
   EXPECT_EQ(error_of_file("reward: {clip: [1]}"),
-            "reward.sources: names no source, as in reward.sources: {short: {kind: length, target: 50}}\nreward.clip: wants [low, high]");
+            "reward.sources: no source is configured; example: reward.sources: {short: {kind: length, target: 50}}\nreward.clip: expected "
+            "[low, high]");
   EXPECT_EQ(
       error_of_file("reward: {sources: {a/b: {kind: length, clip: [2, 1]}}, watch: {c: {kind: lexicon}}, standardization: {enable: true}}"),
       "reward.sources: the name \"a/b\" is empty or has a /\n"
-      "reward.sources.a/b.clip: wants [low, high]\n"
-      "reward.watch.c.file: a reward of kind lexicon wants it (lexicon: each line has a word, a tab and its value)\n"
-      "reward.standardization: is enabled and wants mean and std");
+      "reward.sources.a/b.clip: expected [low, high]\n"
+      "reward.watch.c.file: a reward of kind lexicon requires it (lexicon: each line has a word, a tab and its value)\n"
+      "reward.standardization: mean and std are required if it is enabled");
 }
 
 TEST(RewardConfig, WhatTheDocsShowLoads) {
@@ -132,9 +134,9 @@ TEST(RewardConfig, ACommandIsALineOrAListOfWords) {
   EXPECT_EQ(command_words({.command = Json::parse(R"(["./my judge.sh"])")}, "a"),
             (std::vector<std::string>{"/usr/bin/env", "./my judge.sh"}));
   EXPECT_EQ(testing::error_of([] { return command_words({.command = Json::parse("[]")}, "reward.sources.a"); }),
-            "reward.sources.a.command: wants a line for the shell, or a list of a program and its arguments, found []");
+            "reward.sources.a.command: expected a shell command line, or a list of a program and its arguments, found []");
   EXPECT_EQ(testing::error_of([] { return command_words({.command = Json(3)}, "reward.sources.a"); }),
-            "reward.sources.a.command: wants a line for the shell, or a list of a program and its arguments, found 3");
+            "reward.sources.a.command: expected a shell command line, or a list of a program and its arguments, found 3");
 }
 
 }  // namespace

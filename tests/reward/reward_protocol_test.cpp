@@ -43,7 +43,7 @@ TEST(RewardProtocol, AReplyIsANumberOrAnObject) {
 
 TEST(RewardProtocol, AFailedRowIsNotZero) {
   EXPECT_EQ(single(R"({"id": 4, "error": "no judge"})").error, "no judge");
-  EXPECT_EQ(single(R"({"id": 4, "error": ""})").error, "the command says \"error\" and no more");
+  EXPECT_EQ(single(R"({"id": 4, "error": ""})").error, "the command returned \"error\" without a message");
   EXPECT_EQ(single("null").error, "the command gave no reward (null)");
   EXPECT_EQ(single(R"({"id": 4, "reward": null})").error, "the command gave no reward (null)");
 }
@@ -63,13 +63,13 @@ TEST(RewardProtocol, SaysWhatIsWrongWithAReply) {
   const auto error = [](const char* line, const RewardExchange& exchange) {
     return testing::error_of([&] { return parse_reward_reply(line, exchange); });
   };
-  EXPECT_EQ(error(R"({"id": 3, "reward": 1})", kSingle), "reply: wants the id 4, found 3");
+  EXPECT_EQ(error(R"({"id": 3, "reward": 1})", kSingle), "reply: expected the id 4, found 3");
   EXPECT_EQ(error(R"({"id": 4})", kSingle), "reply: no \"reward\" field");
-  EXPECT_EQ(error(R"({"reward": "good"})", kSingle), "reward: wants a number, found \"good\"");
-  EXPECT_EQ(error("true", kSingle), "reply: wants a number, found true");
-  EXPECT_EQ(error(R"({"reward": 1, "parts": {"a": null}})", kSingle), "parts.a: wants a number, found null");
-  EXPECT_EQ(error("[1, 2, 3]", kPair), "reply: wants 2 rewards, found 3");
-  EXPECT_EQ(error("1", kPair), "reply: wants an object, found 1");
+  EXPECT_EQ(error(R"({"reward": "good"})", kSingle), "reward: expected a number, found \"good\"");
+  EXPECT_EQ(error("true", kSingle), "reply: expected a number, found true");
+  EXPECT_EQ(error(R"({"reward": 1, "parts": {"a": null}})", kSingle), "parts.a: expected a number, found null");
+  EXPECT_EQ(error("[1, 2, 3]", kPair), "reply: expected 2 rewards, found 3");
+  EXPECT_EQ(error("1", kPair), "reply: expected an object, found 1");
   EXPECT_EQ(error("{}", kPair), "reply: no \"rewards\" field");
   for (const char* line : {"", "Loading...", "NaN", "1 2", "{\"reward\": 1"})
     EXPECT_EQ(error(line, kSingle).substr(0, 6), "reply:") << line;

@@ -109,7 +109,7 @@ TEST(RewardRules, ARowWithoutItsFieldFailsAndIsNotZero) {
   EXPECT_EQ(error(number_rule({}), rollout("1", R"({"answer": "many"})")),
             "prompt 7: the field \"answer\" of its row holds no number: \"many\"");
   EXPECT_EQ(error(exact_rule({.field = "label"}), rollout("1", R"({"label": {"a": 1}})")),
-            "prompt 7: the field \"label\" of its row wants text or a list of texts, found {\"a\": 1}");
+            "prompt 7: the field \"label\" of its row must be text or a list of texts, found {\"a\": 1}");
   EXPECT_EQ(error(exact_rule({.field = "label"}), rollout("1", R"({"label": []})")),
             "prompt 7: the field \"label\" of its row is an empty list");
 }

@@ -75,7 +75,8 @@ TEST(RewardScorer, RewardsAreStandardised) {
   // Of attributes that are merged into one reward, that one.
   const auto three = judge(3);
   const Tensor merged = RewardScorer(*three, {.merge_attributes = true}).score(rows);
-  EXPECT_TRUE(same_bits(RewardScorer(*three, {.merge_attributes = true, .standardization = {true, 0.5, 2}}).score(rows), (merged - 0.5) / 2));
+  EXPECT_TRUE(
+      same_bits(RewardScorer(*three, {.merge_attributes = true, .standardization = {true, 0.5, 2}}).score(rows), (merged - 0.5) / 2));
 }
 
 TEST(RewardScorer, SettingsThatDoNotFitTheModel) {

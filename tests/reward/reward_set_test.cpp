@@ -124,8 +124,8 @@ TEST(RewardSet, ARowThatNobodyTakesEndsTheRun) {
   EXPECT_EQ(testing::error_of([&] {
               return toys.rewards({testing::rollout("", R"({"task": "a"})"), testing::rollout("", R"({"task": "code"})")});
             }),
-            "prompt 7: no reward source takes its row, where level is not there, task is \"code\"; reward.sources.a wants task: \"a\"; "
-            "reward.sources.c wants level: 2 and task: \"c\"");
+            "prompt 7: no reward source takes its row, where level is missing, task is \"code\"; reward.sources.a takes task: \"a\"; "
+            "reward.sources.c takes level: 2 and task: \"c\"");
 }
 
 TEST(RewardSet, FailedRowsAreTriedAgainAlone) {
@@ -145,8 +145,8 @@ TEST(RewardSet, ARowThatStaysWithoutARewardIsMasked) {
   EXPECT_EQ(rewards[0].error, "reward.sources.toy: prompt 7: not now");
   EXPECT_EQ(rewards[0].parts, (Parts{{"n", 0}, {"o", 2}}));
   EXPECT_EQ(rewards[1].error,
-            "reward.sources.n: prompt 7: its row has no field \"answer\": there is no row; reward.sources.toy: prompt 7: its reward is no "
-            "finite number");
+            "reward.sources.n: prompt 7: its row has no field \"answer\": there is no row; reward.sources.toy: prompt 7: its reward is not "
+            "a finite number");
   EXPECT_EQ(rewards[2].value, 6);
   EXPECT_EQ(toys.toy->num_calls, 2);
 }
@@ -199,7 +199,7 @@ TEST(RewardSet, DoesNotWaitForACommandAtItsEnd) {
 TEST(RewardSet, SaysWhichKindCannotBeHad) {
   EXPECT_EQ(testing::error_of(
                 [] { return std::make_unique<RewardSet>(testing::load_rewards("reward: {sources: {a: {kind: model, folder: x}}}")); }),
-            "reward.sources.a.kind: rewards of kind model cannot be had here");
+            "reward.sources.a.kind: rewards of kind model are not available here");
 }
 
 }  // namespace

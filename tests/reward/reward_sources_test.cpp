@@ -86,7 +86,7 @@ TEST(RewardSources, AJudgeWithAnotherTemplateRendersTheConversationItself) {
 
 TEST(RewardSources, AddressesAndFoldersAreHeldAgainstTheirKeys) {
   EXPECT_EQ(error_of<UsageError>([] { (void)rewards_from("kind: server, url: 'http://a:1/x'", {}); }),
-            "reward.sources.judge.url: wants the server alone, as http://host:port, found http://a:1/x");
+            "reward.sources.judge.url: expected only the server's address, such as http://host:port, found http://a:1/x");
   EXPECT_EQ(error_of<UsageError>([] { (void)rewards_from("kind: model, folder: /no/such", {}); }).substr(0, 38),
             "reward.sources.judge.folder: /no/such:");
 }
@@ -105,7 +105,7 @@ TEST(RewardSources, ASignalEndsTheWaitForWhoIsAway) {
     RewardSet set =
         rewards_from(str("kind: ", kind, ", url: 'http://127.0.0.1:", port, "'"), {.stop = [] { return std::optional<int>(SIGTERM); }});
     const std::string error = error_of<Interrupted>([&] { (void)set.submit({rollout("a", "b", {1})}).get(); });
-    EXPECT_NE(error.find("SIGTERM came while the reward "), std::string::npos) << error;
+    EXPECT_NE(error.find("SIGTERM received while the reward "), std::string::npos) << error;
   }
 }
 

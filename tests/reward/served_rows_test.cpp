@@ -94,11 +94,11 @@ TEST(ServedRows, WhatCannotBeReadIsTheCallersMistake) {
   EXPECT_EQ(refusal(rows, tokens(3, -1, 3)), "tokens: row 0: id -1 is outside the model's vocabulary of 259");
   EXPECT_EQ(refusal(rows, tokens(81, 1, 3)), "tokens: 81 columns, but encoder_seq_length is 80");
   EXPECT_EQ(refusal(rows, tokens(70, 1, 65)), "sequence_lengths: row 0: 65 tokens, but the model has only 64 positions");
-  EXPECT_EQ(refusal(rows, {numbers("tokens", {1, 1}, {7})}), "wants sentences, or tokens together with sequence_lengths");
+  EXPECT_EQ(refusal(rows, {numbers("tokens", {1, 1}, {7})}), "expected sentences, or tokens together with sequence_lengths");
   EXPECT_EQ(refusal(rows, {numbers("tokens", {1, 1}, {7}), numbers("sequence_lengths", {1, 2}, {1, 1})}),
-            "sequence_lengths: wants one number a row, found 2");
+            "sequence_lengths: expected one number per row, found 2");
   EXPECT_EQ(refusal(rows, {text_tensor("sentences", {1, 2}, std::vector<std::string>{"a", "b"})}),
-            "sentences: wants one text a row, found 2");
+            "sentences: expected one text per row, found 2");
   EXPECT_EQ(refusal(rows, {texts("sentences", {"a", ""})}), "sentences: row 1: no tokens");
   EXPECT_THAT(refusal(rows, {texts("sentences", {"ok", "bad \xFF"})}), HasSubstr("sentences: row 1: "));
   EXPECT_THAT(refusal(rows, {texts("messages", {"[{"})}), HasSubstr("messages: row 0: JSON:1:"));

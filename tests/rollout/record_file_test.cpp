@@ -122,7 +122,7 @@ TEST(RecordFile, NumbersThatJsonLacksAreNanToLookAtAndAnErrorElsewhere) {
   EXPECT_TRUE(std::isnan(rows.at(0).reward.value));
   EXPECT_TRUE(std::isnan(rows.at(0).logprobs[0]));
   EXPECT_TRUE(std::isnan(rows.at(0).advantage));
-  EXPECT_EQ(testing::error_of([&] { return parse_record_rows(text, "f", RecordParts::answers); }), "f:2: wants a number, found null");
+  EXPECT_EQ(testing::error_of([&] { return parse_record_rows(text, "f", RecordParts::answers); }), "f:2: expected a number, found null");
 }
 
 TEST(RecordFile, ErrorsNameFileAndLine) {
@@ -141,8 +141,8 @@ TEST(RecordFile, ErrorsNameFileAndLine) {
   EXPECT_EQ(error_with("\"rows\":2", "\"rows\":1"), "runs/a.jsonl:3: has more than its 1 rows");
   EXPECT_EQ(error_with("\"rows\":2", "\"rows\":3"), "runs/a.jsonl:4: the file ends before this line does");
   EXPECT_EQ(error_with("\"step\":0,", ""), "runs/a.jsonl:1: no \"step\" field");
-  EXPECT_EQ(error_with("\"rows\":2", "\"rows\":2,\"updates\":[{\"loss\":\"low\"}]"), "runs/a.jsonl:1: wants a number, found \"low\"");
-  EXPECT_EQ(error_with("\"rows\":2", "\"rows\":2,\"weights_after\":7"), "runs/a.jsonl:1: wants a string, found 7");
+  EXPECT_EQ(error_with("\"rows\":2", "\"rows\":2,\"updates\":[{\"loss\":\"low\"}]"), "runs/a.jsonl:1: expected a number, found \"low\"");
+  EXPECT_EQ(error_with("\"rows\":2", "\"rows\":2,\"weights_after\":7"), "runs/a.jsonl:1: expected a string, found 7");
 }
 
 TEST(RecordFile, FindsTheStepsOfAFolder) {

@@ -177,8 +177,8 @@ TEST(ReplayStore, RefusesRecordsThatNoStepCouldComeOf) {
                        [](RecordedStep& step) {
                          step.rows[0] = {.rollout = std::make_shared<const Rollout>(Rollout{.ids = {1}, .logprobs = {-1}})};
                        }),
-              StartsWith(name + ":2: an answer to no prompt"));
-  EXPECT_THAT(error_of(2, [](RecordedStep&) {}), HasSubstr("and the network knows ids below 2"));
+              StartsWith(name + ":2: an answer without a prompt"));
+  EXPECT_THAT(error_of(2, [](RecordedStep&) {}), HasSubstr("but the network has ids below 2"));
   EXPECT_THAT(error_of(1 << 20,
                        [](RecordedStep& step) {
                          Rollout rollout = *step.rows[0].rollout;

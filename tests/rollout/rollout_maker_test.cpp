@@ -176,7 +176,7 @@ TEST(RolloutMaker, SpoiledWeightsEndTheRunByAWord) {
     static_cast<void>(making.rows());
     FAIL() << "rows from nothing";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("prompt 7: no answer can be drawn"));
+    EXPECT_THAT(error.what(), HasSubstr("prompt 7: no answer can be sampled"));
   }
 }
 

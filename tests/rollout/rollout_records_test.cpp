@@ -192,13 +192,13 @@ TEST(RolloutRecords, ADamagedFileIsNamedAndNotUsed) {
     std::string text = whole;
     return text.replace(text.find(old), old.size(), with);
   };
-  const std::string warning = "the answers of step 0 cannot be used again: " + records.path_of(0).string() + ":";
+  const std::string warning = "the answers of step 0 cannot be reused: " + records.path_of(0).string() + ":";
   EXPECT_THAT(said_of(""), HasSubstr(warning));
   EXPECT_THAT(said_of(whole + "{}\n"), HasSubstr("has more than its 2 rows"));
   EXPECT_THAT(said_of(replaced("\"ids\":[5,", "\"ids\":[-5,")), HasSubstr(":2: no token has the id -5"));
   EXPECT_THAT(said_of(replaced("\"prompt_length\":1", "\"prompt_length\":5")), HasSubstr(":2: a prompt of 5 tokens among 4"));
   EXPECT_THAT(said_of(replaced("[-0.100000001,", "[")), HasSubstr(":2: \"engine_logprobs\" has 2 numbers for 3 tokens"));
-  EXPECT_THAT(said_of(replaced("-0.100000001", "null")), HasSubstr(":2: wants a number, found null"));
+  EXPECT_THAT(said_of(replaced("-0.100000001", "null")), HasSubstr(":2: expected a number, found null"));
   EXPECT_THAT(said_of(replaced("\"slot\":7,", "")), HasSubstr(":3: no \"slot\" field"));
 }
 
@@ -225,7 +225,7 @@ TEST(RolloutRecords, NumbersThatJsonLacksMakeAFileThatIsOnlyToLookAt) {
   records.save({.step = 0, .fingerprint = "f"}, {{.rollout = testing::shared(std::move(rollout))}});
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(records.read(0, "f"));
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("wants a number, found null"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("expected a number, found null"));
 }
 
 TEST(RolloutRecords, AFullDiskIsToldOnceAndTheRunGoesOn) {
@@ -242,7 +242,7 @@ TEST(RolloutRecords, AFullDiskIsToldOnceAndTheRunGoesOn) {
     records.flush();
   }
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("the answers of step 0 are not kept: " + folder.path().string()));
+  EXPECT_THAT(said, HasSubstr("the answers of step 0 are not recorded: " + folder.path().string()));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_EQ(read_text(folder / "step-0.jsonl"), before);
   EXPECT_FALSE(is_file(folder / "step-1.jsonl"));
@@ -259,7 +259,7 @@ TEST(RolloutRecords, AFolderThatCannotBeMadeDoesNotEndTheRun) {
   ::testing::internal::CaptureStderr();
   records.save({.step = 0, .fingerprint = "f"}, two_rows());
   records.flush();
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the answers of step 0 are not kept: "));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the answers of step 0 are not recorded: "));
 }
 
 TEST(RolloutRecords, KeepAllSomeOrNone) {
@@ -295,7 +295,7 @@ TEST(RolloutRecords, RefuseOtherWordsForKeep) {
   for (const char* keep : {"", "some", "every", "every:", "every:0", "every:-2", "every:3x", "every: 3", "all "}) {
     EXPECT_THROW(static_cast<void>(recorded_every({.keep = keep})), UsageError);
     EXPECT_THAT(testing::error_of([&] { return RolloutRecords(folder.path(), {.keep = keep}).path_of(0); }),
-                StartsWith("rollouts.keep: wants all, none or every:n with n from 1 on, found \"" + std::string(keep) + "\""));
+                StartsWith("rollouts.keep: expected all, none or every:n with n of at least 1, found \"" + std::string(keep) + "\""));
   }
   RolloutsConfig config;
   EXPECT_EQ(recorded_every(config), 1);

@@ -60,7 +60,7 @@ TEST(DiskCheck, WithoutRoomForASecondCheckpointARunIsRefused) {
   plan.free = 99;
   EXPECT_FALSE(plan.fits());
   EXPECT_THAT(error_of([&] { require_disk(plan); }),
-              HasSubstr("runs: 99 B of disk are free, and two checkpoints of 40 B each have no room"));
+              HasSubstr("runs: 99 B of disk space are free, not enough for two checkpoints of 40 B each"));
 }
 
 // Stopped and started again, it needs room for one more only: the next one takes the place of the one that is there.

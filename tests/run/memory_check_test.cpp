@@ -151,7 +151,7 @@ TEST(MemoryCheck, ARefusalSaysWhatIsNeededWhatIsFreeAndWhatHelps) {
             "the run needs 3.0 GiB of memory (update), and 1.0 GiB are free. What would fit:\n  a=1\n  b=2 c=3");
   verdict.remedies.clear();
   EXPECT_EQ(testing::error_of([&] { require_fit(verdict, "the run"); }),
-            "the run needs 3.0 GiB of memory (update), and 1.0 GiB are free; no setting of kedge's would make it fit");
+            "the run needs 3.0 GiB of memory (update), and 1.0 GiB are free; no setting would make it fit");
   verdict.fits = true;
   require_fit(verdict, "the run");
 }

@@ -123,7 +123,8 @@ TEST(RunSession, ASecondStartGoesOnAndACompleteOneAddsNothing) {
   EXPECT_EQ(third.run(6), 0);
   EXPECT_TRUE(third.trainer.calls.empty());
   EXPECT_EQ(read_text(third.folder / "summary.json"), told);
-  EXPECT_THAT(read_text(third.folder / "log.txt"), HasSubstr("the run is complete; a larger trainer.toy.max_epochs or max_steps goes on"));
+  EXPECT_THAT(read_text(third.folder / "log.txt"),
+              HasSubstr("the run is complete; a larger trainer.toy.max_epochs or max_steps continues it"));
 }
 
 TEST(RunSession, AnAlarmThatStopsIsTheReason) {
@@ -153,10 +154,10 @@ TEST(RunSession, AWaitThatASignalEndedSaysWhatStands) {
   const TempFolder temp, other;
   ToyCommand early(other), late(temp);
   early.trainer.interrupt_at = 1;
-  const std::string came = "SIGTERM came while the server was waited for; nothing of this step is kept, ";
+  const std::string came = "SIGTERM received while the server was unavailable; this step is discarded, ";
   EXPECT_EQ(error_of<Interrupted>([&] { return early.run(6); }), came + "and there is no checkpoint yet");
   late.trainer.interrupt_at = 4;
-  EXPECT_EQ(error_of<Interrupted>([&] { return late.run(6); }), came + "the last checkpoint, of step 2, stands");
+  EXPECT_EQ(error_of<Interrupted>([&] { return late.run(6); }), came + "the last checkpoint, of step 2, is kept");
   EXPECT_FALSE(is_file(late.folder / "summary.json"));
   ToyCommand again(temp), whole(other);
   EXPECT_EQ(again.run(6), 0);
@@ -186,7 +187,7 @@ TEST(RunSession, AForkBeginsInAFolderOfItsOwn) {
   EXPECT_EQ(child.summary().at("best_loss", ""), Json(-8.125));
   EXPECT_EQ(read_metrics(child.folder / "metrics.jsonl").front().step, 2);
   EXPECT_THAT(read_text(child.folder / "run.json"), HasSubstr(checkpoint.string()));
-  EXPECT_THAT(error_of([&] { return child.run(6, checkpoint); }), HasSubstr("a fork begins in a folder of its own"));
+  EXPECT_THAT(error_of([&] { return child.run(6, checkpoint); }), HasSubstr("a fork needs a new folder"));
 }
 
 TEST(RunSession, OtherSettingsAreAcceptedOrRefused) {
@@ -206,7 +207,7 @@ TEST(RunSession, OtherSettingsAreAcceptedOrRefused) {
   free.config.pretrained_checkpoint.restore_from_path = "another";
   free.config.model.global_batch_size = 4;
   EXPECT_EQ(free.run(6), 0);
-  EXPECT_THAT(read_text(free.folder / "log.txt"), HasSubstr("global_batch_size: 8 -> 4 (goes on at the row where it stopped)"));
+  EXPECT_THAT(read_text(free.folder / "log.txt"), HasSubstr("global_batch_size: 8 -> 4 (continues at the row where it stopped)"));
 }
 
 // SFT that is gone on with replaces its model folder, which may be what others began with.
@@ -222,8 +223,8 @@ TEST(RunSession, TheReferenceAndABaseAreComparedByTheirContent) {
   };
   for (const char* kept : {kReference, kBase}) {
     const std::string refusal = error_of([&] { return go_on(kept, "{\"other\": 1}"); });
-    EXPECT_THAT(refusal, HasSubstr(str(": cannot resume: ", kept, " would be another. The weights in ", (temp / "lm").string())));
-    EXPECT_THAT(refusal, HasSubstr("Put them back, or begin a new run in another exp_manager.explicit_log_dir"));
+    EXPECT_THAT(refusal, HasSubstr(str(": cannot resume: ", kept, " would be a different one. The weights in ", (temp / "lm").string())));
+    EXPECT_THAT(refusal, HasSubstr("Restore them, or start a new run in another exp_manager.explicit_log_dir"));
     EXPECT_EQ(go_on(kept, "{}"), 0);
   }
   EXPECT_EQ(go_on("", "{\"other\": 1}"), 0) << "the checkpoint holds all that counts";
@@ -256,7 +257,7 @@ TEST(RunSession, ACheckpointOfOldIsGoneOnWith) {
   ToyCommand other(temp), again(temp);
   other.job.kept_start = again.job.kept_start = kReference;
   other.config.pretrained_checkpoint.restore_from_path = "another";
-  EXPECT_THAT(error_of([&] { return other.run(4); }), HasSubstr("(the reference policy would be another)"));
+  EXPECT_THAT(error_of([&] { return other.run(4); }), HasSubstr("(the reference policy would be a different one)"));
   EXPECT_EQ(again.run(4), 0);
   EXPECT_EQ(again.resumed_at, 2);
 }
@@ -303,7 +304,7 @@ TEST(RunSession, WithDamagedCheckpointsAloneNothingIsErased) {
     std::filesystem::resize_file(entry.path() / "state" / "state.json", 3);
   EXPECT_THAT(error_of([&] { return second.run(4); }), HasSubstr(": none of its checkpoints can be used:"));
   EXPECT_EQ(read_text(first.folder / "metrics.jsonl"), numbers);
-  EXPECT_THAT(error_of([&] { return second.run(4, temp / "elsewhere"); }), HasSubstr("holds checkpoints already"));
+  EXPECT_THAT(error_of([&] { return second.run(4, temp / "elsewhere"); }), HasSubstr("already holds checkpoints"));
   std::filesystem::remove_all(first.folder / "checkpoints");
   EXPECT_EQ(second.run(4), 0);
   EXPECT_EQ(read_text(first.folder / "metrics.jsonl.before-1"), numbers);
@@ -316,7 +317,7 @@ TEST(RunSession, WhatDoesNotFitIsToldBeforeThereIsAFolder) {
   command.job.memory.free = int64_t{1} << 30U;
   command.job.memory.fits = false;
   EXPECT_EQ(error_of([&] { return command.run(2); }),
-            "the run needs 3.0 GiB of memory, and 1.0 GiB are free; no setting of kedge's would make it fit");
+            "the run needs 3.0 GiB of memory, and 1.0 GiB are free; no setting would make it fit");
   command.job.memory.remedies = {"micro_batch_size=1"};
   EXPECT_THAT(error_of([&] { return command.run(2); }), HasSubstr(". What would fit:\n  micro_batch_size=1"));
   EXPECT_FALSE(is_folder(command.folder));

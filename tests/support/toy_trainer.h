@@ -30,7 +30,7 @@ class ToyTrainer final : public Trainer {
   std::map<int64_t, Alarm> validation_alarms;   // of the validation after so many steps
 
   StepReport train_step() override {
-    if (steps_ + 1 == interrupt_at) throw Interrupted(SIGTERM, "SIGTERM came while the server was waited for");
+    if (steps_ + 1 == interrupt_at) throw Interrupted(SIGTERM, "SIGTERM received while the server was unavailable");
     weight_ = weight_ * 1.5 + 1;
     ++steps_;
     calls.push_back("step");

@@ -16,7 +16,7 @@ using Epochs = std::vector<int64_t>;
 // spec/trainers.md 21.9
 TEST(StepPlan, StepsThatTheEpochsDoNotHaveAreWarnedOf) {
   EXPECT_EQ(fewer_steps_hint(plan_steps(10, 4, 1, 100), 1, 100, "trainer.sft"),
-            "trainer.sft.max_steps: 100 steps are asked for, and 2 are made: trainer.sft.max_epochs=1 over 2 steps an epoch; raise "
+            "trainer.sft.max_steps: 100 steps are requested, but 2 are made: trainer.sft.max_epochs=1 over 2 steps per epoch; raise "
             "trainer.sft.max_epochs for more");
   EXPECT_EQ(fewer_steps_hint(plan_steps(10, 4, 50, 100), 50, 100, "trainer.sft"), std::nullopt);
   EXPECT_EQ(fewer_steps_hint(plan_steps(10, 4, 1, -1), 1, -1, "trainer.sft"), std::nullopt);
@@ -73,7 +73,7 @@ TEST(Intervals, OfSavingAreMultiplesOfValidation) {
   EXPECT_THAT(error_of([&] {
                 check_intervals({100, 3, 10, true}, "trainer.sft");
               }),
-              HasSubstr("trainer.sft.save_interval: 10 is no multiple of val_check_interval, 3"));
+              HasSubstr("trainer.sft.save_interval: 10 is not a multiple of val_check_interval, 3"));
   for (const Intervals& fine :
        {Intervals{100, 3, 9, true}, Intervals{100, 3, 10, false}, Intervals{100, 0, 10, true}, Intervals{100, 3, 0, true}})
     EXPECT_NO_THROW(check_intervals(fine, "trainer.sft"));

@@ -65,7 +65,7 @@ export class SettingsPanel {
     }
     this.home.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "key"), this.told.columns.map((name) => el("th", {}, name)))),
       el("tbody", {}, rows.map((row) => el("tr", {}, el("td", {}, el("code", {}, row.key)),
-        row.values.map((value) => el("td", {class: value === null ? "muted" : ""}, value === null ? "not there" : el("code", {}, value))))))));
+        row.values.map((value) => el("td", {class: value === null ? "muted" : ""}, value === null ? "not set" : el("code", {}, value))))))));
   }
 }
 

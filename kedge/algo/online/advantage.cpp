@@ -72,7 +72,7 @@ double token_kl(KlEstimator estimator, double logprob, double reference) {
 }
 
 double answer_kl(KlEstimator estimator, KlReduce reduce, std::span<const float> logprobs, std::span<const float> reference) {
-  ensure(logprobs.size() == reference.size(), logprobs.size(), " log-probs beside ", reference.size());
+  ensure(logprobs.size() == reference.size(), logprobs.size(), " log-probs, reference: ", reference.size());
   double sum = 0;
   for (size_t i = 0; i < logprobs.size(); ++i) sum += token_kl(estimator, logprobs[i], reference[i]);
   return reduce == KlReduce::sum || logprobs.empty() ? sum : sum / static_cast<double>(logprobs.size());
@@ -103,7 +103,7 @@ std::vector<size_t> select_topk(std::span<const ScoredAnswer> answers, int64_t t
 }
 
 TokenAdvantages gae(std::span<const double> rewards, std::span<const float> values, const GaeOptions& options) {
-  ensure(rewards.size() == values.size(), rewards.size(), " rewards beside ", values.size(), " values");
+  ensure(rewards.size() == values.size(), rewards.size(), " rewards for ", values.size(), " values");
   TokenAdvantages result{std::vector<double>(rewards.size()), std::vector<double>(rewards.size())};
   double later = 0, next_value = 0;
   for (size_t i = rewards.size(); i-- > 0;) {

@@ -1,6 +1,6 @@
 #pragma once
-// What an answer, or each of its tokens, is worth beside others: KL penalties, baselines, the choice of the best, advantages over time.
-// Plain numbers on the host, so that every rank gets the same ones. Knows no tensors and no models.
+// What an answer, or each of its tokens, is worth compared with others: KL penalties, baselines, the best answers, advantages over time.
+// Plain numbers on the host, so that every rank gets the same ones. Independent of tensors and models.
 #include <array>
 #include <cstdint>
 #include <span>
@@ -25,9 +25,9 @@ constexpr auto enum_names(KlReduce) { return std::array<EnumName<KlReduce>, 2>{{
 
 // One answer among those of a batch.
 struct ScoredAnswer {
-  int64_t slot = 0;    // which prompt of the batch it answers: equal prompts in one batch stay apart
+  int64_t slot = 0;    // which prompt of the batch it answers: equal prompts in one batch are kept separate
   double reward = 0;   // with its KL penalty
-  bool counts = true;  // it ended properly, and has a reward: others are measured by it
+  bool counts = true;  // it ended properly and has a reward: it is part of others' baselines
 };
 
 enum class Baseline { rloo, group_mean, group_norm, batch_mean, none };
@@ -42,14 +42,14 @@ constexpr auto enum_names(Baseline) {
 struct AnswerAdvantage {
   double baseline = 0, advantage = 0;
 };
-// rloo: the others' mean, where two of a prompt's answers count at least; else the answer's own reward, so that its advantage is 0. An
-// answer that does not count is measured by all that do, divided by one less than their number. group_mean: the mean of the prompt's
+// rloo: the mean of the others if at least two of a prompt's answers count; else the answer's own reward, so that its advantage is 0. An
+// answer that does not count gets the sum of all that do, divided by one less than their number. group_mean: the mean of the prompt's
 // answers that count; group_norm: the same, and the advantage divided by their standard deviation (of a sample) plus 1e-4; batch_mean: the
 // mean of all.
 [[nodiscard]] std::vector<AnswerAdvantage> answer_advantages(std::span<const ScoredAnswer> answers, Baseline baseline);
 
-// The places of the `top_n` best answers to every prompt, prompts in the order of their slots, answers from worse to better; of equal ones
-// the later is better. All of a prompt that has fewer.
+// The places of the `top_n` best answers to every prompt, prompts in the order of their slots, answers from worse to better; of equal
+// rewards the later is better. All answers of a prompt that has fewer.
 [[nodiscard]] std::vector<size_t> select_topk(std::span<const ScoredAnswer> answers, int64_t top_n);
 
 // Of an answer's tokens.
@@ -59,7 +59,7 @@ struct GaeOptions {
 struct TokenAdvantages {
   std::vector<double> advantages, returns;
 };
-// `rewards` and `values` have one number for each token of the answer; after the last token nothing more is expected.
+// `rewards` and `values` have one number for each token of the answer; the value after the last token is 0.
 [[nodiscard]] TokenAdvantages gae(std::span<const double> rewards, std::span<const float> values, const GaeOptions& options);
 // -beta * kl at every token, and the answer's reward at its last.
 [[nodiscard]] std::vector<double> token_rewards(std::span<const double> kl, double beta, double reward);

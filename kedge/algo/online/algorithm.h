@@ -1,7 +1,7 @@
 #pragma once
-// What an online algorithm is: what it makes of a step's responses, the loss of a token, and its own metrics. Sampling, rewards,
-// log-probabilities, updates, validation, records and checkpoints are OnlineTrainer's. docs/adding_an_algorithm.md shows how one is
-// written.
+// The interface of an online algorithm: how it scores a step's responses, the loss of a token, and its own metrics. Sampling, rewards,
+// log-probabilities, updates, validation, records and checkpoints are handled by OnlineTrainer. docs/adding_an_algorithm.md shows how one
+// is written.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,8 +23,8 @@ struct OnlineStep {
   // bit for bit.
   std::vector<Minibatch> minibatches = {};
   std::vector<int64_t> chosen = {};  // of an algorithm that chooses_rows(): their places
-  Metrics metrics = {};              // what score() found out, for Algorithm::metrics()
-  RecordHeader header = {};          // of the step's record, where it is kept
+  Metrics metrics = {};              // results of score(), for Algorithm::metrics()
+  RecordHeader header = {};          // of the step's record, if one is kept
   StepEvidence evidence = {};        // for the invariants
   bool has_rewards = false;          // the rows came from a record, with their rewards
 };
@@ -33,7 +33,7 @@ struct OnlineStep {
 struct TokenObjective {
   LossNorm norm = LossNorm::reference;
   TokenLoss loss;
-  bool has_metrics = false;    // the loss reports some besides itself
+  bool has_metrics = false;    // the loss also reports other metrics
   bool wants_entropy = false;  // the loss needs the policy's entropy
   Metrics constants = {};      // reported with every update as they are
 };
@@ -46,7 +46,7 @@ class Algorithm {
   // From rewards, log-probabilities and (with a critic) values: KL, baselines and advantages, and which rows train.
   virtual void score(OnlineStep& step) const = 0;
   [[nodiscard]] virtual TokenObjective objective() const = 0;
-  // Of a step, and of a validation: names without a prefix.
+  // Metrics of a step, and of a validation: names without a prefix.
   [[nodiscard]] virtual Metrics metrics(const OnlineStep& step) const = 0;
   [[nodiscard]] virtual Metrics validation_metrics(const RolloutRows& /*rows*/) const { return {}; }
 
@@ -54,7 +54,7 @@ class Algorithm {
   [[nodiscard]] virtual bool chooses_rows() const { return false; }
   // Needs the values of a critic, which is trained along with the policy.
   [[nodiscard]] virtual bool has_critic() const { return false; }
-  // Warnings about settings that are legal and seldom meant.
+  // Warnings about settings that are legal but rarely intended.
   [[nodiscard]] virtual std::vector<std::string> hints() const { return {}; }
 };
 

@@ -12,9 +12,9 @@ void CriticTraining::restore_once(int64_t step) {
   const std::optional<int64_t> found = critic_.restore(step);
   if (!found) return;
   if (train_calls_ && *train_calls_ != *found)
-    throw Error(str("policy and critic do not belong together: at step ", step, " the policy's checkpoint was saved after ", *train_calls_,
-                    " training calls of the critic, and the critic's save of that step holds ", *found,
-                    ". Give this run the critic it was saved with, or start over in another exp_manager.explicit_log_dir"));
+    throw Error(str("policy and critic do not match: at step ", step, " the policy's checkpoint was saved after ", *train_calls_,
+                    " training calls of the critic, but the critic's save of that step has ", *found,
+                    ". Use the critic that this run was saved with, or start again in another exp_manager.explicit_log_dir"));
   train_calls_ = found;
 }
 
@@ -27,7 +27,7 @@ void CriticTraining::train(const RolloutRows& rows) {
 
 FolderWriter CriticTraining::save(StateSnapshot& state, int64_t step, const std::function<FolderWriter()>& save_policy) const {
   // Only both together are a checkpoint. The critic writes while the policy does, unless training waits meanwhile: then it saves when the
-  // policy's part is on disk, so that the few saves it keeps do not run ahead of a disk that is full here.
+  // policy's part is on disk, so that the few saves it keeps are not newer than what is on a full disk here.
   std::shared_future<void> saving;
   if (state.copies()) saving = critic_.save(step, resumable_step_);
   if (train_calls_) state.set("trainer.train_calls", *train_calls_);
@@ -57,7 +57,7 @@ CriticBatch critic_batch(const RolloutRows& rows, int64_t epochs) {
       ++batch.num_rows;
       batch.tokens.insert(batch.tokens.end(), rollout.ids.begin(), rollout.ids.end());
       batch.tokens.resize(static_cast<size_t>(batch.num_rows) * width, 0);
-      // What is learned at a place belongs to the id after it: the prompt's last place is the answer's first.
+      // The target at a position belongs to the id after it: the prompt's last place is the answer's first.
       const auto before = static_cast<size_t>(rollout.prompt_length - 1), end = static_cast<size_t>(batch.num_rows) * (width - 1);
       const auto add = [&](std::vector<float>& to, const std::vector<float>& numbers) {
         to.resize(to.size() + before, 0);

@@ -18,18 +18,18 @@ class CriticTraining {
   // `epochs` over the rows of a step.
   CriticTraining(ValueSource& critic, int64_t epochs) : critic_(critic), epochs_(epochs) {}
 
-  // Before the first step of a process: the critic goes back to its save of that step, 0 being the beginning. An Error where policy and
-  // critic do not belong together.
+  // Before the first step of a process: the critic is restored to its save of that step; 0 is the start. An Error if policy and
+  // critic do not match.
   void restore_once(int64_t step);
-  // Begins to learn from all rows that have a reward, and does not wait for the end.
+  // Starts to train on all rows that have a reward, and does not wait for the end.
   void train(const RolloutRows& rows);
-  // One that only repeats what was recorded needs no warm-up.
+  // A critic that only returns recorded values needs no warm-up.
   [[nodiscard]] bool learns() const { return critic_.learns(); }
   void finish() { critic_.finish_training(); }
   // Of the training before the one under way, which is over: the same in a run that was resumed in between. Rank 0's.
   [[nodiscard]] std::optional<double> last_loss() const { return critic_.last_loss(); }
 
-  // What `save_policy` gives; the checkpoint is complete when the critic, too, has saved itself under this step.
+  // Returns what `save_policy` returns; the checkpoint is complete once the critic has also been saved under this step.
   [[nodiscard]] FolderWriter save(StateSnapshot& state, int64_t step, const std::function<FolderWriter()>& save_policy) const;
   void note_saved(int64_t step) { resumable_step_ = step; }
   void load(const StateFiles& state, int64_t step);
@@ -38,8 +38,8 @@ class CriticTraining {
   ValueSource& critic_;
   int64_t epochs_;
   bool is_restored_ = false;
-  int64_t resumable_step_ = 0;              // of the newest checkpoint on disk; 0: the beginning
-  std::optional<int64_t> train_calls_ = 0;  // since the beginning; none: a checkpoint from before they were counted
+  int64_t resumable_step_ = 0;              // of the newest checkpoint on disk; 0: the start
+  std::optional<int64_t> train_calls_ = 0;  // since the start; none: a checkpoint from before they were counted
 };
 
 // All rows that have a reward, `epochs` times one after the other.

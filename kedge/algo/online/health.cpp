@@ -62,8 +62,8 @@ std::optional<std::string> HealthWatch::look(const Metrics& metrics) {
 HealthWatch::Told HealthWatch::kl_problem() const {
   const double mean = mean_of(kl_.last);
   if (limits_.max_kl == 0 || mean <= limits_.max_kl) return std::nullopt;
-  return str("KL run-away: the policy is ", figure(mean), " nats a token from the reference, as the mean of ", steps_of(kl_.last),
-             "; health.max_kl is ", figure(limits_.max_kl));
+  return str("KL run-away: the policy is ", figure(mean), " nats per token from the reference (mean over ", steps_of(kl_.last),
+             "); health.max_kl is ", figure(limits_.max_kl));
 }
 
 // Of the first window in which rewards differ: of the answers of a step where that is known, else of the steps.
@@ -90,7 +90,7 @@ HealthWatch::Told HealthWatch::entropy_problem() {
   const double mean = mean_of(entropy_.last);
   if (!entropy_.measure) entropy_.measure = mean;
   if (mean >= limits_.min_entropy * *entropy_.measure) return std::nullopt;
-  return str("entropy collapse: ", figure(mean), " nats a token in ", steps_of(entropy_.last), ", and ", figure(*entropy_.measure),
+  return str("entropy collapse: ", figure(mean), " nats per token in ", steps_of(entropy_.last), ", and ", figure(*entropy_.measure),
              " in the first ", limits_.window, "; health.min_entropy is ", figure(limits_.min_entropy), " of it");
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Tells from a run's own numbers when it goes wrong: the policy runs away from the reference, rewards collapse, entropy collapses. What is
-// done about it is the caller's.
+// Detects from a run's own metrics when it goes wrong: the policy drifts from the reference, rewards collapse, entropy collapses. The
+// caller decides what to do about it.
 #include <array>
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ struct HealthLimits {
   }
 };
 
-// Keys that stand among an algorithm's own.
+// Keys in an algorithm's own section.
 struct HealthConfig {
   OnUnhealthy on_unhealthy = OnUnhealthy::warn;
   HealthLimits health = {};
@@ -48,16 +48,16 @@ struct HealthConfig {
   }
 };
 
-// Looks at the metrics of every training step, by their names without prefix: init_policy_kl, rewards or global_rewards, rewards_std and
-// entropy. One that is not there, or is no finite number, is not looked at.
+// Checks the metrics of every training step, by their names without prefix: init_policy_kl, rewards or global_rewards, rewards_std and
+// entropy. One that is missing or not finite is ignored.
 class HealthWatch {
  public:
   explicit HealthWatch(HealthConfig config) : limits_(config.health) {}
 
-  // What is wrong, with the figures. What has been told is not told again before a window has passed.
+  // What is wrong, with the values. An alarm is not repeated before a window has passed.
   [[nodiscard]] std::optional<std::string> look(const Metrics& metrics);
 
-  // A restored watch says what one says that was never stopped. UsageError for another object's state.
+  // A restored watch reports the same as one that was never stopped. UsageError for another object's state.
   [[nodiscard]] Json state() const;
   void restore(const Json& state);
 
@@ -65,8 +65,8 @@ class HealthWatch {
   // A metric over time.
   struct Trail {
     std::vector<double> last = {};       // of the newest window, the oldest first
-    std::optional<double> measure = {};  // what the newest ones are held against
-    int64_t quiet = 0;                   // steps before it may be told again
+    std::optional<double> measure = {};  // what the newest ones are compared with
+    int64_t quiet = 0;                   // steps before it may be reported again
   };
   using Told = std::optional<std::string>;
   [[nodiscard]] bool push(Trail& trail, std::optional<double> value) const;

@@ -10,21 +10,20 @@ std::vector<std::string> broken_by_updates(const StepEvidence& seen) {
   const double ratio_bound = seen.is_exact ? 0 : kMaxRatioGap;
   if (seen.ratio_gap && !(*seen.ratio_gap <= ratio_bound))
     broken.push_back(str("the ratios of the step's first update are not 1: its log-probs differ from those before it by ", *seen.ratio_gap,
-                         " nats a token, allowed are ", ratio_bound,
+                         " nats per token; the limit is ", ratio_bound,
                          "; the responses were not scored with the weights and settings that train on them"));
   if (seen.engine_gap && !(*seen.engine_gap <= kMaxEngineGap))
     broken.push_back(str("generation and training disagree: the log-probs of the same tokens differ by ", *seen.engine_gap,
-                         " nats a token, allowed are ", kMaxEngineGap,
-                         "; generation does not use the weights that are trained, look at train_rollouts/logprob_gap_mean and at "
+                         " nats per token; the limit is ", kMaxEngineGap,
+                         "; generation does not use the weights that are trained; check train_rollouts/logprob_gap_mean and "
                          "trainer.precision"));
   if (seen.num_weighted != seen.num_sampled)
-    broken.push_back(str("the loss covers ", seen.num_weighted, " tokens, and ", seen.num_sampled,
+    broken.push_back(str("the loss covers ", seen.num_weighted, " tokens, but ", seen.num_sampled,
                          " were sampled in the responses that are trained on"));
   if (seen.learned && !seen.changed)
     broken.push_back(
-        "an update with a learning rate and a gradient above 0 changed no weight; look at optim.lr, which may be too small for fp32");
-  if (!seen.is_finite)
-    broken.push_back("weights are no longer finite numbers; look at optim.lr, at train_optim/grad_norm and at the rewards");
+        "an update with a learning rate and a gradient above 0 changed no weight; check optim.lr, which may be too small for fp32");
+  if (!seen.is_finite) broken.push_back("weights are no longer finite numbers; check optim.lr, train_optim/grad_norm and the rewards");
   return broken;
 }
 
@@ -33,7 +32,7 @@ std::vector<std::string> broken_by_updates(const StepEvidence& seen) {
 std::vector<std::string> Invariants::judge(int64_t step, const StepEvidence& evidence) {
   if (on_broken_ == OnBroken::off) return {};
   std::vector<std::string> broken = broken_by_updates(evidence);
-  // Nothing may be learned from weights that are no numbers, at any step.
+  // Training must not continue with weights that are not finite, at any step.
   bool ends = !broken.empty() && (!judged_ || !evidence.is_finite);
   judged_ = judged_ || evidence.learned;
   const bool all_failed = evidence.num_rows > 0 && evidence.num_failed_rewards == evidence.num_rows;
@@ -48,7 +47,7 @@ std::vector<std::string> Invariants::judge(int64_t step, const StepEvidence& evi
   if (!ends || on_broken_ == OnBroken::warn) return broken;
   std::string all;
   for (const std::string& one : broken) all += (all.empty() ? "" : "\n") + one;
-  throw Error(str("step ", step, ": ", all, "\nThe run ends here; ", key_, "=warn would go on"));
+  throw Error(str("step ", step, ": ", all, "\nThe run ends here; ", key_, "=warn would continue"));
 }
 
 Json Invariants::state() const {

@@ -1,6 +1,6 @@
 #pragma once
-// What must hold in every online run, whatever it learns: a run in which it does not hold trains on something else than its user thinks.
-// Judges numbers that the trainer found; knows no tensors and no models.
+// What must hold in every online run, whatever it learns: if it does not, the run trains on something other than its user thinks.
+// Checks numbers that the trainer collected; independent of tensors and models.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ constexpr auto enum_names(OnBroken) {
 struct StepEvidence {
   int64_t num_rows = 0, num_failed_rewards = 0;
   std::string first_failure = {};             // of those rewards
-  int64_t num_sampled = 0, num_weighted = 0;  // tokens drawn in the responses that are trained on, and tokens with a weight in the loss
+  int64_t num_sampled = 0, num_weighted = 0;  // tokens sampled in the responses that are trained on, and tokens with a weight in the loss
   // Means over tokens of |log-prob - log-prob before|, in nats: the first update's against those its ratios are of, and training's
   // against the engine's. Absent: not known.
   std::optional<double> ratio_gap = {}, engine_gap = {};
@@ -31,7 +31,7 @@ struct StepEvidence {
   bool is_finite = true;  // the weights, after the step
 };
 
-// Bounds where floating point may differ, in nats a token. bf16 on GPUs stays around 0.01.
+// Bounds where floating point may differ, in nats per token. bf16 on GPUs stays around 0.01.
 inline constexpr double kMaxRatioGap = 0.05, kMaxEngineGap = 0.1;
 
 class Invariants {
@@ -44,8 +44,8 @@ class Invariants {
   [[nodiscard]] bool wants_update() const { return on_broken_ != OnBroken::off && !judged_; }
   [[nodiscard]] bool is_off() const { return on_broken_ == OnBroken::off; }
 
-  // What is broken, as warnings. An Error where that ends the run: up to the first update that learns, and for rewards up to the first
-  // one that came.
+  // What is broken, as warnings. An Error if that ends the run: up to the first update that learns, and for rewards up to the first
+  // one that arrived.
   [[nodiscard]] std::vector<std::string> judge(int64_t step, const StepEvidence& evidence);
 
   // UsageError for another object's state.
@@ -56,8 +56,8 @@ class Invariants {
   OnBroken on_broken_;
   std::string key_;
   int64_t patience_;
-  bool judged_ = false;             // an update that learned was looked at
-  bool had_reward_ = false;         // some reward came
+  bool judged_ = false;             // an update that learned was checked
+  bool had_reward_ = false;         // some reward arrived
   int64_t num_without_reward_ = 0;  // the newest steps in a row
 };
 

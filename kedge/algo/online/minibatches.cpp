@@ -25,8 +25,8 @@ Numbers part(Numbers rows, int64_t begin, int64_t size) { return rows.subspan(st
 void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
   ensure(sizes.global_size >= 1 && sizes.micro_size >= 1 && num_ranks >= 1, "a batch without rows");
   check(sizes.global_size % (sizes.micro_size * num_ranks) == 0, "global_batch_size: ", sizes.global_size,
-        " rows are not whole micro-batches of ", sizes.micro_size, " on each of ", num_ranks, num_ranks == 1 ? " rank" : " ranks");
-  check(num_rows % sizes.global_size == 0, "global_batch_size: the ", num_rows, " rows of a step are not whole batches of ",
+        " rows do not divide into micro-batches of ", sizes.micro_size, " on each of ", num_ranks, num_ranks == 1 ? " rank" : " ranks");
+  check(num_rows % sizes.global_size == 0, "global_batch_size: the ", num_rows, " rows of a step do not divide into batches of ",
         sizes.global_size);
 }
 

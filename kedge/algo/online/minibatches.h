@@ -1,6 +1,6 @@
 #pragma once
-// How the rows of a step fall into updates, ranks, micro-batches and passes, and what a token weighs in the loss of its update. Knows no
-// tensors and no losses.
+// How the rows of a step are divided into updates, ranks, micro-batches and passes, and the weight of a token in the loss of its update.
+// Independent of tensors and losses.
 #include <array>
 #include <cstdint>
 #include <span>
@@ -27,11 +27,11 @@ struct Minibatch {
   std::vector<Pass> passes = {};   // this rank's
 };
 
-// Rows in passes of at most so many tokens, one row at least. A pass knows no micro-batches: those are only a matter of weights.
+// Rows in passes of at most this many tokens, at least one row. Passes ignore micro-batches, which only affect weights.
 [[nodiscard]] std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass);
 
 // Row i of the step is row order[i]; lengths are the tokens of prompt and answer, by row. A rank's rows of a minibatch are neighbours.
-// UsageError where the sizes do not divide.
+// UsageError if the sizes do not divide.
 [[nodiscard]] std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths,
                                                       const BatchSizes& sizes, int rank, int num_ranks);
 
@@ -47,7 +47,7 @@ constexpr auto enum_names(LossNorm) {
       {{"reference", LossNorm::reference}, {"tokens", LossNorm::tokens}, {"sequences", LossNorm::sequences}, {"sum", LossNorm::sum}}};
 }
 
-// What one token of each row weighs, in the order of `minibatch.rows`: the loss is the sum of weight * term over the tokens of all ranks.
+// The weight of one token of each row, in the order of `minibatch.rows`: the loss is the sum of weight * term over the tokens of all ranks.
 // `counts` has, by row, the answer tokens that count; 0 for a row that is not trained on, whose weight is 0.
 [[nodiscard]] std::vector<double> token_weights(const Minibatch& minibatch, std::span<const int64_t> counts, int64_t micro_size,
                                                 LossNorm norm);

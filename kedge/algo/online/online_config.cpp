@@ -31,7 +31,7 @@ RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t
 RewardConfig reward_of(const RewardedConfig& config) {
   RewardConfig reward = config.reward;
   check(!config.remote_rm || reward.sources.empty(),
-        "remote_rm: is the one source of rewards; beside reward.sources give it a place there: reward.sources.NAME.kind=server "
+        "remote_rm: cannot be combined with reward.sources; add the server there instead: reward.sources.NAME.kind=server "
         "reward.sources.NAME.url=http://HOST:PORT");
   if (reward.sources.empty()) {
     const RemoteRewardConfig remote = config.remote_rm.value_or(RemoteRewardConfig());
@@ -60,7 +60,7 @@ SentWidths widths_of(const RewardedConfig& config) {
 
 void check_widths(const SentWidths& widths, int64_t context) {
   for (const auto& [key, width] : widths)
-    check(width >= context, key, ": ", width, " is less than prompts and answers may have together, ", context,
+    check(width >= context, key, ": ", width, " is less than the maximum length of a prompt and its answer, ", context,
           " (model.encoder_seq_length)");
 }
 

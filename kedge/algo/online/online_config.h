@@ -213,7 +213,7 @@ struct RemoteRewardConfig {
   }
 };
 
-// What the whole configurations share.
+// What the complete configurations share.
 struct OnlineConfig {
   RunConfig exp_manager;
   PretrainedConfig pretrained_checkpoint;
@@ -238,22 +238,22 @@ struct RewardedConfig : OnlineConfig {
   }
 };
 
-// A run of this algorithm: its name, and checkpoints ranked and named by its mean reward, as the reference has them.
+// A run of this algorithm: its name, and checkpoints ranked and named by its mean reward, as in NeMo-Aligner.
 [[nodiscard]] RunConfig online_run(const std::string& name, const std::string& rewards);
 
-// The sources of `reward`, those that `remote_rm` stands for included. UsageError where both are given, or for what they have wrong.
+// The sources of `reward`, including the one that `remote_rm` configures. UsageError if both are given, or for invalid values.
 [[nodiscard]] RewardConfig reward_of(const RewardedConfig& config);
 // A source that is this model on a server.
 [[nodiscard]] RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length);
 
-// How wide the rows are that servers are sent, by the key that says so; those that are as wide as they must be are not there.
+// Width of the rows that are sent to servers, by the key that sets it; without an entry, rows are as wide as the longest.
 using SentWidths = std::map<std::string, int64_t>;
 [[nodiscard]] SentWidths widths_of(const OnlineConfig& config);
 [[nodiscard]] SentWidths widths_of(const RewardedConfig& config);
-// UsageError where prompt and answer may have more tokens together.
+// UsageError if a prompt and its answer may have more tokens.
 void check_widths(const SentWidths& widths, int64_t context);
 
-// Equal where prompts are read, and answers drawn and judged, alike.
+// Equal if prompts are read, and answers sampled and scored, in the same way.
 [[nodiscard]] std::string rollout_identity(RewardConfig reward, DataConfig data, RolloutConfig rollouts);
 
 }  // namespace kedge

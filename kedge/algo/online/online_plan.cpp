@@ -11,7 +11,7 @@ namespace {
 
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// As the reference counts: trainer steps where they are capped, else batches of prompts, although every tick is an update.
+// As NeMo-Aligner counts: trainer steps if they are capped, else batches of prompts, although every tick is an update.
 int64_t reference_horizon(const OnlineSettings& settings, int64_t num_prompts, int num_ranks) {
   if (settings.loop.max_steps >= 0) return settings.loop.max_steps;
   const int64_t share = settings.model.global_batch_size / num_ranks;
@@ -76,20 +76,21 @@ std::optional<std::string> low_rate_hint(const OnlineSettings& settings, const O
 
 void warn_of_settings(const OnlineSettings& settings) {
   if (!settings.names_reward)
-    log_warn("no reward is named (reward.sources, remote_rm): a reward server at ",
+    log_warn("no reward is configured (reward.sources, remote_rm): using the reward server at ",
              settings.reward.sources.begin()->second.url.value_or("?"),
-             " is asked, and waited for where it is not there; docs/rewards.md lists the kinds of rewards");
+             ", and waiting for it if it is not up; docs/rewards.md lists the kinds of rewards");
   const SamplingConfig& sampling = settings.rollouts.sampling_params;
   const std::string key = "model." + settings.name + ".sampling_params";
   const bool draws_all = sampling.top_k == 0 && (sampling.top_p <= 0 || sampling.top_p >= 1) && sampling.repetition_penalty == 1;
   if (sampling.use_greedy)
-    log_warn(key, ".use_greedy: all answers to a prompt are alike, so there is nothing to learn from their differences");
+    log_warn(key, ".use_greedy: all answers to a prompt are identical, so there is nothing to learn from their differences");
   else if (sampling.temperature != 1 || !draws_all)
     log_warn(key,
-             ": answers are not drawn from the policy that is trained, whose log-probabilities know no temperature, top_k, top_p or "
-             "penalty; the gradient is biased");
+             ": answers are not sampled from the policy that is trained, whose log-probabilities ignore temperature, top_k, top_p and "
+             "penalties; the gradient is biased");
   if (settings.rollouts.length_params.min_length > 1)
-    log_warn("model.", settings.name, ".length_params.min_length: the policy that is trained does not know that it may not end before");
+    log_warn("model.", settings.name,
+             ".length_params.min_length: the trained policy's log-probabilities ignore that end tokens are masked before this length");
 }
 
 }  // namespace kedge

@@ -1,5 +1,5 @@
 #pragma once
-// What an online run comes to before it starts: lengths, steps, updates, and all that must divide. Knows no tensors.
+// The plan of an online run before it starts: lengths, steps, updates, and all sizes that must divide. Independent of tensors.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace kedge {
 
-// What the algorithms differ in, as far as the shared parts need to know.
+// How the algorithms differ, as far as the shared parts need it.
 struct OnlineSettings {
   std::string name = {};  // "reinforce": its section below `trainer` and `model`
   OnlineLoopConfig loop = {};
@@ -26,10 +26,10 @@ struct OnlineSettings {
   int64_t critic_warmup_steps = 0;  // rounds that train the critic alone, before the first step
   int64_t critic_epochs = 1;        // the critic's over the answers of a step
   bool names_reward = true;         // false: a reward server at its default address is assumed
-  bool drops_unfinished = false;    // responses that a limit cut are not trained on
-  RewardConfig reward = {};         // all sources, those that other keys stand for included
+  bool drops_unfinished = false;    // responses cut off by a limit are not trained on
+  RewardConfig reward = {};         // all sources, including those that other keys configure
   SentWidths widths = {};
-  std::string identity = {};  // of whatever else answers and rewards depend on: equal for equal settings
+  std::string identity = {};  // of everything else that answers and rewards depend on: equal for equal settings
 };
 
 // Tokens.
@@ -38,7 +38,7 @@ struct OnlineLengths {
   int64_t max_new = 0, val_max_new = 0;  // of an answer
   int64_t max_prompt = 0;
 };
-// `max_positions` is the network's own limit. UsageError where nothing is left for a prompt.
+// `max_positions` is the network's own limit. UsageError if nothing is left for a prompt.
 [[nodiscard]] OnlineLengths online_lengths(const OnlineSettings& settings, int64_t max_positions);
 
 struct OnlinePlan {
@@ -47,16 +47,16 @@ struct OnlinePlan {
   int64_t updates_per_step = 0;
   int64_t horizon = 0;  // of the learning rate, in updates
 };
-// UsageError for what does not divide or cannot be.
+// UsageError for sizes that do not divide or are impossible.
 [[nodiscard]] OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks);
 
-// The plan of a run that goes on, perhaps with another number of prompts a step.
+// The plan of a resumed run, perhaps with another number of prompts per step.
 [[nodiscard]] OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position);
 
-// As low_rate_hint() of the schedule, for the updates that the plan comes to.
+// As low_rate_hint() of the schedule, for the updates of the plan.
 [[nodiscard]] std::optional<std::string> low_rate_hint(const OnlineSettings& settings, const OnlinePlan& plan);
 
-// Warns of settings that are legal and seldom meant.
+// Warns of settings that are legal but rarely intended.
 void warn_of_settings(const OnlineSettings& settings);
 
 }  // namespace kedge

@@ -82,9 +82,9 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       health_(settings_.loop),
       invariants_(settings_.loop.health.invariants, str("trainer.", settings_.name, ".health.invariants"), settings_.loop.health.window),
       trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
-  ensure(!algorithm_->has_critic() || parts_.values != nullptr, "an algorithm with a critic, and none is there");
+  ensure(!algorithm_->has_critic() || parts_.values != nullptr, "the algorithm needs a critic, and there is none");
   if (algorithm_->has_critic()) critic_.emplace(parts_.values->critic(), settings_.critic_epochs);
-  // With dropout an update sees other log-probabilities than the policy has, and so cannot look at them on its way.
+  // With dropout an update has other log-probabilities than the policy, and so cannot record them.
   if (policy_.drops_out() && settings_.rollouts.logprobs != LogprobSource::engine) {
     settings_.wants_logprobs = true;
     trusts_engine_ = false;
@@ -96,7 +96,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       if (hint) log_warn(*hint);
   if (parts_.group.rank() == 0)
     for (const std::string& hint : algorithm_->hints()) log_warn(hint);
-  check(!responses_.end_ids().empty(), "the policy's tokenizer names no end of text, so no answer could end");
+  check(!responses_.end_ids().empty(), "the policy's tokenizer has no end-of-text token, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
   if (parts_.group.rank() != 0) return;
   if (parts_.store == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
@@ -140,7 +140,7 @@ void OnlineTrainer::rehearse() {
   static_cast<void>(timers_.take());
 }
 
-// One pass of the largest size there may be, of answers as long as they may get.
+// One pass of the largest possible size, with answers of maximum length.
 void OnlineTrainer::rehearse_training() {
   const int64_t own = settings_.model.global_batch_size / parts_.group.size();
   const int64_t count = std::clamp<int64_t>(settings_.rollouts.tokens_per_pass / lengths_.context, 1, own);
@@ -180,7 +180,7 @@ RolloutRequest OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64
           .round = static_cast<uint64_t>(round)};
 }
 
-// Equal where the same answers and rewards would come out again.
+// Equal if the same answers and rewards would result again.
 std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch, const std::string& weights_before) const {
   Fingerprint print;
   print.add(weights_before);
@@ -204,7 +204,7 @@ std::optional<RolloutRows> OnlineTrainer::recorded(const RecordHeader& header, s
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
   parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;
-  // Rank 0 has them all and tells the others.
+  // Rank 0 has them all and broadcasts them.
   RolloutRows own = found ? std::move(*found) : RolloutRows();
   RolloutRows rows = exchange_rollouts(parts_.group, own);
   exchange_rewards(parts_.group, first_rows(static_cast<int64_t>(own.size())), rows);
@@ -280,12 +280,12 @@ StepReport OnlineTrainer::train_step() {
     if (critic_->learns()) {
       updates.push_back(warm_up_critic(warmup));
     } else {
-      static_cast<void>(sampler_.next());  // its prompts are taken all the same
+      static_cast<void>(sampler_.next());  // its prompts are consumed anyway
     }
   }
   OnlineStep step = generate_rollouts();
   if (num_warmups > 0)
-    sampler_.seek(settings_.rollouts.num_rollout_samples);  // the warm-up's prompts come again: the first step took one batch
+    sampler_.seek(settings_.rollouts.num_rollout_samples);  // the warm-up's prompts are used again: the first step took one batch
   score(step);
   if (critic_) train_critic(step);
   if (const auto loss = critic_ ? critic_->last_loss() : std::nullopt) step.metrics.set("critic_loss", *loss);
@@ -293,7 +293,7 @@ StepReport OnlineTrainer::train_step() {
   return finish_step(std::move(step), std::move(updates));
 }
 
-// Answers that do not end by themselves teach nothing, or to go on forever: the one thing to know about a first step.
+// Answers that never end teach nothing, or to never end: the most important check of a first step.
 void OnlineTrainer::look_at_ends(const RolloutRows& rows) const {
   if (parts_.group.rank() != 0) return;
   std::vector<std::pair<TokenId, std::string>> ends;
@@ -345,7 +345,7 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
     all_counts.push_back(row.rollout->response_length());
     counts.push_back(row.trains ? all_counts.back() : 0);
   }
-  // Where no pass of its own has looked at the policy, the first update does on its way.
+  // Without a separate pass for log-probabilities, the first update records them.
   const bool observes = (!settings_.wants_logprobs || trusts_engine_) && !policy_.drops_out();
   const int64_t micro_size = settings_.model.micro_batch_size;
   std::vector<Metrics> updates;
@@ -385,12 +385,12 @@ void OnlineTrainer::look_at_invariants(const OnlineStep& step, const Metrics& me
     if (parts_.group.rank() == 0) log_warn("step ", round_, ": ", broken);
 }
 
-// What the engine draws by and what training sees are the same on a CPU. Should they ever not be, training's own count from then on.
+// Log-probabilities of the engine and of training are equal on a CPU. If they ever differ, training's own are used from then on.
 void OnlineTrainer::look_at_gap(const Metrics& metrics) {
   const double gap = metrics.find("logprob_gap_max").value_or(0);
   if (!trusts_engine_ || settings_.rollouts.logprobs != LogprobSource::automatic || gap == 0) return;
   log_warn("step ", round_, ": log-probabilities of generation and of training differ by up to ", gap,
-           "; from now on they are computed anew before every step's updates");
+           "; from now on they are recomputed before every step's updates");
   trusts_engine_ = false;
 }
 
@@ -426,7 +426,8 @@ StepReport OnlineTrainer::finish_step(OnlineStep step, std::vector<Metrics> upda
 StepReport OnlineTrainer::run_validation() {
   ensure(parts_.validation != nullptr, "a validation without prompts");
   const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
-  RolloutRows rows = maker_.generate(wish(kValidation, batch, 0));  // all draw alike, so that their numbers differ by the policy alone
+  RolloutRows rows =
+      maker_.generate(wish(kValidation, batch, 0));  // all use the same random numbers, so that metrics differ only by the policy
   engine_.release_for_training();
   if (policy_.has_reference()) {
     const Share share = share_of(static_cast<int64_t>(rows.size()), parts_.group.rank(), parts_.group.size());
@@ -495,7 +496,7 @@ void OnlineTrainer::load(const StateFiles& state) {
   if (const Json* invariants = state.at("health").find("invariants")) invariants_.restore(*invariants);
   round_ = state.at("trainer.round").as_integer("trainer.round");
   consumed_rollouts_ = state.at("trainer.rollouts").as_integer("trainer.rollouts");
-  // A gap that was seen once is remembered; the settings may still ask for training's own.
+  // A gap that was seen once is remembered; the settings may still select training's own.
   trusts_engine_ = trusts_engine_ && state.at("trainer.trusts_engine").as_bool("trainer.trusts_engine");
   if (critic_) critic_->load(state, round_);
 }

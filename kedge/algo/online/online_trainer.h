@@ -1,7 +1,7 @@
 #pragma once
 // Online training: a step's responses from the policy's own engine, their log-probabilities and rewards, updates, a critic that learns
-// along with the policy, validation, records, health, and all of it in a checkpoint. What is learned from the responses, the Algorithm
-// says.
+// along with the policy, validation, records, health, and all of it in a checkpoint. The Algorithm decides what is learned from the
+// responses.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -57,17 +57,17 @@ class OnlineTrainer : public Trainer {
   OnlineTrainer(const OnlineTrainer&) = delete;
   OnlineTrainer& operator=(const OnlineTrainer&) = delete;
 
-  // All steps, with validation; for programs of your own.
+  // All steps, with validation; for your own programs.
   LoopResult fit(MetricsLog& log, const FitOptions& options = {});
   // How many steps there are in all; before fit().
   void set_max_steps(int64_t max_steps) { plan_.steps.max_steps = plan_.intervals.max_steps = max_steps; }
 
-  // The phases of a step, for those who want to see or change what passes between them.
+  // The phases of a step, for code that inspects or changes what is passed between them.
   // Responses to the next prompts, with rewards, log-probabilities and the critic's values.
   [[nodiscard]] OnlineStep generate_rollouts();
-  // What the algorithm makes of them.
+  // The algorithm's scores of them.
   void score(OnlineStep& step) const;
-  // The critic begins to learn from them.
+  // The critic starts to train on them.
   void train_critic(const OnlineStep& step) { critic_->train(step.rows); }
   // One update for each minibatch, as often as there are epochs; their metrics.
   [[nodiscard]] std::vector<Metrics> run_training(OnlineStep& step);
@@ -98,11 +98,11 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch, const std::string& weights_before) const;
   [[nodiscard]] std::optional<RolloutRows> recorded(const RecordHeader& header, std::span<const int64_t> batch);
   [[nodiscard]] OnlineStep generate();
-  // Log-probabilities while rewards and values are still on their way, then those.
+  // Computes log-probabilities while rewards and values are pending, then waits for those.
   void complete(OnlineStep& step);
   void take_rewards(OnlineStep& step);
   void add_logprobs(OnlineStep& step);
-  // How the rows at these places, in a random order that the round decides, fall into updates.
+  // How the rows at these places, in a random order that the round decides, are divided into updates.
   [[nodiscard]] std::vector<Minibatch> minibatches_of(const RolloutRows& rows, std::vector<int64_t> places) const;
   // A round of responses that trains the critic alone, before the policy's first step. It is not recorded.
   [[nodiscard]] Metrics warm_up_critic(int64_t warmup);
@@ -131,7 +131,7 @@ class OnlineTrainer : public Trainer {
   HealthWatch health_;
   Invariants invariants_;
   std::optional<RolloutRecords> records_;  // of the run's folder; rank 0's
-  StepStore* store_ = nullptr;             // where steps are kept; rank 0's
+  StepStore* store_ = nullptr;             // if steps are recorded; rank 0's
   bool trusts_engine_;                     // its log-probabilities are training's
   int64_t round_ = 0;                      // of rollouts: what their sampling depends on
   int64_t consumed_rollouts_ = 0;

@@ -87,7 +87,7 @@ PassTokens tokens_of(const Pass& pass, const RolloutRows& rows, std::span<const 
   for (const int64_t index : pass.rows) {
     const RolloutRow& row = rows[static_cast<size_t>(index)];
     const auto count = static_cast<size_t>(row.rollout->response_length());
-    // Those of a row that does not count may be no numbers, and 0 times them would spoil the gradient.
+    // Those of a row that does not count may be NaN, and 0 times NaN would corrupt the gradient.
     if (weights[static_cast<size_t>(index)] == 0) {
       advantages.insert(advantages.end(), count, 0.0F);
     } else if (row.advantages.empty()) {
@@ -103,7 +103,7 @@ PassTokens tokens_of(const Pass& pass, const RolloutRows& rows, std::span<const 
   return tokens;
 }
 
-// What an update tells, summed over its passes where they are computed, and over ranks at the end.
+// The metrics of an update, summed over its passes on the device, and over ranks at the end.
 class UpdateSums {
  public:
   explicit UpdateSums(at::Device device) : options_(at::TensorOptions().dtype(at::kDouble).device(device)) { sum_of("loss", 0); }
@@ -167,19 +167,19 @@ Policy::Policy(Model& model, Group group, const PolicyOptions& options)
 void Policy::logprobs(std::span<const Pass> passes, RolloutRows& rows) const { add_policy_logprobs(model_, passes, rows); }
 
 void Policy::reference_logprobs(std::span<const Pass> passes, RolloutRows& rows) {
-  ensure(reference_.has_value(), "log-probabilities of a reference that is not there");
+  ensure(reference_.has_value(), "log-probabilities of a reference that does not exist");
   reference_->with([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
 }
 
 bool Policy::drops_out() const { return model_.adapters() != nullptr && model_.adapters()->config().adapter_dropout > 0; }
 
-// A function of the place in the run alone, so that it is the same on any number of ranks and after a resume.
+// A function of the position in the run only, so that it is the same on any number of ranks and after a resume.
 DropoutSeed Policy::dropout_seed(int64_t row) const {
   if (!drops_out()) return std::nullopt;
   return Random::stream_of({options_.seed, static_cast<uint64_t>(num_updates()), static_cast<uint64_t>(row)});
 }
 
-// With dropout every row is a pass of its own: what is drawn for a row must not depend on the rows beside it, which ranks and
+// With dropout every row is a separate pass: the mask of a row must not depend on other rows, which ranks and
 // tokens_per_pass decide.
 std::vector<Pass> Policy::update_passes(std::span<const Pass> passes) const {
   if (!drops_out()) return {passes.begin(), passes.end()};
@@ -198,7 +198,7 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
     const Tensor own = tensor_of(token_weights_of(pass, rows, weights), model_.device());
     const bool trains =
         std::any_of(pass.rows.begin(), pass.rows.end(), [&](int64_t row) { return weights[static_cast<size_t>(row)] != 0; });
-    // One that teaches nothing is looked at where all rows are.
+    // A row that teaches nothing is computed if all rows are.
     if (!trains && step.told.empty()) {
       if (seen != nullptr) logprobs(std::span(&pass, 1), *seen);
       continue;

@@ -1,7 +1,7 @@
 #pragma once
 // The model that is trained online, with its optimizer: log-probabilities of answers, and updates from them. Both go through the network
-// in the very same passes, so that before a step's first update they are equal bit for bit. Knows no rewards; what a token's loss is, the
-// algorithm says.
+// in the very same passes, so that before a step's first update they are equal bit for bit. Independent of rewards; the algorithm
+// defines a token's loss.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -33,16 +33,16 @@ struct PolicyOptions {
 // Of the answers' tokens of one pass, row after row. fp32 [tokens].
 struct PassTokens {
   Tensor logprobs;    // by the policy as it is now, with gradients
-  Tensor entropy;     // the same; undefined unless it is wanted
+  Tensor entropy;     // the same; undefined unless requested
   Tensor previous;    // log-probabilities before the step's updates; undefined unless the rows have them
   Tensor advantages;  // of a token, or of its answer
 };
 
-// Told of an update beside its loss: the mean over its tokens.
+// Reported for an update in addition to its loss: the mean over its tokens.
 struct PassNumber {
   std::string_view name;
   Tensor values;            // of every token, without gradients
-  double base = 0;          // distances from it are averaged, so that of tokens that all have this number it comes out to the bit
+  double base = 0;          // distances from it are averaged, so that tokens that all have this value give exactly this value
   bool of_trained = false;  // only tokens that are trained on count
 };
 struct PassLoss {
@@ -54,12 +54,12 @@ struct PassLoss {
 };
 using TokenLoss = std::function<PassLoss(const PassTokens& tokens)>;
 
-// What an update is made of. Weights are by the order of the minibatch's rows, as token_weights() has them.
+// The input of an update. Weights are by the order of the minibatch's rows, as token_weights() has them.
 struct UpdateStep {
   const Minibatch& minibatch;
   std::vector<double> weights;  // of a token's loss; 0: the row is not trained on
   TokenLoss loss;
-  std::vector<double> told = {};  // of a token in the numbers beside the loss, where all rows count; empty: there are none
+  std::vector<double> told = {};  // of a token in the metrics other than the loss, where all rows count; empty: there are none
   bool wants_entropy = false;     // for the loss
 };
 
@@ -77,22 +77,22 @@ class Policy {
   void logprobs(std::span<const Pass> passes, RolloutRows& rows) const;
   void reference_logprobs(std::span<const Pass> passes, RolloutRows& rows);
 
-  // One update; without a row to learn from it leaves the weights and the optimizer as they are. Its numbers: loss, lr, optim_step,
-  // grad_norm, and those the loss tells.
+  // One update; without a row to learn from, the weights and the optimizer do not change. Its metrics: loss, lr, optim_step,
+  // grad_norm, and those of the loss.
   Metrics update(const UpdateStep& step, const RolloutRows& rows) { return update_seen(step, rows, nullptr); }
-  // The same, and what its passes find out on their way goes into `rows`, as logprobs() would put it there.
+  // The same, and the log-probabilities of its passes are stored in `rows`, as logprobs() would.
   Metrics update_and_record(const UpdateStep& step, RolloutRows& rows) { return update_seen(step, rows, &rows); }
 
-  // What an update does with one pass, but for the update: takes as much memory and changes nothing.
+  // One pass of an update without the update: takes as much memory and changes nothing.
   void rehearse_update(const Pass& largest, const RolloutRows& rows);
 
   [[nodiscard]] int64_t num_updates() const { return learner_.num_updates(); }
   [[nodiscard]] double next_rate() const { return learner_.next_rate(); }  // the learning rate of the next update
-  [[nodiscard]] bool drops_out() const;  // adapters drop outputs in updates, so those see other log-probabilities
+  [[nodiscard]] bool drops_out() const;  // adapters have dropout in updates, so log-probabilities differ there
   [[nodiscard]] bool has_finite_weights() const;
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  // Of the weights that train; every bit of them decides it.
+  // Hash of every bit of the trained weights.
   [[nodiscard]] std::string weights_hash() const;
 
   void save(StateSnapshot& state) const { learner_.save(state); }

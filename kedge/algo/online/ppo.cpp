@@ -78,17 +78,18 @@ RewardConfig reward_of(const PpoConfig& config) {
   const std::string key = "remote_critic_rm.combine_rm_and_critic_server";
   const bool combines = servers.combine_rm_and_critic_server && !config.local_critic;
   if (reward.sources.empty()) {
-    check(!config.local_critic, "reward.sources: names no source of rewards, and a local_critic gives none");
+    check(!config.local_critic, "reward.sources: no reward is configured, and a local_critic returns none");
     RewardSourceConfig source = source_at(servers.reward_model, servers.pad_to_length);
     if (combines) source = {.kind = RewardKind::critic};
     reward.sources.emplace(combines ? "critic" : "remote_rm", std::move(source));
   }
   const bool has_critic = std::any_of(reward.sources.begin(), reward.sources.end(),
                                       [](const auto& source) { return source.second.kind == RewardKind::critic; });
-  check(has_critic || !combines, key, " is true, but none of reward.sources has the kind critic. Where rewards come from them alone, set ",
-        key, "=false here and trainer.ppo.combine_rm_and_critic_server=false at the critic's server");
+  check(has_critic || !combines, key,
+        " is true, but none of reward.sources has the kind critic. If all rewards come from reward.sources, set ", key,
+        "=false here and trainer.ppo.combine_rm_and_critic_server=false on the critic's server");
   check(!has_critic || combines, "reward.sources: one has the kind critic, but ",
-        config.local_critic ? "a local_critic gives no rewards" : key + " is false");
+        config.local_critic ? "a local_critic returns no rewards" : key + " is false");
   check_rewards(reward);
   return reward;
 }

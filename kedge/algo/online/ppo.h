@@ -1,9 +1,9 @@
 #pragma once
-// PPO: a critic says before every token of an answer what reward it expects, and tokens after which more is to be expected than before are
-// made likelier, as long as the policy stays near the one that drew them. The critic learns from the same answers.
+// PPO: a critic predicts the reward before every token of an answer, and tokens that raise the prediction are
+// made more likely, as long as the policy stays near the one that sampled them. The critic learns from the same answers.
 //
-// One token's way: its KL penalty and the answer's reward (token_rewards), its value (ValueCollector), its advantage and return (gae,
-// whiten in Ppo::score), its loss (clipped_terms in Ppo::loss).
+// How a token is processed: its KL penalty and the answer's reward (token_rewards), its value (ValueCollector), its advantage and return
+// (gae, whiten in Ppo::score), its loss (clipped_terms in Ppo::loss).
 #include <optional>
 #include <string>
 #include <vector>
@@ -149,10 +149,10 @@ struct PpoConfig : OnlineConfig {
   }
 };
 
-// The critic of `local_critic` in the words of a server's configuration.
+// The critic of `local_critic` as a server's configuration.
 [[nodiscard]] CriticServerConfig critic_of(const LocalCriticConfig& config, const ComputeConfig& compute);
 
-// The sources of `reward`, those that `remote_critic_rm` stands for included. UsageError for what they have wrong.
+// The sources of `reward`, including those that `remote_critic_rm` configures. UsageError for invalid values.
 [[nodiscard]] RewardConfig reward_of(const PpoConfig& config);
 [[nodiscard]] OnlineSettings settings_of(const PpoConfig& config);
 

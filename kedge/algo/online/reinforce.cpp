@@ -78,8 +78,8 @@ class Reinforce final : public Algorithm {
     std::vector<std::string> hints;
     if (config_.num_rollouts_per_prompt == 1 && config_.baseline != Baseline::batch_mean && config_.baseline != Baseline::none)
       hints.emplace_back(
-          "trainer.reinforce.num_rollouts_per_prompt: an answer alone is its own baseline, so nothing is learned; "
-          "trainer.reinforce.baseline=batch_mean would hold it against the answers to other prompts");
+          "trainer.reinforce.num_rollouts_per_prompt: a single answer is its own baseline, so nothing is learned; "
+          "trainer.reinforce.baseline=batch_mean compares it with the answers to other prompts");
     if (config_.baseline == Baseline::group_norm && config_.initial_policy_kl_penalty > 0)
       hints.push_back(
           str("trainer.reinforce.baseline=group_norm divides by the group's deviation, and the KL penalty is part of what it normalises: "

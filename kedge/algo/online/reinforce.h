@@ -1,6 +1,6 @@
 #pragma once
-// REINFORCE: every prompt is answered several times, and an answer is made likelier by how much better it is than the others to the same
-// prompt (RLOO). Other baselines and a clipped ratio are options; group_norm with clip is what others call GRPO.
+// REINFORCE: every prompt is answered several times, and an answer becomes more likely the better it is than the others to the same
+// prompt (RLOO). Other baselines and a clipped ratio are options; group_norm with clip is known as GRPO.
 #include <array>
 #include <memory>
 

@@ -89,7 +89,7 @@ void set_parts(Metrics& metrics, Rows rows) {
   for (const auto& [label, mean] : means) mean.set_in(metrics, label.starts_with("watch/") ? std::string(label) : str("rewards/", label));
 }
 
-// Low where answers say the same again and again, each for itself or all alike.
+// Low if answers repeat themselves or each other.
 double distinct_pairs(Rows rows) {
   std::vector<uint64_t> pairs;
   for (const RolloutRow& row : rows) {
@@ -105,14 +105,14 @@ double distinct_pairs(Rows rows) {
 
 bool has_entropy(const RolloutRow& row) { return row.entropy.has_value(); }
 
-// Between the log-probs the engine drew by and those of training.
+// Between the log-probs of sampling and those of training.
 void set_logprob_gap(Metrics& metrics, Rows rows) {
   Mean mean;
   double max = 0;
   for (const RolloutRow& row : rows) {
     const std::vector<float>& drawn = row.rollout->logprobs;
     if (!has_entropy(row) || drawn.empty()) continue;
-    ensure(row.logprobs.size() == drawn.size(), row.logprobs.size(), " log-probs beside ", drawn.size(), " of the engine");
+    ensure(row.logprobs.size() == drawn.size(), row.logprobs.size(), " log-probs, but ", drawn.size(), " of the engine");
     for (size_t i = 0; i < drawn.size(); ++i) {
       const double gap = std::abs(double{drawn[i]} - double{row.logprobs[i]});
       mean.add(gap);
@@ -123,7 +123,7 @@ void set_logprob_gap(Metrics& metrics, Rows rows) {
   if (metrics.find("logprob_gap_mean")) metrics.set("logprob_gap_max", max);
 }
 
-// The last bytes, from the first whole character on.
+// The last bytes, from the first complete character on.
 std::string_view tail_of(std::string_view text) {
   constexpr size_t kBytes = 60;
   if (text.size() <= kBytes) return text;
@@ -185,11 +185,11 @@ std::optional<std::string> ending_hint(std::span<const RolloutRow> rows, const E
   const auto ended = [](const RolloutRow& row) { return row.rollout->finished; };
   const auto num_ended = static_cast<size_t>(std::count_if(rows.begin(), rows.end(), ended));
   if (num_ended * 10 >= rows.size()) return std::nullopt;
-  std::string text =
-      str(num_ended, " of ", rows.size(), " answers ended by themselves; a limit cut the others", remedy, ". What ends an answer:");
+  std::string text = str(num_ended, " of ", rows.size(), " answers ended by themselves; the others were cut off by a length limit", remedy,
+                         ". What ends an answer:");
   const char* before = " ";
   for (const auto& [id, spelling] : ends) text += str(std::exchange(before, ", "), Json(spelling).dump(), " (", id, ")");
-  text += ends.empty() ? " nothing. They stop so:" : ". They stop so:";
+  text += ends.empty() ? " nothing. Where they were cut off:" : ". Where they were cut off:";
   size_t num_shown = 0;
   for (const RolloutRow& row : rows) {
     if (ended(row)) continue;

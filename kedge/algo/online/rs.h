@@ -1,5 +1,5 @@
 #pragma once
-// Rejection sampling: every prompt is answered several times, and the policy learns to give the best of the answers.
+// Rejection sampling: every prompt is answered several times, and the policy is trained on the best of the answers.
 #include <memory>
 
 #include "kedge/algo/online/online_trainer.h"
@@ -48,7 +48,7 @@ struct RsConfig : RewardedConfig {
   }
 };
 
-// UsageError where more answers are chosen than there are.
+// UsageError if more answers are chosen than there are.
 [[nodiscard]] OnlineSettings settings_of(const RsConfig& config);
 
 [[nodiscard]] std::unique_ptr<Algorithm> make_algorithm(const RsConfig& config);
@@ -58,7 +58,7 @@ class RSTrainer final : public OnlineTrainer {
  public:
   RSTrainer(OnlineParts parts, const RsConfig& config) : OnlineTrainer(std::move(parts), settings_of(config), make_algorithm(config)) {}
 
-  // Which responses are trained on. One whose reward failed is worse than any other; where too few are left, their places stay empty.
+  // Which responses are trained on. One whose reward failed is worse than any other; if too few are left, their places stay empty.
   void generate_rs_data(OnlineStep& step) { score(step); }
 };
 

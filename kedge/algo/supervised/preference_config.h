@@ -49,7 +49,8 @@ struct DpoTuningConfig : PreferenceTuningConfig {
 
   void fields(auto&& field) {
     PreferenceTuningConfig::fields(field);
-    field("preference_loss", preference_loss, "dpo: -log sigmoid of the margin; ipo, hinge; rpo_*: distance from the margin of given rewards");
+    field("preference_loss", preference_loss,
+          "dpo: -log sigmoid of the margin; ipo, hinge; rpo_*: distance from the margin of given rewards");
     field("gt_reward_scale", gt_reward_scale, "factor of the given rewards in the rpo losses");
     field("label_smoothing", label_smoothing, "probability that a pair is the wrong way round", at_least(0), below(0.5));
     field.alias("loss_type", "preference_loss");

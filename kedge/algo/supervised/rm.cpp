@@ -16,7 +16,7 @@ namespace kedge {
 namespace {
 
 constexpr size_t kRankingSums = 6, kRegressionSums = 2;
-constexpr int64_t kScoredAttribute = 4;  // of the losses with a strength: helpfulness, in the reference's order of nine
+constexpr int64_t kScoredAttribute = 4;  // of the losses with a strength: helpfulness, in NeMo-Aligner's order of nine
 
 Pooling pooling_of(const RmModelConfig& config) { return config.use_avg_pool ? Pooling::mean : Pooling::last; }
 
@@ -103,7 +103,7 @@ LabelledRows labelled_rows(const RegressionDataset& set, std::span<const int64_t
 // The loss of answers A and B.
 Tensor pair_loss(const RegressionConfig& config, const Tensor& scores, const Tensor& labels) {
   const double label = labels[0][0].item<double>();
-  check(std::abs(label) <= 3 && label == std::round(label), "regression.loss_func: wants a first label from -3 to 3, found ", label);
+  check(std::abs(label) <= 3 && label == std::round(label), "regression.loss_func: expected a first label from -3 to 3, found ", label);
   return strength_loss(config.loss_func, scores[0][kScoredAttribute], scores[1][kScoredAttribute], label);
 }
 
@@ -112,7 +112,7 @@ SupervisedData regression_data(const std::string& name, const std::shared_ptr<co
   const auto run = [set, &model, regression = config.regression, pooling = pooling_of(config)](std::span<const int64_t> indices,
                                                                                                const PassOptions& pass) {
     const LabelledRows rows = labelled_rows(*set, indices, regression, model->device());
-    check(rows.has_labels, "a micro-batch has no label that counts; more rows in micro_batch_size may help");
+    check(rows.has_labels, "all labels of a micro-batch are masked; a larger micro_batch_size may help");
     const PackedBatch batch = pack_rows(rows.rows, model->device());
     const Tensor scores = row_scores(*model, batch, pooling, pass);
     RowsResult result;
@@ -206,12 +206,12 @@ void check_rm_config(const RmConfig& config) {
     return;
   }
   if (regression.loss_func == PreferenceLoss::regression) return;
-  check(config.model.micro_batch_size == 2, "model.micro_batch_size: this loss_func wants 2, answers A and B of one prompt; found ",
+  check(config.model.micro_batch_size == 2, "model.micro_batch_size: this loss_func needs 2, answers A and B of one prompt; found ",
         config.model.micro_batch_size);
-  check(regression.num_attributes > kScoredAttribute, "model.regression.num_attributes: this loss_func looks at attribute ",
-        kScoredAttribute, " (from 0), found ", regression.num_attributes, " attributes");
+  check(regression.num_attributes > kScoredAttribute, "model.regression.num_attributes: this loss_func uses attribute ", kScoredAttribute,
+        " (from 0), found ", regression.num_attributes, " attributes");
   check(!config.trainer.rm.train_random_sampler,
-        "trainer.rm.train_random_sampler: must be false for this loss_func, or A and B would part");
+        "trainer.rm.train_random_sampler: must be false for this loss_func, or A and B would be separated");
 }
 
 SupervisedTask make_rm_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,

@@ -28,7 +28,7 @@ struct SftRows {
       if (row.mask[i] != 0) predict(static_cast<int64_t>(i) - 1, row.ids[i]);
     push({row.ids.begin(), row.ids.end() - 1});
   }
-  // The sequences of a pack do not see each other.
+  // The sequences of a pack do not attend to each other.
   void add(const PackInput& pack) {
     for (size_t i = 0; i < pack.tokens.size(); ++i)
       if (pack.loss_mask[i] != 0) predict(static_cast<int64_t>(i), pack.labels[i]);

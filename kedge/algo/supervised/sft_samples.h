@@ -1,5 +1,5 @@
 #pragma once
-// Answers that the network gives to prompts of the validation data, beside the answers it should give: for people to look at.
+// Answers that the network gives to prompts of the validation data, next to the expected answers, for people to read.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -15,18 +15,18 @@ struct SftSamplesOptions {
   int64_t num_samples = 2, max_tokens = 64;
 };
 
-// What keys and values of so many tokens take while samples are drawn: as much again for what is left of the last blocks.
+// Memory of keys and values of this many tokens during sampling: doubled for the unused part of the last blocks.
 [[nodiscard]] int64_t sample_cache_bytes(const ModelConfig& config, int64_t element_size, int64_t num_tokens);
 
-// Not thread-safe. Model and tokenizer must outlive it; the model may come later, before the first draw.
+// Not thread-safe. Model and tokenizer must outlive it; the model may be set later, before the first sample.
 class SftSamples {
  public:
   SftSamples(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const SftSamplesOptions& options);
 
-  // What stands before the first trained token is the prompt, the trained tokens behind it the answer. A row without either is passed over.
+  // The tokens before the first trained token are the prompt, the trained tokens after it the answer. A row without either is skipped.
   void add(const MaskedTokens& row);
 
-  // The likeliest token each time, with the weights as they are. The memory for it is given back at the end.
+  // Greedy decoding with the current weights. Its memory is released at the end.
   [[nodiscard]] std::vector<SampleTable> draw() const;
 
  private:

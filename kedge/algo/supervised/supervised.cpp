@@ -30,7 +30,7 @@ std::vector<std::vector<int64_t>> micro_batches(const std::vector<int64_t>& batc
 
 }  // namespace
 
-// The numbers of a step or a validation: added up on the device, read once, summed over the ranks.
+// The metrics of a step or a validation: accumulated on the device, read once, summed over the ranks.
 struct SupervisedTrainer::Sums {
   Tensor values;
   int64_t num_tokens = 0;
@@ -125,7 +125,7 @@ SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
     if (hint) log_warn(*hint);
 }
 
-// A function of the place in the run alone, so that it is the same on any number of ranks and after a resume.
+// A function of the position in the run only, so that it is the same on any number of ranks and after a resume.
 DropoutSeed SupervisedTrainer::dropout_seed(size_t micro) const {
   const Adapters* adapters = parts_.model.adapters();
   if (adapters == nullptr || adapters->config().adapter_dropout == 0) return std::nullopt;

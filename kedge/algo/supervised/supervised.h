@@ -1,6 +1,6 @@
 #pragma once
-// The trainer of SFT and reward models: batches of rows from a data set, the loss of their task, one update a step. What a row is and what
-// its loss is, the task knows.
+// The trainer of SFT and reward models: batches of rows from a data set, the loss of their task, one update per step. The task defines
+// a row and its loss.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,16 +18,16 @@
 
 namespace kedge {
 
-// What some rows gave.
+// The result of some rows.
 struct RowsResult {
-  Tensor loss;             // a scalar to go backward from; undefined where the rows have nothing to learn from
-  Tensor sums;             // fp64 [k]: what the task's numbers are made of; summed over micro-batches and ranks
+  Tensor loss;             // a scalar for backward(); undefined if the rows have nothing to learn from
+  Tensor sums;             // fp64 [k]: sums for the task's metrics; summed over micro-batches and ranks
   int64_t num_tokens = 0;  // that went through the network
 };
 
 // How large an example is.
 struct RowSize {
-  int64_t tokens = 0, rows = 1, longest = 0;  // tokens in all, rows of a forward pass, tokens of the longest of these
+  int64_t tokens = 0, rows = 1, longest = 0;  // tokens in total, rows of a forward pass, tokens of the longest of these
 };
 
 struct SupervisedData {
@@ -39,8 +39,8 @@ struct SupervisedData {
   std::function<RowSize(int64_t row)> size_of;  // safe to call from several threads
 };
 
-// What the training data asks of a forward pass: the largest micro-batch there may be, and the tokens of an epoch. Of more than `at_most`
-// rows so many are looked at, evenly spread, and the tokens of all are estimated from them.
+// What the training data requires of a forward pass: the largest possible micro-batch, and the tokens of an epoch. Of more than `at_most`
+// rows only this many are read, evenly spread, and the tokens of all are estimated from them.
 struct DataSize {
   RowSize largest_micro;
   std::vector<int64_t> largest_rows;  // those it is made of
@@ -79,11 +79,11 @@ struct SupervisedBatches {
   int64_t global_size = 1, micro_size = 1;
   bool shuffle = true;
   uint64_t seed = 1234;
-  bool goes_on = false;  // max_steps may want more rows than max_epochs has
+  bool goes_on = false;  // max_steps may need more rows than max_epochs has
 };
 
-// Steps, and when something is due, of a task under its configuration. UsageError, opened by `section` ("trainer.sft"), for what cannot
-// be.
+// Steps, and when something is due, of a task under its configuration. UsageError, opened by `section` ("trainer.sft"), for impossible
+// values.
 struct SupervisedPlan {
   StepPlan steps;
   Intervals intervals;
@@ -92,7 +92,7 @@ struct SupervisedPlan {
 [[nodiscard]] SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedTask& task, const SupervisedBatches& batches,
                                              int num_ranks, const std::string& section);
 
-// The plan of a run that goes on from a checkpoint with another batch size: the rows that are left decide.
+// The plan of a run that resumes from a checkpoint with another batch size, for the remaining rows.
 [[nodiscard]] SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config, const Checkpoint& checkpoint,
                                            int64_t global_size);
 
@@ -106,8 +106,8 @@ struct SupervisedParts {
   SupervisedPlan plan;
   bool checkpoint_activations = false;
   SaveOptions save;
-  std::string base;                        // of adapters: the name of the model they stand on
-  std::vector<int64_t> largest_rows = {};  // the largest micro-batch there may be; empty: nothing is rehearsed
+  std::string base;                        // of adapters: the name of their base model
+  std::vector<int64_t> largest_rows = {};  // the largest possible micro-batch; empty: nothing is rehearsed
 };
 
 // Not thread-safe. The model must outlive it.
@@ -133,7 +133,7 @@ class SupervisedTrainer final : public Trainer {
   Learner learner_;
   Sampler sampler_;
   int64_t num_tokens_ = 0;
-  std::string phase_;  // that goes on, or went last
+  std::string phase_;  // in progress, or the last one
 };
 
 }  // namespace kedge

@@ -18,7 +18,7 @@ struct Seen {
   uint64_t row_hash = 0, prompt_hash = 0;
 };
 
-// FNV-1a: two different texts among a thousand million fall together with a chance of about 3 %.
+// FNV-1a: two different texts among a thousand million collide with a probability of about 3 %.
 uint64_t hash_of(std::string_view text, uint64_t hash = 0xCBF29CE484222325U) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
   return hash;
@@ -228,8 +228,8 @@ std::string to_text(const DataReport& report) {
   std::string text = str(report.name, ": ", report.num_examples, " examples, ", report.num_good, " good\n");
   for (const auto& fault : report.faults) text += str("  ", fault.count, " x ", name_of(fault.kind), ", first: ", fault.first, "\n");
   if (report.num_good == 0) return text;
-  text += str("tokens: ", report.total_tokens, " in all; shortest ", report.min_tokens, ", median ", report.median_tokens, ", 95 % up to ",
-              report.p95_tokens, ", longest ", report.max_tokens, "\n");
+  text += str("tokens: ", report.total_tokens, " in total; shortest ", report.min_tokens, ", median ", report.median_tokens,
+              ", 95 % up to ", report.p95_tokens, ", longest ", report.max_tokens, "\n");
   int64_t largest = 1;
   for (const auto& bucket : report.histogram) largest = std::max(largest, bucket.count);
   for (const auto& bucket : report.histogram)

@@ -1,5 +1,5 @@
 #pragma once
-// Looks at a data file as a model will see it: what is broken, how long rows are, which come twice, one example token by
+// Checks a data file as a model will see it: what is broken, how long rows are, which come twice, one example token by
 // token. Never stops at a bad row.
 #include <array>
 #include <cstdint>
@@ -81,7 +81,7 @@ struct DataReport {
 [[nodiscard]] Json to_json(const DataReport& report);
 [[nodiscard]] std::string to_text(const DataReport& report);
 
-// Prompts of one file that stand in another too (training prompts among validation prompts). Broken rows are left out.
+// Prompts of one file that are also in another (training prompts among validation prompts). Broken rows are left out.
 struct PromptOverlap {
   int64_t num_prompts = 0;  // good rows of the second file
   int64_t num_shared = 0;   // of these, with a prompt that the first file has

@@ -21,7 +21,7 @@ MaskedTokens masked_behind(TokenIds ids, int64_t num_prompt_tokens) {
   return tokens;
 }
 
-// How many ids the two begin with alike: where the answer begins, also where a token reaches across the border.
+// The length of the common prefix: where the answer starts, even if a token crosses the border.
 int64_t num_common(const TokenIds& a, const TokenIds& b) { return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin(); }
 
 MaskedTokens read_only(TokenIds ids) {

@@ -1,5 +1,5 @@
 #pragma once
-// One example of any kind of data as tokens and as the prompt it asks, without a data set around it. For data_report.h.
+// One example of any kind of data as tokens and as its prompt, without a data set. For data_report.h.
 #include <functional>
 #include <string>
 #include <utility>
@@ -12,7 +12,7 @@ namespace kedge {
 
 struct RowView {
   std::vector<std::pair<std::string, MaskedTokens>> sides;  // not shortened
-  std::string prompt;                                       // text that is asked; what overlap and repeats are about
+  std::string prompt;                                       // the prompt's text; used for overlap and repeats
   [[nodiscard]] int64_t num_tokens() const;                 // of the longest side
 };
 

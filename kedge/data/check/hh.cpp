@@ -77,7 +77,7 @@ HhReport prepare_hh(const HhConfig& config, const ChatRenderer& chat) {
     if (kto) kto->append(kto_row(better.prompt, better.response, "chosen")), kto->append(kto_row(worse.prompt, worse.response, "rejected"));
     ++report.num_written;
   }
-  check(report.num_written > 0, config.input, ": not one pair of dialogues with the same prompt");
+  check(report.num_written > 0, config.input, ": no pair of dialogues with the same prompt");
   comparisons.commit();
   prompts.commit();
   if (kto) kto->commit();
@@ -90,9 +90,9 @@ std::string to_text(const HhReport& report) {
     text += str("left out ", report.different_prompts.size(), " pairs whose sides have different prompts: lines ",
                 line_list(report.different_prompts), "\n");
   if (!report.no_dialogue.empty())
-    text += str("left out ", report.no_dialogue.size(), " rows that are no dialogues: lines ", line_list(report.no_dialogue), "\n");
+    text += str("left out ", report.no_dialogue.size(), " rows that are not dialogues: lines ", line_list(report.no_dialogue), "\n");
   if (!report.empty_answers.empty())
-    text += str("kept ", report.empty_answers.size(), " pairs in which a side says nothing: lines ", line_list(report.empty_answers), "\n");
+    text += str("kept ", report.empty_answers.size(), " pairs with an empty response: lines ", line_list(report.empty_answers), "\n");
   return text;
 }
 

@@ -35,7 +35,7 @@ struct HhReport {
   int64_t num_written = 0;                 // pairs
   std::vector<int64_t> different_prompts;  // lines left out: the two sides have different prompts
   std::vector<int64_t> no_dialogue;        // lines left out: no Human: and Assistant: turns
-  std::vector<int64_t> empty_answers;      // lines kept: a side says nothing
+  std::vector<int64_t> empty_answers;      // lines kept: a response is empty
 };
 
 // With a chat template, dialogues are rendered by it (human: user); else turns open with `human` and `assistant`. Files

@@ -13,7 +13,7 @@ Blend::Blend(std::vector<BlendPart> parts) : parts_(std::move(parts)) {
   check(parts_.size() <= std::numeric_limits<uint16_t>::max(), "a blend of ", parts_.size(), " data sets; at most 65535");
   double total = 0;
   for (const BlendPart& part : parts_) {
-    check(std::isfinite(part.weight) && part.weight > 0, "a blend's weight of ", part.weight, "; wants a number above 0");
+    check(std::isfinite(part.weight) && part.weight > 0, "a blend's weight of ", part.weight, "; expected a number above 0");
     check(part.size > 0, "a blend with an empty data set");
     total += part.weight;
     size_ += part.size;

@@ -1,5 +1,5 @@
 #pragma once
-// Which data set each example of a weighted mixture comes from. A pure function of weights and sizes; knows no rows.
+// Which data set each example of a weighted mixture comes from. A pure function of weights and sizes; independent of rows.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@ struct BlendPart {
 };
 
 // Example j goes to the part that lags furthest behind its share of j+1 examples (the first of equals), and takes that part's
-// next row; a part whose rows are used up starts over. The mixture is as long as all parts together. About two bytes an example.
+// next row; a part whose rows are used up starts over. The mixture is as long as all parts together. About two bytes per example.
 class Blend {
  public:
   struct Pick {

@@ -39,17 +39,17 @@ Path path_in(const Json& value, std::string_view key) {
 
 std::vector<WeightedFile> parse_files(const Json& value, std::string_view key) {
   if (value.is_text()) return {{1, path_in(value, key)}};
-  check(value.is_array(), key, ": wants a path or a list of weights and paths, found ", name_of(value.kind()));
+  check(value.is_array(), key, ": expected a path or a list of weights and paths, found ", name_of(value.kind()));
   const Json::Array& items = value.as_array(key);
-  check(!items.empty(), key, ": an empty list; wants a path");
+  check(!items.empty(), key, ": an empty list; expected a path");
   if (items.size() == 1) return {{1, path_in(items[0], key)}};
   std::vector<WeightedFile> files;
   for (size_t i = 0; i < items.size(); i += 2) {
     const auto weight = weight_in(items[i]);
     check(weight.has_value(), key, ": several files alternate weights and paths, [0.3, a.jsonl, 0.7, b.jsonl]; found ", items[i].dump(),
-          " where a weight stands");
-    check(*weight > 0, key, ": a weight of ", items[i].dump(), "; wants a number above 0");
-    check(i + 1 < items.size(), key, ": no path behind the weight ", items[i].dump());
+          " where a weight is expected");
+    check(*weight > 0, key, ": a weight of ", items[i].dump(), "; expected a number above 0");
+    check(i + 1 < items.size(), key, ": no path after the weight ", items[i].dump());
     files.push_back({*weight, path_in(items[i + 1], key)});
   }
   return files;
@@ -57,9 +57,9 @@ std::vector<WeightedFile> parse_files(const Json& value, std::string_view key) {
 
 DataPrefix parse_data_prefix(const Json& prefix, const std::optional<std::string>& splits_string, std::string_view key) {
   DataPrefix parsed;
-  check(!prefix.is_null(), key, ": not set; wants {train: [FILE], validation: [FILE], test: [FILE]}, or a list with splits_string");
+  check(!prefix.is_null(), key, ": not set; expected {train: [FILE], validation: [FILE], test: [FILE]}, or a list with splits_string");
   if (!prefix.is_object()) {
-    check(splits_string.has_value(), key, ": a list of files wants splits_string, such as \"98,1,1\"");
+    check(splits_string.has_value(), key, ": a list of files needs splits_string, such as \"98,1,1\"");
     parsed.cut_files = parse_files(prefix, key);
     parsed.shares = parse_splits(*splits_string, key);
     return parsed;
@@ -67,13 +67,13 @@ DataPrefix parse_data_prefix(const Json& prefix, const std::optional<std::string
   if (splits_string) log_warn(key, ": names a file for each split; splits_string \"", *splits_string, "\" is ignored");
   for (const auto& [split, value] : prefix.as_object(key)) {
     check(std::find(kSplits.begin(), kSplits.end(), split) != kSplits.end() || split.starts_with("validation"), key, ": no split \"", split,
-          "\"; wants train, validation, test, or a name that begins with validation",
+          "\"; expected train, validation, test, or a name that begins with validation",
           nearest_hint(split, {kSplits.begin(), kSplits.end()}));
     const std::string where = str(key, ".", split);
-    check(!value.is_null(), where, ": null; wants [FILE]");
+    check(!value.is_null(), where, ": null; expected [FILE]");
     parsed.files[split] = parse_files(value, where);
   }
-  for (const char* split : kSplits) check(parsed.files.contains(split), key, ": no \"", split, "\"; wants train, validation and test");
+  for (const char* split : kSplits) check(parsed.files.contains(split), key, ": no \"", split, "\"; expected train, validation and test");
   return parsed;
 }
 
@@ -86,13 +86,13 @@ std::array<double, 3> parse_splits(std::string_view splits_string, std::string_v
     const size_t end = std::min(rest.find_first_of(",/"), rest.size());
     const auto number = number_in(rest.substr(0, end));
     check(number && *number >= 0 && count < 3, key, ": splits_string \"", splits_string,
-          "\"; wants three numbers from 0 up with , or / between them, such as \"98,1,1\"");
+          "\"; expected three numbers of at least 0 separated by , or /, such as \"98,1,1\"");
     shares[count++] = *number;
     total += *number;
     if (end == rest.size()) break;
     rest.remove_prefix(end + 1);
   }
-  check(count == 3, key, ": splits_string \"", splits_string, "\" has ", count, count == 1 ? " number" : " numbers", "; wants three");
+  check(count == 3, key, ": splits_string \"", splits_string, "\" has ", count, count == 1 ? " number" : " numbers", "; expected three");
   check(total > 0 && std::isfinite(total), key, ": splits_string \"", splits_string, "\" leaves no rows to any split");
   for (double& share : shares) share /= total;
   return shares;

@@ -1,6 +1,6 @@
 #pragma once
-// What `model.data.data_prefix` and `splits_string` say: which files make which split, with which weights, and where a file is
-// cut. Opens nothing.
+// Parses `model.data.data_prefix` and `splits_string`: which files make which split, with which weights, and where a file is
+// cut. Opens no files.
 #include <array>
 #include <cstdint>
 #include <map>

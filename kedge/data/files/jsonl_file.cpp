@@ -50,13 +50,13 @@ void Row::fail_missing(std::string_view what, std::string_view remedy) const {
 }
 
 void Row::fail_type(std::string_view what, std::string_view wanted, const Json& found) const {
-  fail(RowFault::wrong_type, str(what, ": wants ", wanted, ", found ", name_of(found.kind())));
+  fail(RowFault::wrong_type, str(what, ": expected ", wanted, ", found ", name_of(found.kind())));
 }
 
 JsonlFile::JsonlFile(const Path& path)
     : path_(path), mapped_(map(path)), start_(mapped_.text().starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0) {
   check(!mapped_.text().starts_with("PAR1"), path_.string(),
-        ": is a Parquet file; wants JSON Lines. To convert it: python3 -c \"import pandas; "
+        ": is a Parquet file; expected JSON Lines. To convert it: python3 -c \"import pandas; "
         "pandas.read_parquet('",
         path_.string(), "').to_json('", path_.stem().string(), ".jsonl', orient='records', lines=True)\"");
   size_t dropped = 0;
@@ -65,7 +65,7 @@ JsonlFile::JsonlFile(const Path& path)
     dropped = start_ + scanned;
   });
   mapped_.drop_pages(0, mapped_.size());
-  check(size() > 0, path_.string(), ": no rows; wants JSON Lines (an object a line) or a JSON list of objects");
+  check(size() > 0, path_.string(), ": no rows; expected JSON Lines (an object a line) or a JSON list of objects");
 }
 
 std::string JsonlFile::bytes(int64_t row) const {
@@ -84,7 +84,7 @@ Row JsonlFile::row(int64_t row) const {
   } catch (const UsageError& error) {
     fail_parse(*this, row, text, error);
   }
-  if (!json.is_object()) throw RowError(RowFault::not_an_object, str(where(row), ": wants an object, found ", name_of(json.kind())));
+  if (!json.is_object()) throw RowError(RowFault::not_an_object, str(where(row), ": expected an object, found ", name_of(json.kind())));
   return {std::move(json), *this, row};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // The rows of a JSON Lines file (or of a file that is one JSON list), read in place: the file is mapped to find its rows, only
-// the index of them is kept, and a row is read when it is asked for. gzip is unpacked first. Safe to use from several threads.
+// the index of them is kept, and a row is read on request. gzip is unpacked first. Safe to use from several threads.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,14 +25,14 @@ class Row {
   [[nodiscard]] int64_t line() const;
 
   [[nodiscard]] const Json* find(std::string_view key) const { return json_.find(key); }
-  // The fields of that name; a RowError where it is missing or of another kind.
+  // The fields of that name; a RowError if it is missing or of another kind.
   [[nodiscard]] const Json& at(std::string_view key) const;
   [[nodiscard]] const std::string& text(std::string_view key) const;
 
   [[noreturn]] void fail(RowFault fault, std::string_view what) const;
   // RowError: "train.jsonl:12: no WHAT field; the row has "a", "b"; REMEDY", which may be empty.
   [[noreturn]] void fail_missing(std::string_view what, std::string_view remedy) const;
-  // RowError: "train.jsonl:12: WHAT: wants a string, found 3".
+  // RowError: "train.jsonl:12: WHAT: expected a string, found 3".
   [[noreturn]] void fail_type(std::string_view what, std::string_view wanted, const Json& found) const;
 
  private:
@@ -51,7 +51,7 @@ class JsonlFile {
   [[nodiscard]] int64_t size() const { return index_.size(); }
   [[nodiscard]] const Path& path() const { return path_; }
   [[nodiscard]] Row row(int64_t row) const;
-  // The row's bytes as they stand in the file.
+  // The row's bytes as in the file.
   [[nodiscard]] std::string bytes(int64_t row) const;
   [[nodiscard]] std::string where(int64_t row) const;
   [[nodiscard]] int64_t line(int64_t row) const;
@@ -59,7 +59,7 @@ class JsonlFile {
  private:
   Path path_;
   MappedFile mapped_;
-  size_t start_;  // behind a byte-order mark
+  size_t start_;  // after a byte-order mark
   JsonlIndex index_;
 };
 

@@ -41,8 +41,8 @@ struct JsonlIndex::Scan {
     return at;
   }
 
-  // From the first character of an element to the comma or bracket behind it. Brackets and strings are followed only as far
-  // as that needs; what the element is worth shows when it is parsed.
+  // From the first character of an element to the comma or bracket after it. Brackets and strings are followed only as far
+  // as needed; the element is validated when it is parsed.
   size_t skip_element(size_t at) {
     int64_t depth = 0;
     bool in_string = false;

@@ -10,7 +10,7 @@ namespace kedge {
 
 class JsonlWriter {
  public:
-  // Rows go to a file beside `path` until commit().
+  // Rows go to a file next to `path` until commit().
   explicit JsonlWriter(const Path& path);
   ~JsonlWriter();
   JsonlWriter(const JsonlWriter&) = delete;

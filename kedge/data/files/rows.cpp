@@ -68,7 +68,7 @@ std::string Rows::name() const {
 }
 
 int64_t num_examples(const JsonlFile& file, int64_t rows_per_example) {
-  check(file.size() % rows_per_example == 0, file.path().string(), ": ", file.size(), " rows; wants a multiple of ", rows_per_example,
+  check(file.size() % rows_per_example == 0, file.path().string(), ": ", file.size(), " rows; expected a multiple of ", rows_per_example,
         ", because every ", rows_per_example, " make one example");
   return file.size() / rows_per_example;
 }

@@ -1,6 +1,6 @@
 #pragma once
 // The examples of one split: rows of a file, of a part of it, or of several files blended by weight. An example is one row, or
-// several that belong together. Knows nothing of what is in a row. Safe to use from several threads.
+// several that belong together. Independent of a row's contents. Safe to use from several threads.
 #include <functional>
 #include <map>
 #include <memory>

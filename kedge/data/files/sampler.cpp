@@ -47,8 +47,8 @@ std::vector<int64_t> Sampler::next() {
 void Sampler::seek(int64_t consumed_samples) {
   const int64_t rows_per_epoch = options_.drop_last ? batches_per_epoch() * options_.batch_size : options_.num_rows;
   const int64_t offset = consumed_samples % rows_per_epoch;
-  check(consumed_samples >= 0 && offset % options_.batch_size == 0, data_, ": cannot go on after ", consumed_samples,
-        " rows; wants whole batches of ", options_.batch_size);
+  check(consumed_samples >= 0 && offset % options_.batch_size == 0, data_, ": cannot resume after ", consumed_samples,
+        " rows; expected full batches of ", options_.batch_size);
   start_epoch(consumed_samples / rows_per_epoch);
   offset_ = offset;
   consumed_samples_ = consumed_samples;
@@ -67,12 +67,11 @@ Json Sampler::state() const {
 
 void Sampler::restore(const Json& state) {
   const auto number = [&](const char* key) { return state.at(key, "sampler state").as_integer(str("sampler state: ", key)); };
-  check(number("num_rows") == options_.num_rows, data_, ": has ", options_.num_rows, " rows, and the run to go on with had ",
-        number("num_rows"));
+  check(number("num_rows") == options_.num_rows, data_, ": has ", options_.num_rows, " rows, but the resumed run had ", number("num_rows"));
   check(state.at("shuffle", "sampler state").as_bool("sampler state: shuffle") == options_.shuffle, data_,
-        ": the order of rows changed between random and the file's since the run to go on with");
+        ": the order of rows changed between random and the file's since the checkpoint");
   check(!options_.shuffle || number("seed") == static_cast<int64_t>(options_.seed), data_, ": the seed is ", options_.seed,
-        ", and the run to go on with had ", number("seed"));
+        ", but the resumed run had ", number("seed"));
   const int64_t offset = number("offset");
   check(number("epoch") >= 0 && offset >= 0 && offset <= options_.num_rows && number("consumed_samples") >= 0,
         "sampler state: a position outside of ", data_);

@@ -1,6 +1,6 @@
 #pragma once
 // Which rows make which batch. The order is a function of (rows, seed, batch size) alone: the number of ranks only decides who
-// takes which part of a batch. Knows nothing of what a row is.
+// takes which part of a batch. Independent of what a row is.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,10 +34,10 @@ class Sampler {
   [[nodiscard]] int64_t consumed_samples() const { return consumed_samples_; }  // rows handed out, over all epochs
   [[nodiscard]] int64_t epoch() const { return epoch_; }                        // of the next batch
 
-  // To where an unbroken run stands after that many rows; UsageError unless they are whole batches.
+  // To the position of an uninterrupted run after that many rows; UsageError unless they are full batches.
   void seek(int64_t consumed_samples);
 
-  // The position. A batch size that changed goes on at the row where the old one stopped; another number of rows, seed or order is
+  // The position. With another batch size it continues at the row where the old one stopped; another number of rows, seed or order is
   // a UsageError, because rows would come twice.
   [[nodiscard]] Json state() const;
   void restore(const Json& state);
@@ -54,7 +54,7 @@ class Sampler {
   std::vector<int64_t> order_;  // of this epoch; empty where it is the file's
 };
 
-// Sequential batches from row 0 for validation: every whole batch once, in order.
+// Sequential batches from row 0 for validation: every full batch once, in order.
 [[nodiscard]] std::vector<std::vector<int64_t>> validation_batches(const SamplerOptions& options, std::string_view data);
 
 }  // namespace kedge

@@ -17,7 +17,7 @@ Conversation::Type read_type(const Row& row) {
   if (type.empty()) return Conversation::Type::plain;
   if (type == "VALUE_TO_TEXT") return Conversation::Type::value_to_text;
   if (type == "TEXT_TO_VALUE") return Conversation::Type::text_to_value;
-  row.fail(RowFault::bad_value, str("\"type\": \"", type, "\"; wants null, VALUE_TO_TEXT or TEXT_TO_VALUE"));
+  row.fail(RowFault::bad_value, str("\"type\": \"", type, "\"; expected null, VALUE_TO_TEXT or TEXT_TO_VALUE"));
 }
 
 Conversation::Turn read_turn(const Row& row, const Json& value, size_t number) {
@@ -52,7 +52,7 @@ Conversation read_conversation(const Row& row) {
     std::string role = mask.substr(begin, end - begin);
     const auto speaks = [&](const Conversation::Turn& turn) { return turn.from == role; };
     if (std::none_of(chat.turns.begin(), chat.turns.end(), speaks))
-      row.fail(RowFault::bad_value, str("\"mask\": \"", role, "\" does not speak in the conversation"));
+      row.fail(RowFault::bad_value, str("\"mask\": \"", role, "\" has no turn in the conversation"));
     chat.masked_roles.push_back(std::move(role));
     begin = end + 1;
   }
@@ -63,7 +63,7 @@ std::vector<TextPiece> span_pieces(const RenderedChat& chat) {
   std::vector<TextPiece> pieces;
   size_t at = 0;
   for (const TextSpan& span : chat.loss_spans) {
-    ensure(at <= span.begin && span.begin <= span.end && span.end <= chat.text.size(), "loss span ", span.begin, "-", span.end, " behind ",
+    ensure(at <= span.begin && span.begin <= span.end && span.end <= chat.text.size(), "loss span ", span.begin, "-", span.end, " after ",
            at);
     pieces.push_back({chat.text.substr(at, span.begin - at), false});
     pieces.push_back({chat.text.substr(span.begin, span.end - span.begin), true});
@@ -82,7 +82,7 @@ std::vector<TextPiece> ChatReader::pieces(const Row& row) const {
     pieces = chat_pieces(read_conversation(row), tokens_);
   } else {
     const std::string_view key = row.find("messages") == nullptr && row.find("conversations") != nullptr ? "conversations" : "messages";
-    if (row.find(key) == nullptr) row.fail_missing("\"messages\"", "rows of prompts and answers want model.data.chat=false");
+    if (row.find(key) == nullptr) row.fail_missing("\"messages\"", "rows of prompts and answers need model.data.chat=false");
     const Json messages = read_messages(row, row.at(key), str("\"", key, "\""), roles_);
     pieces = span_pieces(render(chat_, {messages, row.json(), false, true}, row));
   }

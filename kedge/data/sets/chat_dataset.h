@@ -1,5 +1,5 @@
 #pragma once
-// Conversations for SFT: the reference's {"system", "mask", "conversations"} rows, and rows of messages for a chat template
+// Conversations for SFT: NeMo-Aligner's {"system", "mask", "conversations"} rows, and rows of messages for a chat template
 // (without "mask"), with loss on what the trained roles say.
 #include <vector>
 

@@ -6,7 +6,7 @@ namespace kedge {
 
 std::map<std::string, Rows> open_data(const DataConfig& config, std::string_view key, int64_t rows_per_example) {
   check(config.data_impl.starts_with("json"), key, ".data_impl: \"", config.data_impl,
-        "\" is not supported; wants jsonl: text, an object a line, which needs no preparation");
+        "\" is not supported; expected jsonl: text, an object a line, which needs no preparation");
   return open_splits(parse_data_prefix(config.data_prefix, config.splits_string, str(key, ".data_prefix")), rows_per_example);
 }
 

@@ -12,7 +12,7 @@
 
 namespace kedge {
 
-// Names of a row's fields where they are not the usual ones (docs/data.md).
+// Names of a row's fields if they are not the usual ones (docs/data.md).
 struct FieldNames {
   std::optional<std::string> prompt, response, chosen, rejected, label;
   RoleNames roles = default_roles();
@@ -64,7 +64,7 @@ struct DataConfig {
 // All files that it names.
 [[nodiscard]] std::vector<Path> data_files(const DataConfig& config, std::string_view key);
 
-// Opens the files of every split. `key` is where the section stands, "model.data".
+// Opens the files of every split. `key` is the section's key, "model.data".
 [[nodiscard]] std::map<std::string, Rows> open_data(const DataConfig& config, std::string_view key, int64_t rows_per_example = 1);
 
 }  // namespace kedge

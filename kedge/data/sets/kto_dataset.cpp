@@ -9,7 +9,8 @@ namespace {
 
 bool read_wanted(const Row& row, const FieldNames& names) {
   const Json* value = first_field(row, names.label, {"preference", "label"});
-  if (value == nullptr) row.fail_missing(Json(names.label.value_or("preference")).dump(), "model.data.fields.label names another");
+  if (value == nullptr)
+    row.fail_missing(Json(names.label.value_or("preference")).dump(), "set model.data.fields.label if it has another name");
   if (value->is_bool()) return value->as_bool("");
   if (!value->is_text()) row.fail_type("the preference", "\"chosen\", \"rejected\", true or false", *value);
   return value->as_text("") == "chosen";
@@ -24,7 +25,7 @@ KtoRow KtoReader::read(const Row& row) const {
   const Json* response = first_field(row, reader_.names().response, {"response", "completion"});
   if (response != nullptr) return {reader_.with_response(row, *response, "the answer"), wanted};
   if (reader_.names().response || !reader_.has_prompt(row) || row.find("prompt") != nullptr)
-    row.fail_missing(Json(reader_.names().response.value_or("response")).dump(), "model.data.fields.response names another");
+    row.fail_missing(Json(reader_.names().response.value_or("response")).dump(), "set model.data.fields.response if it has another name");
   return {reader_.whole_dialogue(row), wanted};
 }
 
@@ -53,7 +54,7 @@ KtoExample KtoDataset::get(int64_t index) const {
   example.masked = static_cast<int64_t>(example.ids.size()) > config_.seq_length;
   if (example.masked) {
     example.ids.resize(std::min<size_t>(example.ids.size(), kMaskedTokens));
-    masked_.note(rows_.where(kept_[index]), " is too long (wants at most ", config_.seq_length, " tokens) and teaches nothing");
+    masked_.note(rows_.where(kept_[index]), " is too long (limit: ", config_.seq_length, " tokens) and is left out of the loss");
   }
   return example;
 }

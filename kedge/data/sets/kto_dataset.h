@@ -1,5 +1,5 @@
 #pragma once
-// Single answers that are wanted or not, {"prompt", "response", "preference"}, for KTO. Knows no losses.
+// Single answers that are desirable or not, {"prompt", "response", "preference"}, for KTO. Independent of losses.
 #include <string>
 
 #include "kedge/core/rare_log.h"
@@ -28,7 +28,7 @@ struct KtoExample {
   TokenIds ids = {};  // prompt and answer
   int64_t num_prompt_tokens = 0;
   bool chosen = false;
-  bool masked = false;  // too long: cut short, and nothing is to be learnt from it
+  bool masked = false;  // too long: truncated and masked
 };
 
 // Safe to use from several threads.

@@ -1,5 +1,5 @@
 #pragma once
-// What happens to an example that is too long: another stands in for it, or it is left out at load. Counted and logged.
+// What happens to an example that is too long: another replaces it, or it is left out at load. Counted and logged.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,10 +26,10 @@ class Replacements {
       const int64_t source = (index + step) % size;
       std::optional<Example> example = read(source);
       if (!example) continue;
-      if (step > 0) log_.note(where(index), " is too long (wants ", what_, "); ", where(source), " stands in");
+      if (step > 0) log_.note(where(index), " is too long (expected ", what_, "); ", where(source), " replaces it");
       return std::move(*example);
     }
-    throw UsageError(str(where(0), ": not one row fits; wants ", what_));
+    throw UsageError(str(where(0), ": no row fits; expected ", what_));
   }
 
   [[nodiscard]] int64_t count() const { return log_.count(); }

@@ -39,7 +39,7 @@ Json read_messages(const Row& row, const Json& value, std::string_view what, con
 }
 
 RenderedChat render(const ChatRenderer& chat, const ChatRequest& request, const Row& row) {
-  if (!chat) row.fail(RowFault::bad_value, "messages want a chat template, and the model has none");
+  if (!chat) row.fail(RowFault::bad_value, "messages need a chat template, and the model has none");
   try {
     return chat(request);
   } catch (const UsageError& error) {

@@ -59,7 +59,7 @@ std::vector<std::vector<int64_t>> assign_packs(std::span<const int64_t> lengths,
   RoomTree room(lengths.size(), config.pack_size);
   for (const int64_t example : order) {
     const int64_t length = lengths[static_cast<size_t>(example)];
-    check(length <= config.pack_size, "example ", example, " has ", length, " tokens and fits no pack of ", config.pack_size);
+    check(length <= config.pack_size, "example ", example, " has ", length, " tokens and does not fit into a pack of ", config.pack_size);
     const size_t pack = room.place(length);
     if (pack == packs.size()) packs.emplace_back();
     packs[pack].push_back(example);
@@ -106,7 +106,7 @@ PackedRow read_packed_row(const Row& row) {
     row.fail(RowFault::bad_value, str("\"loss_mask\": ", packed.loss_mask.size(), " entries for ", packed.input_ids.size(), " ids"));
   const bool rising = std::adjacent_find(starts.begin(), starts.end(), std::greater_equal<>()) == starts.end();
   if (starts.empty() || starts.front() != 0 || !rising || starts.back() >= static_cast<int64_t>(packed.input_ids.size()))
-    row.fail(RowFault::bad_value, "\"seq_start_id\": wants rising positions of \"input_ids\" that begin with 0");
+    row.fail(RowFault::bad_value, "\"seq_start_id\": expected increasing positions in \"input_ids\" that start with 0");
   return packed;
 }
 

@@ -34,7 +34,7 @@ struct PackingConfig {
 // with room for it. UsageError for one that is longer than a pack.
 [[nodiscard]] std::vector<std::vector<int64_t>> assign_packs(std::span<const int64_t> lengths, const PackingConfig& config);
 
-// As stored, one JSON object a line: whole rows one behind another; the mask of a token says whether the next is trained on.
+// As stored, one JSON object per line: complete rows one after another; the mask of a token says whether the next is trained on.
 struct PackedRow {
   TokenIds input_ids;
   std::vector<uint8_t> loss_mask;

@@ -17,7 +17,8 @@ Path first_file(const DataConfig& config, std::string_view key) {
 
 const Json& answer(const Row& row, const std::optional<std::string>& name, const char* usual, const char* other) {
   const Json* value = first_field(row, name, {usual, other});
-  if (value == nullptr) row.fail_missing(Json(name.value_or(usual)).dump(), str("model.data.fields.", usual, " names another"));
+  if (value == nullptr)
+    row.fail_missing(Json(name.value_or(usual)).dump(), str("set model.data.fields.", usual, " if it has another name"));
   return *value;
 }
 
@@ -56,7 +57,7 @@ PreferencePair PreferenceReader::read_answers(const Row& row) const {
   const Json& chosen = answer(row, names.chosen, "chosen", "chosen_response");
   const Json& rejected = answer(row, names.rejected, "rejected", "rejected_response");
   PromptResponse better, worse;
-  if (is_dialogue(chosen) || is_dialogue(rejected)) {  // whole dialogues, whatever the prompt field holds
+  if (is_dialogue(chosen) || is_dialogue(rejected)) {  // complete dialogues, whatever the prompt field holds
     better = reader_.dialogue(row, read_messages(row, chosen, "the chosen answer", names.roles));
     worse = reader_.dialogue(row, read_messages(row, rejected, "the rejected answer", names.roles));
   } else if (reader_.has_prompt(row)) {
@@ -67,7 +68,7 @@ PreferencePair PreferenceReader::read_answers(const Row& row) const {
     if (!rejected.is_text()) row.fail_type("the rejected answer", "a string", rejected);
     const auto chosen_parts = hh_prompt(chosen.as_text("")), rejected_parts = hh_prompt(rejected.as_text(""));
     if (!chosen_parts || !rejected_parts)
-      row.fail(RowFault::missing_field, "no \"prompt\" field, and the answers are no dialogues with \"Assistant:\" turns");
+      row.fail(RowFault::missing_field, "no \"prompt\" field, and the answers are not dialogues with \"Assistant:\" turns");
     better = *chosen_parts;
     worse = *rejected_parts;
   }
@@ -89,9 +90,9 @@ PreferenceDataset::PreferenceDataset(Rows rows, TextEncoder encoder, const Prefe
       use_(use),
       reader_(config, std::move(chat)),
       kept_(rows_.size()),
-      replacements_(str("pairs of at most ", config.seq_length, " tokens a side")) {
+      replacements_(str("pairs of at most ", config.seq_length, " tokens per side")) {
   check(use == PreferenceUse::ranking || rows_.rows_per_example() == 1, rows_.name(),
-        ": lines of {\"text\"} do not say where the prompt ends; wants rows of prompt, chosen and rejected");
+        ": lines of {\"text\"} do not say where the prompt ends; expected rows of prompt, chosen and rejected");
   std::mutex mutex;
   std::vector<int64_t> different;
   kept_.filter([&](int64_t row) {
@@ -150,8 +151,7 @@ PreferenceExample PreferenceDataset::get(int64_t index) const {
     if (example.masked) {
       const auto cut = [&](TokenIds& ids) { ids.resize(std::min<size_t>(ids.size(), kMaskedTokens)); };
       cut(example.chosen), cut(example.rejected);
-      masked_.note(rows_.where(kept_[index]), " is too long (wants pairs of at most ", config_.seq_length,
-                   " tokens a side) and teaches nothing");
+      masked_.note(rows_.where(kept_[index]), " is too long (limit: ", config_.seq_length, " tokens per side) and is left out of the loss");
     }
     return example;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Pairs of a better and a worse answer to one prompt, for reward models and DPO. Knows no losses.
+// Pairs of a better and a worse answer to one prompt, for reward models and DPO. Independent of losses.
 #include <string>
 
 #include "kedge/core/rare_log.h"
@@ -53,16 +53,16 @@ class PreferenceReader {
 };
 
 struct PreferenceExample {
-  int64_t id = 0;                       // what was asked for
-  int64_t source = 0;                   // the pair it came from: another where that one is too long
+  int64_t id = 0;                       // the requested index
+  int64_t source = 0;                   // the pair it came from: another if that one is too long
   TokenIds chosen = {}, rejected = {};  // prompt and answer
-  int64_t num_prompt_tokens = 0;        // 0 where nobody asked
+  int64_t num_prompt_tokens = 0;        // 0 if not requested
   double chosen_reward = 0, rejected_reward = 0;
-  bool masked = false;  // too long: cut short, and nothing is to be learnt from it
+  bool masked = false;  // too long: truncated and masked
 };
 
 enum class PreferenceUse {
-  ranking,   // whole texts, for a reward model; too long: the next pair that fits stands in
+  ranking,   // complete texts, for a reward model; too long: replaced by the next pair that fits
   labelled,  // answers apart from the prompt, for DPO; too long: the first 32 tokens, masked
 };
 
@@ -79,7 +79,7 @@ class PreferenceDataset {
   [[nodiscard]] PreferenceExample get(int64_t index) const;
   [[nodiscard]] int64_t num_replaced() const { return replacements_.count(); }
   [[nodiscard]] int64_t num_masked() const { return masked_.count(); }
-  [[nodiscard]] int64_t num_dropped() const { return kept_.num_dropped(); }  // different prompts, and too long where that is asked for
+  [[nodiscard]] int64_t num_dropped() const { return kept_.num_dropped(); }  // different prompts, and too long if requested
 
  private:
   [[nodiscard]] PreferencePair pair(int64_t row) const;

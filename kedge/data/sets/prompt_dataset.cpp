@@ -5,7 +5,7 @@
 namespace kedge {
 
 int64_t max_prompt_tokens(int64_t seq_length, int64_t max_length) {
-  check(seq_length > max_length, "model.data.seq_length: ", seq_length, " tokens leave no room for a prompt beside an answer of up to ",
+  check(seq_length > max_length, "model.data.seq_length: ", seq_length, " tokens leave no room for a prompt before an answer of up to ",
         max_length, " (length_params.max_length)");
   return seq_length - max_length;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Prompts for the online trainers: a row's text or messages, as ids, with all of the row beside them. Knows nothing of what
+// Prompts for the online trainers: a row's text or messages, as ids, together with the complete row. Independent of what
 // is generated or rewarded.
 #include <string>
 
@@ -9,14 +9,14 @@
 namespace kedge {
 
 struct PromptExample {
-  int64_t id = 0;      // what was asked for: names the prompt
-  int64_t source = 0;  // the row it came from: another where that one is too long
+  int64_t id = 0;      // the requested index: identifies the prompt
+  int64_t source = 0;  // the row it came from: another if that one is too long
   std::string text = {};
   TokenIds ids = {};
   Json row = {};  // unchanged, so that rewards see answers and labels
 };
 
-// The longest prompt: seq_length - max_length, so that an answer of max_length fits behind it. UsageError unless above 0.
+// The longest prompt: seq_length - max_length, so that an answer of max_length fits after it. UsageError unless above 0.
 [[nodiscard]] int64_t max_prompt_tokens(int64_t seq_length, int64_t max_length);
 
 // Safe to use from several threads.

@@ -13,7 +13,7 @@ std::string PromptReader::prompt_field(const Row& row) const {
   for (const char* field : {"text", "prompt", "messages", "conversations"})
     if (row.find(field) != nullptr) return field;
   row.fail_missing("\"text\", \"prompt\" or \"messages\"",
-                   "model.data.fields.prompt names the one that is the prompt, model.data.prompt_template makes it of several");
+                   "set model.data.fields.prompt to the field with the prompt, or model.data.prompt_template to combine several");
 }
 
 bool PromptReader::has_prompt(const Row& row) const {
@@ -56,7 +56,7 @@ PromptResponse PromptReader::with_response(const Row& row, const Json& response,
   } else {
     const Json answer = read_messages(row, response, what, names_.roles);
     if (answer.as_array("").size() != 1)
-      row.fail(RowFault::bad_value, str(what, ": wants one message, found ", answer.as_array("").size()));
+      row.fail(RowFault::bad_value, str(what, ": expected one message, found ", answer.as_array("").size()));
     messages.push_back(answer.as_array("").front());
   }
   return dialogue(row, messages);
@@ -66,7 +66,7 @@ PromptResponse PromptReader::whole_dialogue(const Row& row) const {
   const std::string field = prompt_field(row);
   const Json messages = read_messages(row, row.at(field), str("\"", field, "\""), names_.roles);
   if (messages.as_array("").size() < 2)
-    row.fail(RowFault::bad_value, str("\"", field, "\": wants a prompt and an answer, found one message"));
+    row.fail(RowFault::bad_value, str("\"", field, "\": expected a prompt and an answer, found one message"));
   return dialogue(row, messages);
 }
 
@@ -78,7 +78,7 @@ PromptResponse PromptReader::dialogue(const Row& row, const Json& messages) cons
   texts.prompt = render(chat_, {prompt, row.json(), true}, row).text;
   const std::string whole = render(chat_, {messages, row.json(), false}, row).text;
   if (!whole.starts_with(texts.prompt))
-    row.fail(RowFault::bad_value, "the chat template renders the prompt alone otherwise than before its answer");
+    row.fail(RowFault::bad_value, "the chat template renders the prompt differently with and without its answer");
   texts.response = whole.substr(texts.prompt.size());
   if (texts.prompt.empty()) row.fail(RowFault::empty_prompt, "an empty prompt");
   return texts;
@@ -104,8 +104,8 @@ JointTokens encode_joint(const TextEncoder& encoder, TextEnds ends, const Prompt
   JointTokens joint{encode_text(encoder, ends, texts.prompt + texts.response), static_cast<int64_t>(prompt.size())};
   if (joint.ids.size() < prompt.size() || !std::equal(prompt.begin(), prompt.end(), joint.ids.begin()))
     throw RowError(RowFault::bad_value, str(where(),
-                                            ": the prompt's tokens change when the answer follows; end the prompt or begin the answer at "
-                                            "another place, for example with the blank at the front of the answer"));
+                                            ": the prompt's tokens change when the answer follows; move the boundary between prompt and "
+                                            "answer, for example by putting the blank at the start of the answer"));
   return joint;
 }
 

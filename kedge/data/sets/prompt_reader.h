@@ -1,6 +1,6 @@
 #pragma once
-// Prompts and answers of rows as text, whatever the layout: strings, messages, or a template over fields. Knows no tokenizer
-// but for the ids of the two together.
+// Prompts and answers of rows as text, whatever the layout: strings, messages, or a template over fields. Uses no tokenizer
+// except for the ids of the two together.
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,11 +23,11 @@ class PromptReader {
   // The row's prompt: its template filled in, the named field, or the first of text, prompt, messages and conversations.
   // Messages are rendered up to the opening of the assistant's turn. An empty prompt is a RowError.
   [[nodiscard]] std::string text(const Row& row) const;
-  // Does the row have a prompt beside its answers?
+  // Does the row have a prompt in addition to its answers?
   [[nodiscard]] bool has_prompt(const Row& row) const;
 
   // The row's prompt and an answer to it, a string or a message; `what` names the answer in errors. Strings are put together as
-  // they stand; where one is a message, both are rendered.
+  // they are; if one is a message, both are rendered.
   [[nodiscard]] PromptResponse with_response(const Row& row, const Json& response, std::string_view what) const;
   // Messages of which the last is the answer.
   [[nodiscard]] PromptResponse dialogue(const Row& row, const Json& messages) const;
@@ -44,12 +44,12 @@ class PromptReader {
   ChatRenderer chat_;
 };
 
-// The field of that name, or of the first of the usual ones that is there; null where there is none.
+// The field of that name, or of the first of the usual ones that exists; null if there is none.
 [[nodiscard]] const Json* first_field(const Row& row, const std::optional<std::string>& name, std::initializer_list<const char*> usual);
 
-// What stands around a text's own ids.
+// Ids around a text's own ids.
 struct TextEnds {
-  bool bos = false;  // unless the text brings it along
+  bool bos = false;  // unless the text already has it
   bool eos = false;
 };
 [[nodiscard]] inline TextEnds ends_of(const DataConfig& config) { return {config.add_bos, config.append_eod}; }
@@ -61,8 +61,8 @@ struct JointTokens {
   TokenIds ids;
   int64_t num_prompt_tokens = 0;
 };
-// RowError unless the prompt's own ids are the first of the joint ones: otherwise nobody could say where the answer begins.
-// `where` is asked for file and line.
+// RowError unless the prompt's own ids are the first of the joint ones: otherwise the start of the answer is undefined.
+// `where` returns file and line.
 [[nodiscard]] JointTokens encode_joint(const TextEncoder& encoder, TextEnds ends, const PromptResponse& texts,
                                        const std::function<std::string()>& where);
 

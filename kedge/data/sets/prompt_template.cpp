@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kSimple = "ntr\\\"'abfv0";
 constexpr std::string_view kMeaning("\n\t\r\\\"'\a\b\f\v\0", 11);
 
-// The number of digits behind \x, \u and \U; 0 for any other letter.
+// The number of digits after \x, \u and \U; 0 for any other letter.
 size_t num_digits(char letter) {
   if (letter == 'x') return 2;
   if (letter == 'u') return 4;

@@ -1,5 +1,5 @@
 #pragma once
-// A text with {field} placeholders that a row fills in: "Q: {question}\nA: {answer}". Knows no tokenizer.
+// A text with {field} placeholders that a row fills in: "Q: {question}\nA: {answer}". Independent of tokenizers.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +12,7 @@ class PromptTemplate {
  public:
   struct Piece {
     std::string text;   // of a placeholder: the blanks before it
-    std::string field;  // empty: text as it stands
+    std::string field;  // empty: literal text
   };
 
   // Backslash escapes (\n, \t, \x1b, \u2028, ...) are decoded. `key` opens errors.
@@ -21,14 +21,14 @@ class PromptTemplate {
   // Cut at every placeholder; the blanks before one belong to it.
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   [[nodiscard]] bool uses(std::string_view field) const;
-  // The template with the row's values as they stand in the file.
+  // The template with the row's values as in the file.
   [[nodiscard]] std::string fill(const Row& row) const;
 
  private:
   std::vector<Piece> pieces_;
 };
 
-// Text with its backslash escapes decoded; one that is none stays as it is.
+// Text with its backslash escapes decoded; invalid ones stay as they are.
 [[nodiscard]] std::string decode_escapes(std::string_view text);
 
 }  // namespace kedge

@@ -18,7 +18,7 @@ std::vector<double> read_labels(const Row& row, const FieldNames& names, int64_t
   }
   if (static_cast<int64_t>(labels.size()) != num_attributes)
     row.fail(RowFault::bad_value,
-             str("\"", key, "\": ", labels.size(), " numbers; wants ", num_attributes, " (regression.num_attributes)"));
+             str("\"", key, "\": ", labels.size(), " numbers; expected ", num_attributes, " (regression.num_attributes)"));
   return labels;
 }
 

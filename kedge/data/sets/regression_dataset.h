@@ -8,14 +8,14 @@
 namespace kedge {
 
 struct RegressionExample {
-  int64_t id = 0;      // what was asked for
-  int64_t source = 0;  // the row it came from: another where that one is too long
+  int64_t id = 0;      // the requested index
+  int64_t source = 0;  // the row it came from: another if that one is too long
   TokenIds ids = {};
   std::vector<double> labels = {};
-  bool masked = false;  // a stand-in: nothing is to be learnt from it
+  bool masked = false;  // a replacement: masked
 };
 
-// The row's attribute values; a RowError unless there are as many as wanted, all finite numbers.
+// The row's attribute values; a RowError unless there are as many as expected, all finite.
 [[nodiscard]] std::vector<double> read_labels(const Row& row, const FieldNames& names, int64_t num_attributes);
 
 // Safe to use from several threads.

@@ -17,7 +17,7 @@ constexpr auto enum_names(TruncationSide) {
 
 // One split: `model.data.train_ds`, or `validation_ds`, whose defaults follow train_ds.
 struct SftFilesConfig {
-  bool follows_train = false;  // no key: says which of the two this is
+  bool follows_train = false;  // not a key: which of the two this is
   Json file_path = nullptr;
   int64_t global_batch_size = 128;
   int64_t micro_batch_size = 1;

@@ -38,7 +38,7 @@ void take_away(TokenIds& ids, size_t count, TruncationSide side) {
 [[noreturn]] void fail_missing(const Row& row, const std::string& field, const SftFilesConfig& config) {
   const bool is_conversation = row.find("messages") != nullptr || row.find("conversations") != nullptr;
   row.fail_missing(Json(field).dump(), is_conversation
-                                           ? "rows of conversations want model.data.chat=true"
+                                           ? "rows of conversations need model.data.chat=true"
                                            : str("prompt_template=\"", config.prompt_template, "\" and label_key=", config.label_key,
                                                  " of model.data.train_ds say which fields are used"));
 }
@@ -46,7 +46,7 @@ void take_away(TokenIds& ids, size_t count, TruncationSide side) {
 }  // namespace
 
 Rows open_sft_data(const SftFilesConfig& config, std::string_view key) {
-  check(!config.file_path.is_null(), key, ".file_path: not set; wants a file");
+  check(!config.file_path.is_null(), key, ".file_path: not set; expected a file");
   return Rows(parse_files(config.file_path, str(key, ".file_path")), 1);
 }
 

@@ -13,10 +13,10 @@
 
 namespace kedge {
 
-// The rows of `file_path`; `key` is where the section stands, "model.data.train_ds".
+// The rows of `file_path`; `key` is the section's key, "model.data.train_ds".
 [[nodiscard]] Rows open_sft_data(const SftFilesConfig& config, std::string_view key);
 
-// A row within its limit, and what that took away.
+// A row within its limit, and what was removed.
 struct TruncatedTokens {
   MaskedTokens tokens;
   bool truncated = false;
@@ -43,7 +43,7 @@ class SftReader {
 };
 
 // Takes `excess` tokens away: first from the pieces of which `shortened` is true, in equal shares (the first ones one more where it
-// does not divide); what they do not have then from the pieces in order, from the end (right) or the start (left). Tokens of one piece
+// does not divide); the remainder from the pieces in order, from the end (right) or the start (left). Tokens of one piece
 // go from the same side.
 void truncate_pieces(std::vector<TokenIds>& pieces, const std::vector<bool>& shortened, size_t excess, TruncationSide side);
 

@@ -19,11 +19,11 @@ constexpr const char* kBiasKey = "kedge_score_bias";  // in config.json: the fol
 
 HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const Path& folder, const LoadOptions& options) {
   if (options.head == HeadKind::language) {
-    check(config.num_labels == 0, folder.string(), ": a score model (", config.num_labels, " labels) where a language model is wanted");
+    check(config.num_labels == 0, folder.string(), ": a score model (", config.num_labels, " labels) where a language model is expected");
     return stored_head(config, files);
   }
   if (has_score_head(config, files)) return stored_head(config, files);
-  check(options.new_labels > 0, folder.string(), ": no score head (tensor score.weight) where a reward model or critic is wanted");
+  check(options.new_labels > 0, folder.string(), ": no score head (tensor score.weight) where a reward model or critic is expected");
   return {HeadKind::score, options.new_labels, options.new_bias};
 }
 
@@ -110,7 +110,7 @@ void write_weights(const Model& model, const Path& folder, WeightType type, int6
   index.set("metadata", metadata);
   index.set("weight_map", map);
   write_atomic(index_file, index.dump(2) + "\n");
-  std::filesystem::remove(folder / "model.safetensors");  // of an earlier, smaller save: it would win over the index
+  std::filesystem::remove(folder / "model.safetensors");  // of an earlier, smaller save: it would take precedence over the index
   remove_shards_but(folder, names);
 }
 
@@ -147,7 +147,7 @@ void save_model(const Model& model, const Path& folder, const SaveOptions& optio
       log_warn(folder.string(), ": the score head has a bias (score.bias), which transformers does not read");
   }
   if (options.companions) copy_companions(*options.companions, folder);
-  write_atomic(folder / "config.json", config.dump(2) + "\n");  // last: a folder without it is no model
+  write_atomic(folder / "config.json", config.dump(2) + "\n");  // last: a folder without it is not a model
 }
 
 }  // namespace kedge

@@ -63,7 +63,7 @@ bool is_hub_name(std::string_view name) {
          !name.starts_with('/') && !name.ends_with('/') && !name.starts_with('.') && name.find("/.") == std::string_view::npos;
 }
 
-// The snapshot that `main` named when it was last fetched; none where the cache knows no such model.
+// The snapshot that `main` named when it was last fetched; none if the cache has no such model.
 std::optional<Path> find_in_cache(const Path& model, std::string_view where) {
   if (!is_folder(model)) return std::nullopt;
   const Path ref = model / "refs" / "main";
@@ -71,9 +71,9 @@ std::optional<Path> find_in_cache(const Path& model, std::string_view where) {
   std::string commit = read_text(ref);
   while (!commit.empty() && std::isspace(static_cast<unsigned char>(commit.back())) != 0) commit.pop_back();
   const bool is_hash = !commit.empty() && std::all_of(commit.begin(), commit.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-  check(is_hash, ref.string(), ": wants the name of a snapshot, found \"", commit, "\"");
+  check(is_hash, ref.string(), ": expected the name of a snapshot, found \"", commit, "\"");
   const Path snapshot = model / "snapshots" / commit;
-  check(is_folder(snapshot), where, ": ", ref.string(), " names the snapshot ", commit, ", which is not there: an incomplete download?");
+  check(is_folder(snapshot), where, ": ", ref.string(), " names the snapshot ", commit, ", which does not exist: an incomplete download?");
   return snapshot;
 }
 
@@ -95,10 +95,10 @@ bool is_nemo_folder(const Path& folder) {
 std::optional<Path> model_inside(const Path& folder, const std::string& here) {
   const Path model = folder / "model";
   if (is_file(model / "config.json")) return model;
-  check(!is_file(model / "adapter_config.json"), here, "its model/ holds adapters, which want their base: name that one here and ",
-        model.string(), " as the adapter (--adapter, model.peft.restore_from_path), or make a whole model of it: kedge export ",
+  check(!is_file(model / "adapter_config.json"), here, "its model/ holds adapters, which need their base model: give that here and ",
+        model.string(), " as the adapter (--adapter, model.peft.restore_from_path), or merge them into a complete model: kedge export ",
         folder.string(), " OUT --merge");
-  check(!is_folder(folder / "checkpoints"), here, "a run that has left no model yet; name one of its checkpoints, ",
+  check(!is_folder(folder / "checkpoints"), here, "a run that has not written a model yet; give one of its checkpoints, ",
         (folder / "checkpoints" / "NAME").string(), ", or take the best or newest: kedge export ", folder.string(), " OUT");
   return std::nullopt;
 }
@@ -120,7 +120,7 @@ Path checked_model_folder(const Path& folder, std::string_view where) {
 }  // namespace
 
 Path find_model_folder(const std::string& given, std::string_view where) {
-  check(!given.empty(), where, ": wants a model folder, or Org/Name of a model in the Hugging Face cache");
+  check(!given.empty(), where, ": expected a model folder, or Org/Name of a model in the Hugging Face cache");
   if (is_folder(given)) return checked_model_folder(given, where);
   if (is_file(given)) refuse_file(given, where);
   const std::string looked = fs::absolute(given).lexically_normal().string();

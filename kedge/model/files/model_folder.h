@@ -1,5 +1,5 @@
 #pragma once
-// Where a model's files are: a folder, or a name in the local Hugging Face cache; and which files travel with its weights. Reads no
+// Where a model's files are: a folder, or a name in the local Hugging Face cache; and which files are copied with its weights. Reads no
 // weights and never downloads.
 #include <string>
 #include <string_view>
@@ -9,16 +9,16 @@
 
 namespace kedge {
 
-// The folder `given` stands for: itself, model/ in the folder of a run or a checkpoint, or the snapshot of `Org/Name` (or `Name`) in the
-// Hugging Face cache. What is no model folder with a config.json (NeMo, GGUF, pickled files, adapters) is a UsageError that says what to
-// do; `where` says who named it: "--model".
+// The folder that `given` refers to: itself, model/ in the folder of a run or a checkpoint, or the snapshot of `Org/Name` (or `Name`) in
+// the Hugging Face cache. Anything else (NeMo, GGUF, pickled files, adapters) is a UsageError with what to do; `where` is the setting:
+// "--model".
 [[nodiscard]] Path find_model_folder(const std::string& given, std::string_view where);
 
-// The files beside weights and config.json that make a model usable: tokenizer, chat templates, generation_config.json. Those that
+// The files in addition to weights and config.json that a model needs: tokenizer, chat templates, generation_config.json. Those that
 // are there, relative to the folder, sorted.
 [[nodiscard]] std::vector<Path> companion_files(const Path& folder);
 
-// The same files, byte for byte, in another folder, which is made where it is not there.
+// The same files, byte for byte, in another folder, which is created if missing.
 void copy_companions(const Path& from, const Path& to);
 
 }  // namespace kedge

@@ -9,7 +9,7 @@ namespace {
 
 StorageOptions host_storage(const Parameters& of) { return {.dtype = of.flat_master().scalar_type()}; }
 
-// Between parameters of the same shapes, which lie in the same order.
+// Between parameters of the same shapes in the same order.
 void copy_masters(const Parameters& from, const Parameters& to) {
   const Tensor flat = to.flat();
   flat.copy_(from.flat_master());

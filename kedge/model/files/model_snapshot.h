@@ -1,5 +1,5 @@
 #pragma once
-// A copy in host memory of what a checkpoint's model folder holds, so that training goes on while another thread writes it.
+// A copy in host memory of what a checkpoint's model folder holds, so that training continues while another thread writes it.
 #include <memory>
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace kedge {
 
-// The whole model, or the adapters alone where there are any. Weights are copied in the type they are trained in, so that they are rounded
+// The complete model, or only the adapters if there are any. Weights are copied in the type they are trained in, so that they are rounded
 // once, when they are written. Any thread may save; the model may be gone by then.
 class ModelSnapshot {
  public:
@@ -23,7 +23,7 @@ class ModelSnapshot {
 
  private:
   ModelConfig config_;
-  std::unique_ptr<Model> model_;  // null where there are adapters
+  std::unique_ptr<Model> model_;  // null if there are adapters
   std::unique_ptr<Adapters> adapters_;
 };
 

@@ -40,13 +40,13 @@ std::vector<LinearSlice> match_slices(const Model& model, const WeightFiles& fil
   for (const std::string& name : files.names()) {
     if (with_head && is_head(name)) continue;
     const auto parsed = parse_name(name);
-    check(parsed.has_value(), files.where(name), ": wants names that end in .lora_A.weight or .lora_B.weight");
+    check(parsed.has_value(), files.where(name), ": expected names that end in .lora_A.weight or .lora_B.weight");
     modules.insert(parsed->module);
   }
   std::vector<LinearSlice> slices;
   for (const LinearSlice& slice : linear_slices(model.config(), model.places()))
     if (modules.erase(slice.module) > 0) slices.push_back(slice);
-  check(modules.empty(), file.string(), ": ", modules.empty() ? "" : *modules.begin(), " is no linear layer of this ",
+  check(modules.empty(), file.string(), ": ", modules.empty() ? "" : *modules.begin(), " is not a linear layer of this ",
         name_of(model.config().family), " model of ", model.config().num_layers, " layers (", modules.size(), " such)");
   check(!slices.empty(), file.string(), ": no adapters");
   return slices;
@@ -62,7 +62,7 @@ void read_weight(const WeightFiles& files, const std::string& name, const Tensor
   const TensorEntry* entry = find_adapter_tensor(files, name);
   check(entry != nullptr, files.where(str(kAdapterPrefix, name)), " is missing");
   const std::string where = files.where(entry->name);
-  check(entry->shape == to.sizes().vec(), where, ": found ", text_of(entry->shape), ", wanted ", text_of(to.sizes()));
+  check(entry->shape == to.sizes().vec(), where, ": found ", text_of(entry->shape), ", expected ", text_of(to.sizes()));
   read_tensor({files.bytes(entry->name), weight_type(*entry, where), entry->shape}, to);
 }
 
@@ -80,13 +80,13 @@ Json config_of(const Adapters& adapters, const ModelConfig& config, const std::s
   std::set<std::string> kinds;
   std::set<int64_t> layers;
   for (const LinearSlice& slice : adapters.slices()) {
-    // GPT-2 has two c_proj a layer; the longer name keeps them apart.
+    // GPT-2 has two c_proj per layer; the longer name distinguishes them.
     const size_t cut = slice.kind == "c_proj" ? slice.module.rfind('.', slice.module.rfind('.') - 1) : slice.module.rfind('.');
     kinds.insert(slice.module.substr(cut + 1));
     layers.insert(slice.layer);
   }
   Json::Array targets, numbers;
-  // Where not every kind stands in every layer, whole names say which do.
+  // If not every kind is in every layer, complete names specify which are.
   const bool regular = adapters.slices().size() == kinds.size() * layers.size();
   for (const std::string& kind : kinds)
     if (regular) targets.emplace_back(kind);

@@ -8,14 +8,14 @@
 
 namespace kedge {
 
-// For a base without a score head: load_model then makes one of the adapter's shape, which load_adapter fills.
+// For a base without a score head: load_model then creates one of the adapter's shape, which load_adapter fills.
 void start_head_of_adapter(LoadOptions& options, const Path& adapter);
 
-// Adds the folder's adapters to the model. A tensor that fits no linear layer of the model is a UsageError. What the folder holds of a
-// score head takes the place of the base's values.
+// Adds the folder's adapters to the model. A tensor that fits no linear layer of the model is a UsageError. A score head in the folder
+// replaces the base's.
 void load_adapter(Model& model, const Path& folder, bool trainable);
 
-// `base` is written as base_model_name_or_path. `config` is that of the model they stand on.
+// `base` is written as base_model_name_or_path. `config` is that of the base model.
 void save_adapter(const Adapters& adapters, const ModelConfig& config, const Path& folder, const std::string& base);
 void save_adapter(const Model& model, const Path& folder, const std::string& base);
 

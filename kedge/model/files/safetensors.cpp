@@ -70,7 +70,7 @@ size_t stored_bytes(const TensorEntry& entry, const Dtype& dtype, const std::str
   for (const int64_t size : entry.shape) {
     if (size < 0) throw UsageError(str(where, ": shape ", shown(entry.shape), " has a negative size"));
     if (__builtin_mul_overflow(bits, static_cast<size_t>(size), &bits))
-      throw UsageError(str(where, ": shape ", shown(entry.shape), " is too large to be true"));
+      throw UsageError(str(where, ": shape ", shown(entry.shape), " is too large"));
   }
   if (bits % 8 != 0) throw UsageError(str(where, ": ", dtype.name, " of shape ", shown(entry.shape), " does not fill whole bytes"));
   return bits / 8;
@@ -78,10 +78,10 @@ size_t stored_bytes(const TensorEntry& entry, const Dtype& dtype, const std::str
 
 std::pair<size_t, size_t> parse_offsets(const Json& json, const std::string& where) {
   const Json::Array& offsets = json.as_array(where);
-  check(offsets.size() == 2, where, ": wants a begin and an end, found ", offsets.size(), " values");
+  check(offsets.size() == 2, where, ": expected a begin and an end, found ", offsets.size(), " values");
   const int64_t begin = offsets[0].as_integer(where);
   const int64_t end = offsets[1].as_integer(where);
-  check(0 <= begin && begin <= end, where, ": wants 0 <= begin <= end, found [", begin, ", ", end, "]");
+  check(0 <= begin && begin <= end, where, ": expected 0 <= begin <= end, found [", begin, ", ", end, "]");
   return {begin, end};
 }
 
@@ -106,7 +106,7 @@ SafetensorsMetadata parse_metadata(const Json& json, const std::string& where) {
   return metadata;
 }
 
-// The format wants the tensors to cover the data: no byte is in none of them or in two.
+// The format requires the tensors to cover the data: no byte is in none of them or in two.
 void check_coverage(const std::vector<TensorEntry>& entries, size_t data_size, const std::string& origin) {
   size_t covered = 0;
   for (const TensorEntry& entry : entries) {
@@ -140,14 +140,14 @@ size_t bytes_of(WeightType type) { return dtype_of(type).bits / 8; }
 std::string_view name_of(WeightType type) { return dtype_of(type).name; }
 
 WeightType weight_type(const TensorEntry& entry, std::string_view where) {
-  check(entry.type.has_value(), where, ": wants F32, BF16 or F16, found ", entry.type_name);
+  check(entry.type.has_value(), where, ": expected F32, BF16 or F16, found ", entry.type_name);
   return *entry.type;
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view header, size_t data_size, const std::string& origin) {
   const std::string where = origin + ": header";
   check(header.size() <= kMaxHeaderBytes, where, ": ", header.size(), " bytes, at most ", kMaxHeaderBytes, " are read");
-  check(header.starts_with('{'), where, ": wants a JSON object from its first byte on; is this a safetensors file?");
+  check(header.starts_with('{'), where, ": expected a JSON object from its first byte on; is this a safetensors file?");
   const auto commas = std::count(header.begin(), header.end(), ',');
   check(commas <= kMaxHeaderCommas, where, ": ", commas, " commas, at most ", kMaxHeaderCommas, " are read");
   SafetensorsHeader parsed;

@@ -1,6 +1,6 @@
 #pragma once
-// The safetensors file format: named tensors behind a JSON header, read in place and written whole or not at all. Nothing of a file
-// is trusted: every fault is a UsageError that names the file and the tensor. Knows no models and does not convert numbers.
+// The safetensors file format: named tensors after a JSON header, read in place and written completely or not at all. Nothing in a file
+// is trusted: every fault is a UsageError that names the file and the tensor. Independent of models; does not convert numbers.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,10 +23,10 @@ struct TensorEntry {
   std::optional<WeightType> type;  // none: one of the format's others, such as BOOL, which folders may carry unused
   std::vector<int64_t> shape;      // empty: one number
   size_t begin = 0, end = 0;       // of its bytes in the file's data
-  std::string type_name = {};      // as the file spells it; a writer needs it only where `type` is none
+  std::string type_name = {};      // as the file spells it; a writer needs it only if `type` is none
 };
 
-// The entry's type; a UsageError that opens with `where` when kedge cannot compute with it.
+// The entry's type; a UsageError that opens with `where` if kedge cannot compute with it.
 [[nodiscard]] WeightType weight_type(const TensorEntry& entry, std::string_view where);
 
 using SafetensorsMetadata = std::vector<std::pair<std::string, std::string>>;
@@ -39,15 +39,15 @@ struct SafetensorsHeader {
 // Header text to entries; `data_size` bytes follow it. `origin` names the file in errors.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::string_view header, size_t data_size, const std::string& origin);
 
-// A whole file in memory. `data` is a part of the bytes given.
+// A complete file in memory. `data` is a part of the bytes given.
 struct SafetensorsView {
   SafetensorsHeader header;
   std::string_view data;
 };
 [[nodiscard]] SafetensorsView view_safetensors(std::string_view file, const std::string& origin);
 
-// What stands before the data, length and padding included; the data begins at a multiple of 8. Fills in begin and end, in the
-// order given. A name that stands twice, a shape too large and the like are UsageErrors.
+// The bytes before the data, including length and padding; the data begins at a multiple of 8. Fills in begin and end, in the
+// order given. Duplicate names, too large shapes and the like are UsageErrors.
 [[nodiscard]] std::string safetensors_preamble(std::vector<TensorEntry>& entries, const SafetensorsMetadata& metadata,
                                                const std::string& origin);
 
@@ -61,7 +61,7 @@ class SafetensorsFile {
   [[nodiscard]] const Path& path() const { return file_.path(); }
 
   [[nodiscard]] std::string_view bytes(const TensorEntry& entry) const { return view_.data.substr(entry.begin, entry.end - entry.begin); }
-  // Gives its pages back to the system; they are read again when touched.
+  // Releases its pages; they are read again on access.
   void drop(const TensorEntry& entry) const;
 
  private:
@@ -69,20 +69,20 @@ class SafetensorsFile {
   SafetensorsView view_;
 };
 
-// Writes a file beside its final name; `finish` makes it durable and renames it. Without that nothing is left. Readers like tensors
-// aligned: where types are mixed, give the wider ones first.
+// Writes a file next to its final name; `finish` syncs and renames it. Without that nothing is left. Readers prefer tensors
+// aligned: if types are mixed, give the wider ones first.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const Path& path, std::vector<TensorEntry> entries, const SafetensorsMetadata& metadata = {{"format", "pt"}});
 
-  // The next bytes of the tensor whose turn it is: all of it, or a piece.
+  // The next bytes of the current tensor: all of it, or a piece.
   void write(std::string_view bytes);
   void finish();
 
  private:
   std::vector<TensorEntry> entries_;
   AtomicFile file_;
-  size_t next_ = 0;     // the entry whose turn it is
+  size_t next_ = 0;     // the current entry
   size_t written_ = 0;  // bytes of data
 };
 

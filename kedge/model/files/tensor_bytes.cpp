@@ -22,7 +22,7 @@ at::ScalarType scalar_type(WeightType type) {
 
 WeightType weight_type_of(at::ScalarType type, std::string_view where) {
   check(type == at::kFloat || type == at::kBFloat16 || type == at::kHalf, where, ": weights cannot be kept as ", c10::toString(type),
-        "; wants fp32, bf16 or fp16");
+        "; expected fp32, bf16 or fp16");
   return type == at::kFloat ? WeightType::f32 : type == at::kBFloat16 ? WeightType::bf16 : WeightType::f16;
 }
 

@@ -9,10 +9,10 @@
 namespace kedge {
 
 [[nodiscard]] at::ScalarType scalar_type(WeightType type);
-// UsageError for a type files do not hold, opening with `where`.
+// UsageError, opened by `where`, for a type that files cannot hold.
 [[nodiscard]] WeightType weight_type_of(at::ScalarType type, std::string_view where);
 
-// Copies a tensor of `shape` that stands in `bytes` into `to` (any dtype and device; transposed first where asked).
+// Copies a tensor of `shape` from `bytes` into `to` (any dtype and device; transposed first if requested).
 struct TensorSource {
   std::string_view bytes;
   WeightType type;

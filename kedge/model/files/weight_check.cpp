@@ -14,7 +14,7 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-// The stored name of a slice; empty where there is none.
+// The stored name of a slice; empty if there is none.
 std::string stored_name(const WeightFiles& files, const WeightSlice& slice) {
   if (files.find(slice.name) != nullptr) return slice.name;
   for (const std::string& name : slice.other_names)
@@ -64,8 +64,8 @@ WeightCheck check_weights(const WeightFiles& files, const std::vector<WeightSlic
     }
     const TensorEntry& entry = *files.find(name);
     if (entry.shape != slice.shape)
-      result.misshaped.push_back(str(name, ": found ", text_of(entry.shape), ", wanted ", text_of(slice.shape)));
-    if (!entry.type) result.mistyped.push_back(str(name, ": found ", entry.type_name, ", wanted F32, BF16 or F16"));
+      result.misshaped.push_back(str(name, ": found ", text_of(entry.shape), ", expected ", text_of(slice.shape)));
+    if (!entry.type) result.mistyped.push_back(str(name, ": found ", entry.type_name, ", expected F32, BF16 or F16"));
     result.found.push_back({slice, name});
   }
   for (const std::string& name : files.names()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Do a folder's weights fit the model that its config.json describes? Looks at names, shapes and types in the files' headers; reads no
+// Do a folder's weights fit the model that its config.json describes? Checks names, shapes and types in the files' headers; reads no
 // weights.
 #include <string>
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace kedge {
 
-// Does the folder hold the score head that its config.json speaks of?
+// Does the folder hold the score head of its config.json?
 [[nodiscard]] bool has_score_head(const ModelConfig& config, const WeightFiles& files);
-// The head that config.json speaks of; a score head has a bias where the files have one.
+// The head of config.json; a score head has a bias if the files have one.
 [[nodiscard]] HeadOptions stored_head(const ModelConfig& config, const WeightFiles& files);
 
 struct WeightCheck {
@@ -24,13 +24,13 @@ struct WeightCheck {
   std::vector<std::string> missing, unexpected, misshaped, mistyped;
 
   [[nodiscard]] bool fits() const { return missing.empty() && unexpected.empty() && misshaped.empty() && mistyped.empty(); }
-  // What does not fit, up to twenty names of each kind a line; empty where everything does. `origin` opens it.
+  // What does not fit, up to twenty names of each kind; empty if everything does. `origin` opens it.
   [[nodiscard]] std::string text(const std::string& origin, const ModelConfig& config) const;
 };
 
 struct WeightWishes {
   HeadKind head = HeadKind::language;
-  bool fresh_head = false;  // the score head is not to be looked for
+  bool fresh_head = false;  // the score head is not required
 };
 
 // Of a score model the other heads that files may carry are not unexpected, nor are tensors that hold no weights.

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-// A trainer leaves pickled files beside the weights that are not weights.
+// Trainers write pickled files next to the weights that are not weights.
 bool is_pickled_weights(const Path& file) {
   const std::string name = file.filename().string();
   if (name.ends_with(".pt")) return name != "optimizer.pt" && name != "scheduler.pt";
@@ -25,7 +25,7 @@ bool is_pickled_weights(const Path& file) {
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (is_pickled_weights(entry.path())) pickled.push_back(entry.path().filename().string());
   std::string found = is_file(folder / "adapter_model.safetensors")
-                          ? "; adapter_model.safetensors holds an adapter, which is no model without its base"
+                          ? "; adapter_model.safetensors holds an adapter, which is not a model without its base"
                           : "";
   if (!pickled.empty()) found = str("; found ", *std::min_element(pickled.begin(), pickled.end()), ": ", kPickledRefusal);
   throw UsageError(str(folder.string(), ": no ", kSingleFile, " and no ", kIndexFile, found));
@@ -67,7 +67,7 @@ void WeightFiles::add(const Path& file) {
   for (size_t i = 0; i < added.entries().size(); ++i) {
     const std::string& name = added.entries()[i].name;
     const auto [known, is_new] = places_.try_emplace(name, Place{files_.size() - 1, i});
-    check(is_new, where(name), " stands in ", file.filename().string(), " too");
+    check(is_new, where(name), " is in ", file.filename().string(), " too");
   }
   for (const auto& [key, value] : added.metadata())
     if (places_.contains(value)) aliases_.try_emplace(key, value);
@@ -81,7 +81,7 @@ void WeightFiles::add_shards(const Path& index) {
   std::set<std::string> shards;
   for (const auto& [name, shard] : weight_map) {
     const std::string& file = shard.as_text(str(where_map, ".", name));
-    check(is_plain_name(file), where_map, ".", name, ": wants the name of a file in the folder, found \"", file, "\"");
+    check(is_plain_name(file), where_map, ".", name, ": expected the name of a file in the folder, found \"", file, "\"");
     shards.insert(file);
   }
   for (const std::string& shard : shards) {
@@ -130,7 +130,7 @@ std::string WeightFiles::where(std::string_view name) const {
 
 const WeightFiles::Place& WeightFiles::place_of(std::string_view name) const {
   const Place* place = look_up(name);
-  if (place == nullptr) throw UsageError(str(where(name), " is not there", nearest_hint(name, names())));
+  if (place == nullptr) throw UsageError(str(where(name), " is missing", nearest_hint(name, names())));
   return *place;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The weights of a model folder by tensor name, whether they lie in one file or in shards under an index. Knows no models: which
-// names there should be is the caller's business.
+// The weights of a model folder by tensor name, in one file or in shards with an index. Independent of models: which
+// names are expected is up to the caller.
 #include <functional>
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace kedge {
 
-// Is this the name of a file that only Python's pickle can read? Then the refusal says what to do.
+// Is this the name of a file that only Python's pickle can read? The error then shows what to do.
 [[nodiscard]] bool is_pickled(const Path& file);
 inline constexpr std::string_view kPickledRefusal =
     "pickled weights are not read, because reading them can run code; load them with Python's transformers (peft for an adapter) and "
@@ -25,14 +25,14 @@ class WeightFiles {
   // One file by its name, such as an adapter's adapter_model.safetensors.
   static WeightFiles single(const Path& file);
 
-  // Null: no such tensor. Tied tensors are stored once, and the file's metadata may say under which name the bytes of another stand;
-  // then the entry's name is not the one asked for. `names` has only stored ones, sorted.
+  // Null: no such tensor. Tied tensors are stored once, and the file's metadata may map a name to that of the stored bytes;
+  // then the entry's name is not the requested one. `names` has only stored ones, sorted.
   [[nodiscard]] const TensorEntry* find(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
 
-  // Of a tensor that is there; otherwise a UsageError that names those that resemble it.
+  // Of an existing tensor; otherwise a UsageError with similar names.
   [[nodiscard]] std::string_view bytes(std::string_view name) const;
-  void drop(std::string_view name) const;  // gives its pages back to the system
+  void drop(std::string_view name) const;  // releases its pages
 
   // For errors: "FILE: tensor NAME".
   [[nodiscard]] std::string where(std::string_view name) const;

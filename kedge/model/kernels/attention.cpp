@@ -32,7 +32,7 @@ bool flash_can(const Tensor& qkv, const AttentionShape& shape) {
 std::optional<int64_t> left_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional(shape.window - 1) : std::nullopt; }
 std::optional<int64_t> right_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional<int64_t>(0) : std::nullopt; }
 
-// The plain formulas, row by row with all scores at hand: for what the fast kernels do not take (fp32 and odd head sizes on CUDA).
+// The plain formulas, row by row with all scores in memory: for what the fast kernels do not support (fp32 and odd head sizes on CUDA).
 struct PlainRow {
   Tensor q, k, v;  // [kv_heads, group, length, dim]; k and v [kv_heads, 1, length, dim]
   Tensor probs;    // [kv_heads, group, length, length]
@@ -88,7 +88,8 @@ Tensor plain_backward(const Tensor& dout, const Tensor& qkv, const PackedBatch& 
 
 }  // namespace
 
-// From 200 to 224 channels its backward pass wants more shared memory than RTX cards have; no model has such heads, so none goes there.
+// From 200 to 224 channels its backward pass needs more shared memory than RTX cards have; no known model has such heads, so it is not
+// used.
 bool flash_takes(int64_t head_dim) { return head_dim % 8 == 0 && head_dim <= 256 && (head_dim <= 192 || head_dim > 224); }
 
 double AttentionShape::scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }

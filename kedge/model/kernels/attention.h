@@ -1,5 +1,5 @@
 #pragma once
-// Causal attention within each row of a packed batch, with its backward. Queries, keys and values of all heads stand side by side:
+// Causal attention within each row of a packed batch, with its backward. Queries, keys and values of all heads are contiguous:
 // [tokens, (heads + 2 kv_heads) * head_dim].
 #include "kedge/core/tensor.h"
 #include "kedge/model/kernels/packed_batch.h"
@@ -16,10 +16,10 @@ struct AttentionShape {
 struct Attended {
   Tensor out;      // [tokens, heads * head_dim]
   Tensor log_sum;  // what the backward needs of the softmax
-  Tensor random;   // what flash attention's backward wants back, although nothing is dropped
+  Tensor random;   // the random state that flash attention's backward needs, although there is no dropout
 };
 
-// Does flash attention take bf16 heads of so many channels, on every GPU?
+// Does flash attention support bf16 heads of this many channels, on every GPU?
 [[nodiscard]] bool flash_takes(int64_t head_dim);
 
 [[nodiscard]] Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape);

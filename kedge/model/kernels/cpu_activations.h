@@ -1,5 +1,5 @@
 #pragma once
-// Activation functions on the CPU, element by element. A number's bits depend on that number alone: a library's may depend on where the
+// Activation functions on the CPU, element by element. An output's bits depend only on its input: a library's may depend on where the
 // share of a thread ends. Contiguous tensors of one type, fp32 or bf16; fp32 inside.
 #include "kedge/core/tensor.h"
 #include "kedge/model/spec/model_config.h"

@@ -34,7 +34,7 @@ struct Head {
   [[nodiscard]] bool sees(int64_t query, int64_t key) const { return key <= query && (window == 0 || key > query - window); }
 };
 
-// Calls set(j, q) for what a query from `first` on does not see of a block. Queries behind the row's end are zeros and add nothing.
+// Calls set(j, q) for what a query from `first` on does not see of a block. Queries after the row's end are zeros and add nothing.
 template <typename F>
 void for_hidden(const Head& head, int64_t first, int64_t block, F&& set) {
   const int64_t from = head.window == 0 ? std::max<int64_t>(0, first + 1 - block * kKeys) : 0;  // the first query sees all before it

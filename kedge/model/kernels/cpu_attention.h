@@ -1,5 +1,5 @@
 #pragma once
-// Attention on the CPU. Every query's sums run over channels and keys in one fixed order, whatever stands beside it: a row's numbers
+// Attention on the CPU. Every query's sums run over channels and keys in one fixed order, whatever its neighbours: a row's numbers
 // depend on that row alone, and a decoding step that keeps the order gets the same bits.
 #include "kedge/model/kernels/attention.h"
 

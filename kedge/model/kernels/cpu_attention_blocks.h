@@ -1,6 +1,6 @@
 #pragma once
-// What attention on the CPU spends its time in: a few queries side by side, with a block of keys. fp32, whatever type the model has, and
-// compiled for every vector unit; knows no tensors.
+// The inner loops of attention on the CPU: a few queries side by side, with a block of keys. fp32, whatever type the model has, and
+// compiled for every vector unit; independent of tensors.
 #include <array>
 #include <cstdint>
 

@@ -38,7 +38,7 @@ T* mutable_data(const Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<T>() : nullptr;
 }
 
-// `ivdep` says what the compiler cannot see behind inlined calls: the arrays of a row overlap nowhere, or element by element.
+// `ivdep` tells the compiler what it cannot see in inlined calls: the arrays of a row overlap nowhere, or element by element.
 struct RowStats {
   float mean, rstd;
 };
@@ -107,7 +107,7 @@ template <typename T>
   }
 }
 
-// Channel i turns with channel i + half. Of two products that are added only one can be fused: which one is said here.
+// Channel i turns with channel i + half. Of two products that are added only one can be fused: this fixes which.
 template <typename T>
 [[gnu::always_inline]] inline void rotate_head(T* x, const float* cos, const float* sin, int64_t half, float direction) {
 #pragma GCC ivdep
@@ -169,7 +169,7 @@ template <typename T>
   }
 }
 
-// The loops over rows, one function a type so that each can be cloned.
+// The loops over rows, one function per type so that each can be cloned.
 #define KEDGE_ROWS(T)                                                                                                                     \
   KEDGE_VECTOR_CLONES void norm_rows(const T* x, const T* w, const T* b, int64_t begin, int64_t end, int64_t n, bool centred, bool known, \
                                      float eps, float* mean, float* rstd, T* out) {                                                       \

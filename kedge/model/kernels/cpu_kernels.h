@@ -1,6 +1,6 @@
 #pragma once
 // The CPU's side of model/ops: loops over rows, fp32 inside, float or bf16 in memory. Written so that compilers vectorise them, with
-// sums in a fixed number of lanes: a row gives the same bits wherever it stands. Tensors are contiguous; shapes were checked by the caller.
+// sums in a fixed number of lanes: a row gives the same bits at any place. Tensors are contiguous; shapes were checked by the caller.
 #include "kedge/model/kernels/ops.h"
 
 namespace kedge::cpu {

@@ -88,7 +88,7 @@ KEDGE_INLINE void turn(Vector (&x)[kWidth]) {
 // channels in order. The lanes of a vector are rows of x where there are many, and weight rows where there are few.
 constexpr int64_t kGroup = 2 * kWidth;  // rows side by side where there are many
 
-// The first `channels` numbers of a row, zeros behind them.
+// The first `channels` numbers of a row, then zeros.
 template <typename T>
 KEDGE_INLINE Vector load_channels(const T* p, int64_t channels) {
   if (channels == kWidth) return V::load(p);
@@ -97,7 +97,7 @@ KEDGE_INLINE Vector load_channels(const T* p, int64_t channels) {
   return some;
 }
 
-// x turned: for every kGroup rows [in][kGroup], zeros behind the last row.
+// x transposed: for every kGroup rows [in][kGroup], zeros after the last row.
 template <typename T>
 KEDGE_INLINE void turn_rows(const LinearProduct<T>& product, Range rows, float* turned) {
   const int64_t in = product.in;
@@ -122,7 +122,7 @@ KEDGE_INLINE void add_channel(const Vector (&w)[kGroup], const float* x, Vector 
   }
 }
 
-// kGroup weight rows from `column` on with kGroup rows from `row` on, x their turned numbers.
+// kGroup weight rows from `column` on with kGroup rows from `row` on, x their transposed numbers.
 template <typename T>
 KEDGE_INLINE void many_rows_tile(const LinearProduct<T>& product, int64_t column, int64_t row, const float* x) {
   const int64_t in = product.in, whole = in / kWidth * kWidth;
@@ -327,7 +327,7 @@ KEDGE_INLINE KEDGE_BF16 void finish_pairs(const LinearProduct<at::BFloat16>& pro
     }
 }
 
-// Weights as they lie.
+// Weights as stored.
 template <int64_t Columns, int64_t Rows>
 KEDGE_INLINE KEDGE_BF16 void pair_tile(const LinearProduct<at::BFloat16>& product, int64_t column, int64_t row, const uint16_t* x) {
   const int64_t in = product.in, half = kSide * num_chunks(in) * kChunk;
@@ -423,7 +423,7 @@ KEDGE_BF16 void multiply_squares(const LinearProduct<at::BFloat16>& product, Ran
 
 struct PairKernel {
   using Number = uint16_t;
-  static constexpr int64_t kManyRows = 24;  // from here on pairing the weights pays
+  static constexpr int64_t kManyRows = 24;  // from here on pairing the weights is faster
 
   static int64_t arranged_size(int64_t rows, int64_t in) {
     return (rows + 2 * kSide - 1) / (2 * kSide) * (2 * kSide) * num_chunks(in) * kChunk;
@@ -438,7 +438,7 @@ struct PairKernel {
 };
 #endif
 
-// Every thread arranges the rows of x for itself: that is little beside the products, and none waits for another.
+// Every thread packs the rows of x for itself: that is cheap compared with the products, and none waits for another.
 template <typename Kernel, typename T>
 void run(const LinearProduct<T>& product) {
   const int64_t num_tasks = (product.num_out + kTask - 1) / kTask;
@@ -493,7 +493,7 @@ bool linear_suits(const Tensor& x, const Tensor& weight) {
 
 void linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms) {
   ensure(x.size(1) == weight.size(1) && out.size(0) == x.size(0) && out.size(1) == weight.size(0), "shapes of a product");
-  ensure(!terms.beside.defined() || (terms.beside.is_contiguous() && terms.beside.sizes() == out.sizes()), "a sum beside a product");
+  ensure(!terms.beside.defined() || (terms.beside.is_contiguous() && terms.beside.sizes() == out.sizes()), "shape of an added term");
   x.scalar_type() == at::kFloat ? run_linear<float>(x, weight, out, terms) : run_linear<at::BFloat16>(x, weight, out, terms);
 }
 

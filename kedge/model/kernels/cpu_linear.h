@@ -1,11 +1,11 @@
 #pragma once
-// Matrix products of the CPU whose rows do not know each other: every sum runs along the inner dimension in one fixed order, so a row has
+// Matrix products of the CPU with independent rows: every sum runs along the inner dimension in one fixed order, so a row has
 // the same bits alone, in a decoding step and in a training batch. Weights are read as they are stored, without a packed copy.
 #include "kedge/core/tensor.h"
 
 namespace kedge::cpu {
 
-// Whether `linear` below can read the tensors. It is then the one to take, for bf16 too: the library's is faster with AMX, but splits long
+// Whether `linear` below can read the tensors. If so, prefer it, for bf16 too: the library's is faster with AMX, but splits long
 // sums by the number of rows, so that a row's bits depend on the others.
 [[nodiscard]] bool linear_suits(const Tensor& x, const Tensor& weight);
 
@@ -18,7 +18,7 @@ struct LinearTerms {
 // out = x weight^T + terms. x [rows, in], weight [out, in], out [rows, out]: contiguous, all fp32 or all bf16.
 void linear(const Tensor& x, const Tensor& weight, const Tensor& out, const LinearTerms& terms = {});
 
-// The products of the backward, contiguous fp32: out = a b, + beside where defined (may be out itself). a [rows, inner],
+// The products of the backward, contiguous fp32: out = a b, + beside if defined (may be out itself). a [rows, inner],
 // b [inner, columns].
 void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Tensor& beside = {});
 // gradient += dy^T x. dy [rows, out], x [rows, in], gradient [out, in]. Chains of kGradientRows rows are added in order.

@@ -1,5 +1,5 @@
 #pragma once
-// The loops of cpu_products, for any vector unit: a source includes this after it has told the compiler which instructions it may use.
+// The loops of cpu_products, for any vector unit: a source includes this after it has enabled instructions for the compiler.
 // `Unit` has vectors of kWidth numbers and the few operations on them; a tile is kRows by kVectors vectors of sums in registers.
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct TileTask {
   int64_t depth;
   float* out;  // the sums, `out_row` apart
   int64_t out_row;
-  bool goes_on;  // from the sums that are there
+  bool goes_on;  // start from the existing sums
 };
 
 // Rows of a tile, as they are copied.
@@ -40,7 +40,7 @@ void run_tile(const TileTask& task) {
 }
 
 using Tile = void (*)(const TileTask&);
-// The tile of so many rows.
+// The tile of this many rows.
 template <typename Unit, int64_t Vectors, bool AlongRows>
 Tile tile_of(int64_t rows) {
   return [&]<int64_t... M>(std::integer_sequence<int64_t, M...>) {
@@ -55,7 +55,7 @@ Tile tile_of(int64_t rows, bool is_narrow, bool along_rows) {
   return along_rows ? tile_of<Unit, Unit::kVectors, true>(rows) : tile_of<Unit, Unit::kVectors, false>(rows);
 }
 
-// Numbers that are forgotten with the next use. They begin with a cache line: a vector that lies in two takes twice as long to load.
+// Scratch memory, valid until the next use. Aligned to cache lines: a vector across two takes twice as long to load.
 class LineVector {
  public:
   float* take(int64_t count) {
@@ -70,7 +70,7 @@ class LineVector {
   std::vector<float> memory_;
 };
 
-// Where the numbers of a block stand.
+// Where the numbers of a block are.
 struct Block {
   Range rows, columns, terms;
 };
@@ -82,17 +82,17 @@ struct Tiles {
   static constexpr int64_t kGroup = kGroupOf<Unit>;
   // A block of a is read again for every panel and stays in the second cache; a panel is read again for every tile.
   static constexpr int64_t kBlockRows = 384, kBlockTerms = 256, kBlockColumns = 1024;
-  // Rows this far apart fall on the same few places of the first cache.
+  // Rows this far apart map to the same few sets of the first cache.
   static constexpr int64_t kSamePlace = 512;
 
-  // The sums of a block as they are computed: in the output itself where nothing is added to them.
+  // The sums of a block as they are computed: in the output itself if nothing is added to them.
   struct Sums {
-    float* data;  // null where a tile's own are enough
+    float* data;  // null if a tile's own are enough
     int64_t row;
     bool are_output = false;
   };
 
-  // b's numbers of these terms and columns, [terms][kPanel], zeros behind the last column.
+  // b's numbers of these terms and columns, [terms][kPanel], zeros after the last column.
   static void fill_panel(const MatrixView<T>& b, Range terms, Range columns, float* panel) {
     const int64_t count = columns.size(), depth = terms.size();
     if (b.column == 1) {
@@ -135,12 +135,12 @@ struct Tiles {
       return is_rows() ? data + begin * row : data + t * group + begin - group_begin(begin, split.rows);
     }
   };
-  // The last group begins early enough to be whole.
+  // The last group starts early enough to be complete.
   static int64_t group_begin(int64_t row, int64_t num_rows) { return std::max<int64_t>(0, std::min(row, num_rows - kGroup)); }
 
   static Arranged arrange(const MatrixView<T>& a, const Block& block, LineVector& memory) {
     if (a.row == 1 && a.column != 1) return copy_groups(a, block, memory);
-    // Groups are worth their copy where they are read again and again.
+    // Groups are worth their copy if they are read repeatedly.
     constexpr int64_t kWorthIt = 3 * kPanel;
     if (block.rows.size() >= kGroup && block.columns.size() >= kWorthIt) return turn_groups(a, block, memory);
     if constexpr (sizeof(T) == sizeof(float)) {
@@ -195,7 +195,7 @@ struct Tiles {
     return {copied, 1, depth * kGroup};
   }
 
-  // Adds what stands beside a tile's sums and rounds them. Rows of sums end with room for a whole panel; those of the output do not.
+  // Adds the extra terms to a tile's sums and rounds them. Rows of sums end with room for a full panel; those of the output do not.
   static void finish(const Product<T>& product, Range rows, Range columns, const Sums& sums) {
     const int64_t whole = columns.begin + columns.size() / kWidth * kWidth;
     for (int64_t row = rows.begin; row < rows.end; ++row) {

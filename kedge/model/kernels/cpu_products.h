@@ -1,14 +1,14 @@
 #pragma once
 // Matrix products of the CPU on plain pointers, forward and backward. Every output is one chain of fused multiplications and additions
-// along the inner dimension in order, beginning at 0; then what stands beside is added. So an output's bits depend on its own row and
-// column alone: not on the rows beside it, the number of threads, the vector unit or the architecture. Weights are read as they are
-// stored: what is copied to lie side by side is a block at a time, forgotten with the call. Knows no tensors and no threads.
+// along the inner dimension in order, starting at 0; then the extra terms are added. So an output's bits depend only on its own row and
+// column: not on other rows, the number of threads, the vector unit or the architecture. Weights are read as they are
+// stored: only one block at a time is copied, for the duration of the call. Independent of tensors and threads.
 #include <cstdint>
 #include <span>
 
 namespace kedge::cpu {
 
-// Vector units with kernels of their own; all give the same bits. `plain` is any CPU, slowly.
+// Vector units with their own kernels; all give the same bits. `plain` is any CPU, slowly.
 enum class VectorUnit { avx512, avx2, neon, plain };
 // Those of this CPU, the best first.
 [[nodiscard]] std::span<const VectorUnit> vector_units();
@@ -19,7 +19,7 @@ struct Range {
   [[nodiscard]] int64_t size() const { return end - begin; }
 };
 
-// Numbers in memory: element (i, j) stands at data[i * row + j * column].
+// Numbers in memory: element (i, j) is at data[i * row + j * column].
 template <typename T>
 struct MatrixView {
   const T* data;

@@ -74,7 +74,7 @@ struct Neon {
         Vector b[Vectors];
         for (int64_t v = 0; v < Vectors; ++v) b[v] = load(panel + v * kWidth);
         for (int64_t m = 0; m < Rows; m += 4) {
-          const Vector a = load(from + m);  // a group is whole
+          const Vector a = load(from + m);  // a group is complete
           for (int64_t v = 0; v < Vectors; ++v) {
             add_lane<0>(sum[m][v], b[v], a);
             if (m + 1 < Rows) add_lane<1>(sum[m + 1][v], b[v], a);

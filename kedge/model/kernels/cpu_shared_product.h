@@ -9,7 +9,7 @@
 
 namespace kedge::cpu {
 
-// The product's rows and columns shared among the threads. Columns first, in whole panels: every thread arranges its own.
+// The product's rows and columns shared among the threads. Columns first, in full panels: every thread packs its own.
 template <typename T>
 void run_shared(const Product<T>& product, int64_t num_terms, const std::function<void(Range rows, Range columns)>& work) {
   constexpr int64_t kPanel = 32, kFewRows = 16, kLeastWork = 1 << 16;
@@ -27,7 +27,7 @@ void run_shared(const Product<T>& product, int64_t num_terms, const std::functio
   });
 }
 
-// The whole product.
+// The complete product.
 template <typename T>
 void run_shared(const Product<T>& product) {
   const VectorUnit unit = vector_units()[0];

@@ -1,6 +1,6 @@
 #pragma once
-// What the attentions of training and of decoding have in common on the CPU. A decoding step gets a trainer's bits only where both
-// compute a score's power, hide a key and end a block of keys alike, so all of that stands here, once.
+// What the attentions of training and of decoding have in common on the CPU. A decoding step gets the bits of training only if both
+// compute a score's power, mask a key and end a block of keys in the same way, so all of that is here, once.
 #include <cstdint>
 
 #include "kedge/core/vectors.h"
@@ -28,7 +28,7 @@ struct Vectors : VectorTypes<Bytes> {
     return VectorTypes<Bytes>::widen(*reinterpret_cast<const Halves*>(p));
   }
 
-  // x, of which the compiler forgets how it came about: a product that is only later added to must be rounded first. Whether compilers
+  // x, opaque to the compiler: a product that is added to later must be rounded first. Whether compilers
   // fuse the two would otherwise depend on the loops around them.
   [[gnu::always_inline]] static Floats rounded(Floats x) {
     asm("" : "+m"(x));

@@ -21,7 +21,7 @@ const void* data(const Tensor& tensor) { return tensor.defined() ? tensor.const_
 void* mutable_data(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr() : nullptr; }
 float* floats(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
 
-// The device of a tensor, and what a launch said.
+// The device of a tensor, and the error check of a launch.
 template <typename F>
 void run_on(const Tensor& tensor, F&& launch) {
   const c10::cuda::CUDAGuard guard(tensor.device());

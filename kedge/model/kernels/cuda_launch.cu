@@ -62,7 +62,7 @@ __device__ Sums<N> block_sum(Sums<N> sums) {
   return sums;
 }
 
-// Runs work(column, values of x there) over a row, kWide columns at a time where the size allows it.
+// Runs work(column, values of x there) over a row, kWide columns at a time if the size allows it.
 template <typename T, typename F>
 __device__ inline void for_row(const T* row, int64_t size, F&& work) {
   if (size % kWide == 0) {
@@ -296,7 +296,7 @@ void with_type(Type type, F&& f) {
   type == Type::f32 ? f(float{}) : f(Bf16{});
 }
 
-// What a block may have of shared memory without asking, and what this device gives at most: 163 KiB on an A100, 227 on an H100, 99 on
+// Shared memory of a block by default, and this device's maximum: 163 KiB on an A100, 227 on an H100, 99 on
 // RTX cards. Both less what block_sum takes.
 constexpr size_t kSumShared = 1U << 10U, kPlainShared = (48U << 10U) - kSumShared;
 size_t most_shared_bytes() {

@@ -1,5 +1,5 @@
 #pragma once
-// The kernels themselves, on raw pointers: what nvcc compiles knows no torch.
+// The kernels themselves, on raw pointers: nvcc compiles no torch headers.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Rows of different lengths laid end to end: no padding is computed. The one input of every forward pass.
+// Concatenated rows of different lengths: no padding is computed. The one input of every forward pass.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,10 +19,10 @@ struct PackedBatch {
   [[nodiscard]] int64_t num_rows() const { return static_cast<int64_t>(lengths.size()); }
 };
 
-// Every row has a token at least.
+// Every row has at least one token.
 [[nodiscard]] PackedBatch pack_rows(std::span<const std::vector<int32_t>> rows, at::Device device);
 
-// How many of the first rows have at most so many tokens together; one at least. 0: all.
+// How many of the first rows have at most this many tokens together; at least one. 0: all.
 [[nodiscard]] size_t rows_within(std::span<const std::vector<int32_t>> rows, int64_t max_tokens);
 
 // Which tokens are predicted from which places: all but the first of every row, each from the one before it.

@@ -39,7 +39,7 @@ Rotation RotaryTable::rotation(const PackedBatch& batch) {
   Rotation rotation = this->rotation(batch.positions, batch.max_length);
   const auto factor = rope_.attention_factor;
   if (rope_.type != RopeType::dynamic) return rotation;
-  // Rows longer than the model was made for turn by angles of their own.
+  // Rows longer than the model's original length have their own angles.
   int64_t start = 0;
   for (const int64_t length : batch.lengths) {
     if (length > rope_.max_positions) {

@@ -1,5 +1,5 @@
 #pragma once
-// The cosines and sines a batch's tokens are turned by, from a table that grows as longer rows come.
+// The cosines and sines that rotate a batch's tokens, from a table that grows with longer rows.
 #include "kedge/core/tensor.h"
 #include "kedge/model/kernels/ops.h"
 #include "kedge/model/kernels/packed_batch.h"
@@ -11,12 +11,12 @@ class RotaryTable {
  public:
   RotaryTable(const ModelConfig& config, at::Device device);
 
-  // Turns queries and keys, which stand first in a row.
+  // Rotates queries and keys, which are first in a row.
   [[nodiscard]] Rotation rotation(const PackedBatch& batch);
-  // The same for tokens at any positions below `length`, which must be within what the model was made for where its rotation changes
+  // The same for tokens at any positions below `length`, which must be within the model's original length if its rotation changes
   // beyond.
   [[nodiscard]] Rotation rotation(const Tensor& positions, int64_t length);
-  // Row p turns a token at position p, for all positions below `length` at least.
+  // Row p rotates a token at position p, at least for all positions below `length`.
   [[nodiscard]] Rotation table(int64_t length);
 
  private:

@@ -13,7 +13,7 @@ bool is_empty(const Json& value) {
          (value.is_object() && value.as_object("").empty());
 }
 
-// Does modules_to_save name the score head? For every sequence classifier PEFT lists "classifier" beside it, after the heads of other
+// Does modules_to_save name the score head? For every sequence classifier PEFT lists "classifier" as well, after the heads of other
 // families.
 bool names_head(const Json& config, const std::string& origin) {
   const Json* modules = config.find("modules_to_save");
@@ -51,7 +51,7 @@ LoraConfig load_adapter_config(const Path& folder) {
 
   LoraConfig config;
   config.adapter_dim = json.at("r", origin).as_integer(where("r"));
-  check(config.adapter_dim > 0, where("r"), ": ", config.adapter_dim, " is no rank");
+  check(config.adapter_dim > 0, where("r"), ": ", config.adapter_dim, " is not a rank");
   double alpha = json.at("lora_alpha", origin).as_number(where("lora_alpha"));
   if (const Json* root = json.find("use_rslora"); root != nullptr && !is_empty(*root))
     alpha *= std::sqrt(static_cast<double>(config.adapter_dim));
@@ -69,7 +69,7 @@ std::optional<HeadOptions> load_adapter_head(const Path& folder) {
   const WeightFiles files = WeightFiles::single(folder / kAdapterWeightsFile);
   const TensorEntry* weight = find_adapter_tensor(files, "score.weight");
   check(weight != nullptr, files.where(str(kAdapterPrefix, "score.weight")), " is missing");
-  check(weight->shape.size() == 2, files.where(weight->name), ": found ", shape_text(weight->shape), ", wanted [labels, hidden]");
+  check(weight->shape.size() == 2, files.where(weight->name), ": found ", shape_text(weight->shape), ", expected [labels, hidden]");
   return HeadOptions{HeadKind::score, weight->shape[0], find_adapter_tensor(files, "score.bias") != nullptr};
 }
 

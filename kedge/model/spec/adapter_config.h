@@ -1,6 +1,6 @@
 #pragma once
-// What the files of an adapter in PEFT's layout say before a tensor is read: adapter_config.json and the names in
-// adapter_model.safetensors. Knows no tensors; peft_files.h reads and writes them.
+// What is known of an adapter in PEFT's layout before a tensor is read: adapter_config.json and the names in
+// adapter_model.safetensors. Independent of tensors; peft_files.h reads and writes them.
 #include <optional>
 #include <string_view>
 
@@ -20,10 +20,10 @@ inline constexpr std::string_view kAdapterPrefix = "base_model.model.";  // befo
 
 // Did the adapter train a score head, which is saved with it?
 [[nodiscard]] bool saves_head(const Path& folder);
-// That head; none where there is none.
+// That head; none if there is none.
 [[nodiscard]] std::optional<HeadOptions> load_adapter_head(const Path& folder);
 
-// The tensor with PEFT's prefix or without; null where there is none.
+// The tensor with PEFT's prefix or without; null if there is none.
 [[nodiscard]] const TensorEntry* find_adapter_tensor(const WeightFiles& files, std::string_view name);
 
 }  // namespace kedge

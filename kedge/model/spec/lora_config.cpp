@@ -15,7 +15,7 @@ struct Group {
   std::array<std::string_view, 8> kinds;
 };
 
-// The reference's names for the linear layers of every family.
+// NeMo-Aligner's names for the linear layers of every family.
 constexpr std::array<Group, 7> kGroups = {{
     {"attention_qkv", {"q_proj", "k_proj", "v_proj", "c_attn"}},
     {"attention_dense", {"o_proj", "attn.c_proj"}},
@@ -40,7 +40,7 @@ std::vector<std::string_view> meanings(const std::string& target) {
       if (!kind.empty()) kinds.push_back(kind);
     return kinds;
   }
-  if (target == "all-linear") return {""};  // PEFT's word
+  if (target == "all-linear") return {""};  // PEFT's name
   return {target};
 }
 
@@ -52,7 +52,7 @@ std::vector<LinearSlice> select_slices(const LoraConfig& config, const std::vect
   for (int64_t layer = 0; layer < num_layers; ++layer)
     if (!config.layer_selection) layers.insert(layer);
   for (const int64_t number : config.layer_selection.value_or(std::vector<int64_t>{})) {
-    check(number >= 1 && number <= num_layers, where, ".layer_selection: ", number, " is none of the layers 1 to ", num_layers);
+    check(number >= 1 && number <= num_layers, where, ".layer_selection: ", number, " is not one of the layers 1 to ", num_layers);
     layers.insert(number - 1);
   }
   std::vector<bool> chosen(all.size(), false);
@@ -69,13 +69,13 @@ std::vector<LinearSlice> select_slices(const LoraConfig& config, const std::vect
     for (const LinearSlice& slice : all) kinds.insert(slice.kind);
     std::string known;
     for (const std::string& kind : kinds) known += (known.empty() ? "" : ", ") + kind;
-    throw UsageError(str(where, ".target_modules: \"", target, "\" is no linear layer of this model; it has ", known,
+    throw UsageError(str(where, ".target_modules: \"", target, "\" is not a linear layer of this model; it has ", known,
                          ", and the groups attention_qkv, attention_dense, mlp_fc1, mlp_fc2, attention, mlp and all"));
   }
   std::vector<LinearSlice> slices;
   for (size_t i = 0; i < all.size(); ++i)
     if (chosen[i]) slices.push_back(all[i]);
-  check(!slices.empty(), where, ": no layer is chosen");
+  check(!slices.empty(), where, ": no layer is selected");
   return slices;
 }
 

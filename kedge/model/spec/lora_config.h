@@ -1,5 +1,5 @@
 #pragma once
-// Which linear layers get adapters, and of what size. Keys and names are the reference's; Hugging Face's names work too.
+// Which linear layers get adapters, and of what size. Keys and names are NeMo-Aligner's; Hugging Face's names work too.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,7 +33,7 @@ struct LoraConfig {
   [[nodiscard]] double scale() const { return alpha.value_or(static_cast<double>(adapter_dim)) / static_cast<double>(adapter_dim); }
 };
 
-// The slices of `all` the configuration means. A name or a layer that means nothing here is a UsageError that opens with `where`.
+// The slices of `all` that the configuration selects. A name or a layer that does not exist here is a UsageError that opens with `where`.
 [[nodiscard]] std::vector<LinearSlice> select_slices(const LoraConfig& config, const std::vector<LinearSlice>& all, int64_t num_layers,
                                                      const std::string& where);
 

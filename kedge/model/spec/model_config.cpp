@@ -69,7 +69,7 @@ class Reader {
     const Json* value = find(key);
     return value == nullptr ? std::move(otherwise) : value->as_text(where(key));
   }
-  // A setting that would change the numbers and that we do not have.
+  // An unsupported setting that would change the results.
   void refuse(std::string_view key, bool harmless) const { check(harmless, where(key), ": ", find(key)->dump(), " is not supported"); }
   void refuse_flag(std::string_view key) const {
     if (find(key) != nullptr) refuse(key, !flag(key, false));
@@ -110,7 +110,7 @@ int64_t read_num_labels(const Reader& read) {
     check(count > 0, read.where("id2label"), ": no labels");
     return count;
   }
-  return read.size("num_labels", 2);  // what transformers takes where nothing is said
+  return read.size("num_labels", 2);  // transformers' default
 }
 
 std::vector<int64_t> read_windows(const Reader& read, const ModelConfig& config) {

@@ -1,6 +1,6 @@
 #pragma once
 // The shape of a model, from its config.json: one description for every family, so that one decoder runs them all.
-// Knows no tensors and no weights.
+// Independent of tensors and weights.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,9 +33,9 @@ struct ModelConfig {
   bool learned_positions = false;  // otherwise rotary
   RopeConfig rope;
   bool qkv_bias = false, out_bias = false, mlp_bias = false, norm_bias = false;
-  bool qk_norm = false;          // queries and keys are normed head by head
+  bool qk_norm = false;          // queries and keys are normalized per head
   bool tied = false;             // the head is the embedding
-  std::vector<int64_t> windows;  // a layer: how many keys a query sees, itself included; 0 = all before it
+  std::vector<int64_t> windows;  // per layer: how many keys a query attends to, itself included; 0 = all before it
   double init_range = 0.02;
   std::string dtype = "float32";  // as the file names it
   int64_t num_labels = 0;         // of a folder with a score head; 0 = a language model
@@ -54,7 +54,7 @@ struct ModelConfig {
 [[nodiscard]] ModelConfig parse_model_config(const Json& json, const std::string& origin);
 [[nodiscard]] ModelConfig load_model_config(const Path& folder);
 
-// The config.json of this model with `dtype` weights: the source where there is one, with the architecture, the dtype and the
+// The config.json of this model with `dtype` weights: the source if there is one, with the architecture, the dtype and the
 // labels set. `num_labels` 0 is a language model.
 [[nodiscard]] Json config_json(const ModelConfig& config, std::string_view dtype, int64_t num_labels);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a model is made of: its own fused parameters, and where each tensor of a Hugging Face folder lies in them. One table a family;
-// loading, saving and adapters all read it. Knows no tensors.
+// A model's fused parameters, and where each tensor of a Hugging Face folder is in them. One table per family;
+// loading, saving and adapters all use it. Independent of tensors.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ struct ParameterSpec {
   [[nodiscard]] int64_t size() const;
 };
 
-// Places of a layer's parameters in the list; -1 where the family has none.
+// Places of a layer's parameters in the list; -1 if the family has none.
 struct LayerParameters {
   int norm1 = -1, norm1_bias = -1, qkv = -1, qkv_bias = -1, q_norm = -1, k_norm = -1, out = -1, out_bias = -1;
   int norm2 = -1, norm2_bias = -1, gate_up = -1, gate_up_bias = -1, down = -1, down_bias = -1;
@@ -30,7 +30,7 @@ struct ModelParameters {
   std::vector<ParameterSpec> specs;
   std::vector<LayerParameters> layers;
   int embedding = -1, positions = -1, norm = -1, norm_bias = -1;
-  int head = -1;                    // of a language model; the embedding where they are tied
+  int head = -1;                    // of a language model; the embedding if they are tied
   int score = -1, score_bias = -1;  // of a reward or value model
 
   // The place of a new parameter.
@@ -44,12 +44,12 @@ struct WeightSlice {
   int64_t row = 0, rows = 0;
   bool transposed = false;               // GPT-2 stores [in, out]
   std::vector<int64_t> shape;            // in the file
-  std::vector<std::string> other_names;  // under which it may stand instead
+  std::vector<std::string> other_names;  // alternative name
 };
 
 enum class HeadKind { language, score };
 
-// The score head has a bias row where `score_bias` says so.
+// The score head has a bias row if `score_bias`.
 struct HeadOptions {
   HeadKind kind = HeadKind::language;
   int64_t num_labels = 1;

@@ -99,11 +99,11 @@ RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_position
   rope.type = parse_type(*scaling, where);
   rope.max_positions = max_positions;
   rope.theta = number_or(*scaling, "rope_theta", number_or(config, "rope_theta", 10000, outside), inside);
-  check(rope.theta > 1, where, ": rope_theta is ", rope.theta, ", wants more than 1");
+  check(rope.theta > 1, where, ": rope_theta is ", rope.theta, ", expected more than 1");
   const double share = number_or(*scaling, "partial_rotary_factor", number_or(config, "partial_rotary_factor", 1, outside), inside);
   rope.dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
   check(rope.dim > 0 && rope.dim <= head_dim && rope.dim % 2 == 0, where, ": ", rope.dim, " of ", head_dim,
-        " channels of a head would be rotated; wants an even number of them");
+        " channels of a head would be rotated; expected an even number of them");
   if (rope.type == RopeType::plain) return rope;
 
   rope.factor = scaling->at("factor", where).as_number(where + ".factor");
@@ -117,7 +117,7 @@ RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_position
     rope.low_freq_factor = scaling->at("low_freq_factor", where).as_number(where + ".low_freq_factor");
     rope.high_freq_factor = scaling->at("high_freq_factor", where).as_number(where + ".high_freq_factor");
     check(rope.low_freq_factor > 0 && rope.high_freq_factor > rope.low_freq_factor, where,
-          ": wants 0 < low_freq_factor < high_freq_factor, found ", rope.low_freq_factor, " and ", rope.high_freq_factor);
+          ": expected 0 < low_freq_factor < high_freq_factor, found ", rope.low_freq_factor, " and ", rope.high_freq_factor);
   }
   if (rope.type == RopeType::yarn) {
     if (const double fast = number_or(*scaling, "beta_fast", 0, inside); fast != 0) rope.beta_fast = fast;

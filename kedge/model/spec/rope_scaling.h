@@ -1,5 +1,5 @@
 #pragma once
-// Rotary positions: the angle every pair of channels turns by a position, under the scalings in use. Knows no tensors.
+// Rotary positions: the rotation angle of every pair of channels per position, with the known scalings. Independent of tensors.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,8 +29,8 @@ struct RopeConfig {
 // a UsageError that opens with `origin`. `head_dim` and `max_positions` are the model's.
 [[nodiscard]] RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_positions, const std::string& origin);
 
-// Radians a position, one number for each pair of channels, in a sequence of `length` tokens (only `dynamic` looks at it).
-// Computed in single precision as transformers does, so that long positions turn by the same angles.
+// Radians per position, one number for each pair of channels, in a sequence of `length` tokens (only `dynamic` uses it).
+// Computed in single precision as transformers does, so that long positions get the same angles.
 [[nodiscard]] std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t length);
 
 }  // namespace kedge

@@ -1,6 +1,6 @@
 #pragma once
-// The reference's chat format: turns between special tokens, with the rules of which text is trained on. Pure text; knows no
-// tokenizer and no files.
+// NeMo-Aligner's chat format: turns between special tokens, with the rules of which text is trained on. Pure text; independent of
+// tokenizers and files.
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// The seam to chat templates: a function from messages to text. chat_prompt.h makes one from the reference's special tokens;
+// The interface of chat templates: a function from messages to text. chat_prompt.h creates one from NeMo-Aligner's special tokens;
 // a model folder's own template is another.
 #include <functional>
 #include <string>
@@ -12,12 +12,12 @@ namespace kedge {
 
 struct RenderedChat {
   std::string text;
-  std::vector<TextSpan> loss_spans;  // where asked for: what the assistant says, in order, apart from each other; it is trained on
+  std::vector<TextSpan> loss_spans;  // if requested: the assistant's texts, in order, separately; they are trained on
 };
 
 struct ChatRequest {
   const Json& messages;                // [{"role", "content", ...}, ...]
-  const Json& row;                     // the whole row, for templates that read more of it ("tools")
+  const Json& row;                     // the complete row, for templates that read more of it ("tools")
   bool add_generation_prompt = false;  // end with the opening of the assistant's turn
   bool want_loss_spans = false;
 };

@@ -30,7 +30,7 @@ std::vector<size_t> assistant_messages(const Json::Array& messages) {
   return found;
 }
 
-// The part of a content that many templates cut from earlier turns: up to </think> and the blanks behind it.
+// The part of a content that many templates cut from earlier turns: up to </think> and the blanks after it.
 std::string_view inline_thought(const Json& message) {
   static constexpr std::string_view kEnd = "</think>";
   const Json* content = message.find("content");
@@ -41,7 +41,7 @@ std::string_view inline_thought(const Json& message) {
                                        : said.substr(0, said.size() - py_lstrip(said.substr(end + kEnd.size())).size());
 }
 
-// The conversation rendered whole and in pieces.
+// The conversation rendered completely and in pieces.
 class TurnFinder {
  public:
   TurnFinder(const ChatTemplate& chat, const Json::Array& messages, const ChatOptions& options)
@@ -49,7 +49,7 @@ class TurnFinder {
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
-  // A template that ends with the header of a new turn whether asked or not hides where a turn ends.
+  // A template that always ends with the header of a new turn hides where a turn ends.
   void check_ending(size_t last_assistant) const {
     const Json::Array shorter = first(last_assistant + 1);
     Json::Array longer = shorter;
@@ -78,7 +78,7 @@ class TurnFinder {
     return {messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count)};
   }
 
-  // Nothing where the template refuses these messages.
+  // Nothing if the template rejects these messages.
   [[nodiscard]] std::optional<std::string> render(const Json::Array& messages, bool prompt) const {
     if (messages.empty()) return std::nullopt;
     ChatOptions options = options_;
@@ -90,7 +90,7 @@ class TurnFinder {
     }
   }
 
-  // The messages with a mark in the content of one; nothing where that has no text.
+  // The messages with a mark in the content of one; nothing if that has no text.
   [[nodiscard]] std::optional<std::string> render_marked(Json::Array messages, size_t message, size_t offset, bool prompt) const {
     const Json* content = messages[message].find("content");
     if (content == nullptr || !content->is_text() || py_strip(content->as_text(kWhere)).empty()) return std::nullopt;
@@ -107,16 +107,16 @@ class TurnFinder {
     const size_t at = common_prefix(plain, *marked);
     const std::string_view rest = std::string_view(*marked).substr(at);
     if (!ends_with(rest, plain.substr(at))) return std::nullopt;
-    // Blanks at the end of the content may have been stripped without the mark behind them.
+    // Blanks at the end of the content may have been stripped without the mark after them.
     const bool only_mark = py_strip(rest.substr(0, rest.size() - (plain.size() - at))) == kMark;
     return only_mark ? std::optional(at) : std::nullopt;
   }
 
-  // The turn begins behind the prompt for it.
+  // The turn starts after its prompt.
   [[nodiscard]] std::optional<size_t> find_begin(size_t message) const {
     const auto asked = render(first(message), true);
     if (asked && starts_with(text_, *asked)) return asked->size();
-    // What stands before may be written otherwise once the conversation goes on: reasoning gone from earlier turns, the system
+    // What comes before may be written differently once the conversation continues: reasoning gone from earlier turns, the system
     // text or the tools moved to the last question. Then what follows the content of the message before must be the same.
     if (asked) {
       const auto behind_asked = content_end(*asked, first(message), message - 1, true);
@@ -129,7 +129,7 @@ class TurnFinder {
     return content_begin(message);
   }
 
-  // Where the content of a message begins, or what is left of it without its reasoning; as long as no reasoning stands before.
+  // Where the content of a message begins, or what is left of it without its reasoning; as long as no reasoning comes before.
   [[nodiscard]] std::optional<size_t> content_begin(size_t message) const {
     for (const size_t offset : {size_t{0}, inline_thought(messages_[message]).size()}) {
       const auto marked = render_marked(messages_, message, offset, false);
@@ -161,7 +161,7 @@ class TurnFinder {
       const std::string_view turn = std::string_view(*last).substr(asked->size());
       if (starts_with(text.substr(begin), turn)) return begin + turn.size();
     }
-    // The turn itself is written otherwise when it is not the last: look at what follows its content.
+    // The turn itself is written differently when it is not the last: use what follows its content.
     const auto behind_last = content_end(*last, first(message + 1), message, false);
     const auto behind = content_end(text_, messages_, message, false);
     if (!behind || !behind_last) return std::nullopt;
@@ -187,7 +187,7 @@ ChatTurns from_generation(const ChatTemplate& chat, const Json& messages, const 
   ChatTurns result{std::move(rendered.text), {}};
   for (const ByteSpan& span : rendered.generated) {
     if (!result.turns.empty() && result.turns.back().bytes.end == span.begin) {
-      result.turns.back().bytes.end = span.end;  // a turn and the token that ends it, each in a block of its own
+      result.turns.back().bytes.end = span.end;  // a turn and the token that ends it, each in its own block
     } else {
       result.turns.push_back({std::nullopt, span});
     }

@@ -1,6 +1,6 @@
 #pragma once
 // Conversations as text, by the chat template of a Hugging Face model folder: the same text as transformers' apply_chat_template.
-// Knows no tokens.
+// Independent of tokens.
 #include <ctime>
 #include <map>
 #include <optional>
@@ -21,7 +21,7 @@ struct ChatOptions {
   std::string continue_field{};        // leave this field of the last message ("content") open for the model to continue
   Json variables{};                    // an object of more variables for the template; they override special tokens
   std::string template_name{};         // of a folder with several; otherwise "tool_use" when tools are given, or "default"
-  std::optional<std::tm> now{};        // what strftime_now sees; without it, the local time
+  std::optional<std::tm> now{};        // the time for strftime_now; without it, the local time
 };
 
 class ChatTemplate {
@@ -30,18 +30,18 @@ class ChatTemplate {
   static ChatTemplate from_text(std::string_view text, std::string_view name, Json special_tokens = Json(Json::Object{}));
 
   // From chat_template.jinja and additional_chat_templates/, else tokenizer_config.json, else chat_template.json; with the special
-  // tokens of tokenizer_config.json. A UsageError when the folder has no chat template.
+  // tokens of tokenizer_config.json. A UsageError if the folder has no chat template.
   static ChatTemplate load(const Path& folder);
-  // The same, or none where the folder has no chat template.
+  // The same, or none if the folder has no chat template.
   static std::optional<ChatTemplate> find(const Path& folder);
 
-  // `messages` is a list of objects as Hugging Face has them: "role", "content" (text or a list of parts) and what else the
+  // `messages` is a list of objects as in Hugging Face: "role", "content" (text or a list of parts) and whatever else the
   // template reads. A UsageError names the template and its line.
   [[nodiscard]] std::string render(const Json& messages, const ChatOptions& options = {}) const;
 
-  // The same, with the passages of {% generation %} blocks; none where the template has no such block.
+  // The same, with the passages of {% generation %} blocks; none if the template has no such block.
   [[nodiscard]] JinjaTemplate::Rendered render_generated(const Json& messages, const ChatOptions& options = {}) const;
-  // Equal where the templates have the same names and texts.
+  // Equal if the templates have the same names and texts.
   [[nodiscard]] std::string fingerprint() const;
   [[nodiscard]] bool has_generation(const ChatOptions& options) const { return choose(options).compiled.has_generation(); }
 

@@ -28,7 +28,7 @@ class ModelChat {
   }
 
  private:
-  // Not by std::call_once: loading may throw, and then the next caller would wait for ever where pthread_once does not know exceptions.
+  // Not by std::call_once: loading may throw, and then the next caller would wait forever if pthread_once does not support exceptions.
   const ChatTemplate& loaded() {
     const std::lock_guard lock(mutex_);
     if (!template_) template_ = ChatTemplate::load(folder_);

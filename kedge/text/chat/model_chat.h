@@ -1,5 +1,5 @@
 #pragma once
-// A model folder's own chat template as the data sets want it: messages to text, with what the assistant says marked.
+// A model folder's own chat template for data sets: messages to text, with the assistant's texts marked.
 #include "kedge/core/files.h"
 #include "kedge/text/chat/chat_renderer.h"
 

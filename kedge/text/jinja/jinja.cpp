@@ -52,7 +52,7 @@ JinjaTemplate::Rendered JinjaTemplate::render_generated(const Json& context, con
     Rendered rendered{evaluator.output(), {}};
     for (const jinja::Generated& passage : evaluator.generated()) {
       check(rendered.text.compare(passage.begin, passage.text.size(), passage.text) == 0, name_, ":", passage.line,
-            ": the text of this {% generation %} block does not stand in the output as it is; it must not be inside a macro, a set or a "
+            ": the text of this {% generation %} block does not appear unchanged in the output; it must not be inside a macro, a set or a "
             "filter");
       rendered.generated.push_back({passage.begin, passage.begin + passage.text.size()});
     }

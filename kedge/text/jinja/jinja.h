@@ -1,7 +1,7 @@
 #pragma once
 // Jinja templates as Hugging Face chat templates use them: the language of Jinja 3.1 in the sandbox that transformers sets up
-// (trim_blocks, lstrip_blocks, break and continue, generation blocks, its own tojson). docs/chat_templates.md says what is left
-// out. Knows nothing of chats.
+// (trim_blocks, lstrip_blocks, break and continue, generation blocks, its own tojson). docs/chat_templates.md lists what is left
+// out. Independent of chats.
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -18,7 +18,7 @@ struct Template;
 }
 
 struct JinjaOptions {
-  std::optional<std::tm> now{};          // what strftime_now sees; without it, the local time
+  std::optional<std::tm> now{};          // the time for strftime_now; without it, the local time
   int64_t max_steps = 50'000'000;        // about a step per expression, loop round or 16 bytes of text
   int64_t max_bytes = int64_t{1} << 28;  // of all values alive at one time
 };
@@ -34,14 +34,14 @@ class JinjaTemplate {
   // `name` opens the errors: "NAME:LINE: ...". They are UsageErrors and name what is unknown or not supported.
   static JinjaTemplate parse(std::string_view text, std::string_view name);
 
-  // `context` is an object; its members are the template's variables. What the template runs into is a UsageError with its line.
+  // `context` is an object; its members are the template's variables. Runtime errors are UsageErrors with their line.
   [[nodiscard]] std::string render(const Json& context, const JinjaOptions& options = {}) const;
 
   struct Rendered {
     std::string text;
     std::vector<ByteSpan> generated;  // the passages inside {% generation %} blocks
   };
-  // A UsageError where a passage cannot be found again in the text, because a macro or a filter wrote around it.
+  // A UsageError if a passage cannot be located in the text, because a macro or a filter changed it.
   [[nodiscard]] Rendered render_generated(const Json& context, const JinjaOptions& options = {}) const;
 
   [[nodiscard]] bool has_generation() const;

@@ -1,6 +1,6 @@
 #pragma once
 // value.name and value[key] by the rules of Jinja's sandbox: attributes before items for a dot, items before attributes for
-// brackets, methods that would change a list or a dict refused, and calls. Knows no syntax.
+// brackets, methods that would change a list or a dict refused, and calls. Independent of syntax.
 #include <string>
 #include <string_view>
 
@@ -8,7 +8,7 @@
 
 namespace kedge::jinja {
 
-// Undefined where there is nothing; a Fault when `value` is itself undefined.
+// Undefined if there is nothing; a Fault if `value` is itself undefined.
 [[nodiscard]] Value get_attribute(const Value& value, std::string_view name);
 [[nodiscard]] Value get_item(const Value& value, const Value& key);
 
@@ -18,7 +18,7 @@ namespace kedge::jinja {
 [[nodiscard]] bool is_callable(const Value& value);
 [[nodiscard]] Value call(const Value& function, const Arguments& arguments);
 
-// A function of ours that templates can call.
+// A C++ function that templates can call.
 [[nodiscard]] Value make_function(std::string type, std::function<Value(const Arguments&)> call);
 
 }  // namespace kedge::jinja

@@ -10,7 +10,7 @@ namespace kedge::jinja {
 
 class Bound {
  public:
-  // One name a parameter, in order; an empty one can only be given by place. Faults: too many, too few, unknown names.
+  // One name per parameter, in order; an empty one is positional only. Faults: too many, too few, unknown names.
   // Holds references into `arguments`.
   Bound(std::string_view function, const Arguments& arguments, std::initializer_list<std::string_view> names, size_t required = 0);
 
@@ -18,7 +18,7 @@ class Bound {
   // The value, or a missing one.
   [[nodiscard]] const Value& operator[](size_t index) const;
 
-  // A Fault when the kind is another.
+  // A Fault if the kind is another.
   [[nodiscard]] const std::string& text(size_t index) const;
   [[nodiscard]] int64_t integer(size_t index) const;
   [[nodiscard]] int64_t integer(size_t index, int64_t otherwise) const;

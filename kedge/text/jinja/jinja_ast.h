@@ -71,7 +71,7 @@ struct Scope {
   std::vector<Load> loads;
 };
 
-// The template itself, a macro, the body of a call: what has a frame of its own.
+// The template itself, a macro, the body of a call: everything with its own frame.
 struct Function {
   size_t num_slots = 0;
   bool makes_closures = false;  // something inside may outlive a call
@@ -101,7 +101,7 @@ struct Stmt {
   size_t line;
   std::string text{};
   ExprPtr target{}, value{}, test{}, filter{};
-  ExprPtr test_target{};  // the target again: a loop's test is a function with variables of its own
+  ExprPtr test_target{};  // the target again: a loop's test is a function with its own variables
   std::vector<ExprPtr> parameters{}, values{};
   Body body{}, elifs{}, otherwise{};
   bool recursive = false;

@@ -217,7 +217,7 @@ std::string Evaluator::run_recursive_loop(const Stmt& stmt, Frame* around, const
   return text.text();
 }
 
-// The items that pass the loop's test, one at a time as they are asked for.
+// The items that pass the loop's test, one at a time on request.
 Value Evaluator::tested(const Stmt& stmt, const Value& iterable, Frame* around) {
   const auto next = iterate(iterable);
   return Value::iterator("generator", iterable.depth(), [this, &stmt, next, around](Value& item) {
@@ -248,7 +248,7 @@ Evaluator::Flow Evaluator::run_loop_over(const Stmt& stmt, const Value& iterable
   return flow;
 }
 
-// Did any round come to its end? One that was left by break or continue does not count for {% else %}: so it is in Jinja.
+// Did any iteration complete? One that was left by break or continue does not count for {% else %}: so it is in Jinja.
 bool Evaluator::run_rounds(const Stmt& stmt, const std::shared_ptr<LoopState>& loop) {
   struct End {
     LoopState& loop;

@@ -1,6 +1,6 @@
 #pragma once
 // Runs a parsed template over variables. Knows how statements and expressions behave; what the operators, filters and methods
-// do stands in their own pairs.
+// do is in their own files.
 #include <deque>
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace kedge::jinja {
 
-// A passage of the output that stood in a {% generation %} block, in bytes. As in transformers, `begin` is the length of the
+// A passage of the output from a {% generation %} block, in bytes. As in transformers, `begin` is the length of the
 // output before the outermost print statement; inside a macro or a set block it may miss the passage.
 struct Generated {
   size_t begin;

@@ -353,7 +353,7 @@ ExprPtr ExpressionParser::parse_subscript(ExprPtr subject) {
   return make(Expr::Type::item, token.line, children_of(std::move(subject), std::move(index)));
 }
 
-// What stands between [ and ]: one index or slice.
+// The content of [ ]: one index or slice.
 ExprPtr ExpressionParser::parse_index(ExprPtr subject) {
   const size_t line = current().line;
   if (current().is_op("]")) return make(Expr::Type::item, line, children_of(std::move(subject), make(Expr::Type::tuple, line, {})));

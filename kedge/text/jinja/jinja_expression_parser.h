@@ -25,7 +25,7 @@ class ExpressionParser {
     std::string_view end_name{};  // a name that ends it
   };
   ExprPtr parse_tuple(const TupleRules& rules);
-  // What can stand on the left of =; `end_name` ends it.
+  // What can be on the left of =; `end_name` ends it.
   ExprPtr parse_target(bool with_spaces, std::string_view end_name = {});
   ExprPtr parse_filters(ExprPtr subject, bool starts_with_name);
 
@@ -39,10 +39,10 @@ class ExpressionParser {
 
   [[noreturn]] void fail_at(size_t line, std::string_view message) const;
   [[noreturn]] void fail_here(std::string_view message) const { fail_at(current().line, message); }
-  // What a person would call the token.
+  // The token for error messages.
   [[nodiscard]] static std::string described(const Token& token);
 
-  // Bounds how deep constructs stand inside one another.
+  // Limits the nesting depth.
   class Nesting {
    public:
     explicit Nesting(ExpressionParser& parser) : parser_(parser) {

@@ -116,7 +116,7 @@ Value truncate(const Value& value, const Arguments& arguments) {
   if (leeway < 0) fail("expected leeway >= 0, got ", leeway);
   if (jinja::length(value) <= length + leeway) return value;
   const Value cut = slice(value, Value(), length - end_length, Value());
-  if (!cut.is_text()) fail("truncate wants text, found ", type_name(value));
+  if (!cut.is_text()) fail("truncate expects text, found ", type_name(value));
   const size_t blank = cut.bytes().rfind(' ');
   const bool whole = bound.flag(1) || blank == std::string::npos;
   return calculate(Operator::add, whole ? cut : Value(cut.bytes().substr(0, blank), cut.text().safe), end);
@@ -231,7 +231,7 @@ Value tojson(const Value& value, const Arguments& arguments) {
   }
   if (bound.given(2) && !bound[2].is_none()) {
     const Values separators = list_of(bound[2]);
-    if (separators.size() != 2 || !separators[0].is_text() || !separators[1].is_text()) fail("tojson: separators wants two texts");
+    if (separators.size() != 2 || !separators[0].is_text() || !separators[1].is_text()) fail("tojson: separators expects two texts");
     style.item_separator = separators[0].bytes(), style.key_separator = separators[1].bytes();
   }
   return Value(to_json(value, style));

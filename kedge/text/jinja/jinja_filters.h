@@ -1,5 +1,5 @@
 #pragma once
-// Jinja's filters: what stands after |. `tojson` is the one transformers puts in its place.
+// Jinja's filters: what follows |. `tojson` is transformers' replacement.
 #include <map>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Python's two ways to format: text % values, and text.format(...). Knows the number formats, not where values come from.
+// Python's two ways to format: text % values, and text.format(...). Independent of where values come from.
 #include <functional>
 #include <optional>
 #include <string>

@@ -90,7 +90,7 @@ class Lexer {
     return py_strip(data.substr(line)).empty() ? data.substr(0, line) : data;
   }
 
-  // Behind the end of a tag: -%} takes white space, %} one newline, +%} nothing.
+  // After the end of a tag: -%} takes white space, %} one newline, +%} nothing.
   void skip_after(char sign, bool trims_newline) {
     if (sign == '-') {
       at_ = text_.size() - py_lstrip(text_.substr(at_)).size();
@@ -100,7 +100,7 @@ class Lexer {
     line_starts_ = at_ > 0 && text_[at_ - 1] == '\n';
   }
 
-  // The first place at or after `from` that is no white space.
+  // The first place at or after `from` that is not white space.
   [[nodiscard]] size_t skip_blanks(size_t from) const { return text_.size() - py_lstrip(text_.substr(from)).size(); }
 
   void skip_comment(size_t open) {
@@ -111,7 +111,7 @@ class Lexer {
     skip_after(sign, true);
   }
 
-  // Is this {% raw %}? Then moves behind it.
+  // Is this {% raw %}? Then moves past it.
   bool take_raw_begin() {
     size_t at = skip_blanks(at_);
     if (text_.substr(at, 3) != "raw") return false;
@@ -291,7 +291,7 @@ class Lexer {
     return out;
   }
 
-  // Up to `most` digits of an escape; all of them are wanted in base 16.
+  // Up to `most` digits of an escape; all of them are required in base 16.
   void append_point(std::string& out, std::string_view& text, size_t most, unsigned base) const {
     char32_t point = 0;
     size_t count = 0;
@@ -307,7 +307,7 @@ class Lexer {
   }
 
   // An escape that means nothing stays as it is. Jinja writes a character beyond ASCII as an escape of its own before it looks
-  // for escapes, so behind a backslash that one is taken apart.
+  // for escapes, so after a backslash that one is split.
   static void append_unknown(std::string& out, std::string_view& text) {
     out += '\\';
     text.remove_prefix(1);
@@ -328,7 +328,7 @@ class Lexer {
   std::string source_;
   std::string_view text_;
   size_t at_ = 0;
-  bool line_starts_ = true;  // does what comes next stand at the start of a line?
+  bool line_starts_ = true;  // is the next token at the start of a line?
   size_t line_ = 1, line_at_ = 0;
   std::vector<Token> tokens_;
 };

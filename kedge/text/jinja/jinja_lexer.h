@@ -1,6 +1,6 @@
 #pragma once
-// A template's text as tokens: data, and what stands between {{ }}, {% %}. Comments and white space are gone, whitespace
-// control (-, +, trim_blocks, lstrip_blocks) is done. Knows no grammar.
+// A template's text as tokens: data, and the contents of {{ }}, {% %}. Comments and white space are removed, whitespace
+// control (-, +, trim_blocks, lstrip_blocks) is applied. Independent of the grammar.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// The filters that work on sequences: map, select, sort, join and their like. As in Python, those that give a generator do
+// The filters that work on sequences: map, select, sort, join and similar ones. As in Python, those that give a generator do
 // their work only when it is read, and can be read once.
 #include "kedge/text/jinja/jinja_filters.h"
 

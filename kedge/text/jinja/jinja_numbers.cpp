@@ -14,7 +14,7 @@
 namespace kedge::jinja {
 namespace {
 
-// Without white space around it, digits of every script as ASCII, underscores between digits gone; nothing when one stands
+// Without white space around it, digits of every script as ASCII, underscores between digits gone; nothing if one is
 // elsewhere.
 std::optional<std::string> plain(std::string_view text) {
   std::string out;

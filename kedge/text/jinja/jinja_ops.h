@@ -1,6 +1,6 @@
 #pragma once
 // What Python's operators do with values: arithmetic, comparison, membership, length, iteration, slices. Errors are Faults in
-// Python's words. Knows no attributes and no methods (jinja_access).
+// Python's words. Attributes and methods are in jinja_access.
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,7 +34,7 @@ enum class Comparison { equal, not_equal, less, less_equal, greater, greater_equ
 // The item at a place, counted from the end when negative; nothing when it is outside.
 [[nodiscard]] std::optional<Value> item_at(const Value& value, int64_t index);
 
-// Characters [begin, end) of a text; wants 0 <= begin <= end <= length.
+// Characters [begin, end) of a text; requires 0 <= begin <= end <= length.
 [[nodiscard]] std::string_view characters(const Text& text, size_t begin, size_t end);
 
 // The first place of `part` at or after byte `from`, or npos; in linear time whatever the texts.

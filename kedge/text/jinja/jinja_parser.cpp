@@ -163,7 +163,7 @@ class Parser : public ExpressionParser {
     expect_op(")");
   }
 
-  // A body that is a function of its own: a break in it reaches no loop around it.
+  // A body that is a separate function: a break in it reaches no loop around it.
   Body parse_function_body(std::string_view end) {
     const size_t around = std::exchange(breakable_, 0);
     Body body = parse_whole_block(end);
@@ -218,11 +218,11 @@ class Parser : public ExpressionParser {
   }
 
   std::unique_ptr<Stmt> parse_leave(std::unique_ptr<Stmt> stmt) {
-    if (breakable_ == 0) fail_at(stmt->line, "break and continue stand only inside a for");
+    if (breakable_ == 0) fail_at(stmt->line, "break and continue are only allowed inside a for");
     return stmt;
   }
 
-  size_t for_depth_ = 0;  // loops around, whatever stands between
+  size_t for_depth_ = 0;  // enclosing loops, at any distance
   size_t breakable_ = 0;  // loops around within the same function
   bool has_generation_ = false;
 };

@@ -23,7 +23,7 @@ struct JsonStyle {
 };
 [[nodiscard]] std::string to_json(const Value& value, const JsonStyle& style);
 
-// Appends and ends the render when the text passes its memory limit.
+// Appends, and ends the render if the text exceeds its memory limit.
 void append(std::string& out, std::string_view piece);
 
 // &, <, >, ' and " as HTML writes them.

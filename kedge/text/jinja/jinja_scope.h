@@ -1,6 +1,6 @@
 #pragma once
-// Gives every variable of a template its place, by the rules by which Jinja's compiler scopes names: a loop, a macro and a set
-// block see what is around them, and what they set stays inside. Also refuses filters and tests that do not exist.
+// Assigns every variable of a template its slot, by the scoping rules of Jinja's compiler: a loop, a macro and a set
+// block see what is around them, and what they set stays inside. Also rejects filters and tests that do not exist.
 #include <string_view>
 
 #include "kedge/text/jinja/jinja_ast.h"

@@ -1,5 +1,5 @@
 #pragma once
-// Jinja's tests: what stands after `is`.
+// Jinja's tests: what follows `is`.
 #include <string_view>
 
 #include "kedge/text/jinja/jinja_value.h"

@@ -66,7 +66,7 @@ bool is_title_text(std::string_view text) {
 struct Window {
   std::string_view bytes;
   size_t start;   // in characters
-  bool in_range;  // false: start lies behind the text or behind the end, where not even "" is found
+  bool in_range;  // false: start is after the text or after the end, where not even "" is found
 };
 
 Window window_of(const Value& self, const Bound& bound, size_t first) {

@@ -17,7 +17,7 @@ constexpr size_t kLargeDict = 8;
 thread_local Meter* current_meter = nullptr;
 
 size_t depth_above(size_t inner) {
-  if (inner >= kMaxDepth) fail("values stand more than ", kMaxDepth, " levels inside one another");
+  if (inner >= kMaxDepth) fail("values are nested more than ", kMaxDepth, " levels deep");
   return inner + 1;
 }
 

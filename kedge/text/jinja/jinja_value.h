@@ -1,6 +1,6 @@
 #pragma once
 // The values a template computes with: Python's, as far as a template can see them. Lists, tuples and dicts never change once
-// made (the sandbox forbids it); only namespaces and iterators do. Knows no operators, no syntax and no printing.
+// created (the sandbox forbids it); only namespaces and iterators do. Independent of operators, syntax and printing.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,7 +18,7 @@
 
 namespace kedge::jinja {
 
-// What goes wrong inside a template, without its place: rendering adds the template's name and line.
+// An error inside a template, without its place: rendering adds the template's name and line.
 class Fault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,7 +34,7 @@ struct Limits {
   int64_t live_bytes = int64_t{1} << 28;  // of all values alive at one time
 };
 
-// Counts the work and the memory of the render that runs on this thread, and ends it where it passes its limits. A template
+// Counts the work and the memory of the render that runs on this thread, and ends it if it exceeds its limits. A template
 // comes from a downloaded file: it must not hang or fill the memory. Nothing is counted while no Meter is alive.
 class Meter {
  public:
@@ -45,8 +45,8 @@ class Meter {
 
   static void step(size_t count = 1);
   static void step_bytes(size_t bytes) { step(1 + bytes / 16); }      // copied or compared
-  static void step_characters(size_t bytes) { step(1 + bytes / 4); }  // looked at one by one
-  // Before something of that size is made.
+  static void step_characters(size_t bytes) { step(1 + bytes / 4); }  // visited one by one
+  // Before something of that size is created.
   static void room_for(size_t bytes);
   // Memory in use, until it is released.
   static void hold(size_t bytes);
@@ -59,7 +59,7 @@ class Meter {
   Meter* outer_;
 };
 
-// The memory of one value, given back with it.
+// The memory of one value, released with it.
 class Charge {
  public:
   explicit Charge(size_t bytes) : bytes_(bytes) { Meter::hold(bytes_); }
@@ -143,7 +143,7 @@ class Value {
   [[nodiscard]] bool is_integral() const { return is(Kind::integer) || is(Kind::boolean); }  // Python's bool is an int
   [[nodiscard]] bool is_number() const { return is_integral() || is(Kind::real); }
 
-  // Each wants the kind to be right.
+  // Each requires the right kind.
   [[nodiscard]] bool boolean() const { return std::get<bool>(value_); }
   [[nodiscard]] int64_t integer() const { return is(Kind::boolean) ? int64_t{boolean()} : std::get<int64_t>(value_); }
   [[nodiscard]] double real() const { return is(Kind::real) ? std::get<double>(value_) : static_cast<double>(integer()); }
@@ -161,11 +161,11 @@ class Value {
 
   // The same object, as Python's `is` would say.
   [[nodiscard]] bool same_as(const Value& other) const;
-  // How many values stand inside one another; bounded, so that no walk over a value can overflow the stack.
+  // The nesting depth; bounded, so that no walk over a value can overflow the stack.
   [[nodiscard]] size_t depth() const;
 
  private:
-  struct List;  // tags that keep list and tuple apart in the variant
+  struct List;  // tags that distinguish list and tuple in the variant
   struct Tuple;
   template <typename Tag>
   struct Tagged {

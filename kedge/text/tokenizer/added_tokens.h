@@ -19,20 +19,20 @@ namespace kedge {
 struct AddedToken {
   std::string content;
   bool single_word = false;  // only between characters that are not of a word
-  bool lstrip = false;       // takes the white space before it along
-  bool rstrip = false;       // and behind it
-  bool normalized = false;   // is looked for in normalised text, in its own normalised spelling
+  bool lstrip = false;       // includes the white space before it
+  bool rstrip = false;       // and after it
+  bool normalized = false;   // is matched in normalised text, in its own normalised spelling
   bool special = false;
 
-  // The fields of an entry of added_tokens or added_tokens_decoder. Where `normalized` is not given, special tokens are not.
+  // The fields of an entry of added_tokens or added_tokens_decoder. If `normalized` is not given, special tokens are not.
   static AddedToken from_json(const Json& json, const std::string& where);
   friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
 
 class AddedTokens {
  public:
-  // Ids as `tokenizers` gives them: a token the vocabulary has keeps that id, others follow behind. A token that is there
-  // already takes the new properties. `normalizer` and `vocab` are used during the call only.
+  // Ids as `tokenizers` gives them: a token the vocabulary has keeps that id, others follow. A token that
+  // already exists gets the new properties. `normalizer` and `vocab` are used during the call only.
   void add(const std::vector<AddedToken>& tokens, const Vocab& vocab, const Normalizer& normalizer);
 
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
@@ -40,19 +40,19 @@ class AddedTokens {
   [[nodiscard]] bool is_special(TokenId id) const;
   [[nodiscard]] std::optional<TokenId> find(std::string_view content) const;
   [[nodiscard]] const AddedToken& token(TokenId id) const { return tokens_.at(id).token; }
-  // As a decoder gets it: in its normalised spelling where it has one.
+  // As a decoder gets it: in its normalised spelling if it has one.
   [[nodiscard]] std::string_view decoded_form(TokenId id) const;
   [[nodiscard]] TokenId end_id() const { return tokens_.empty() ? 0 : tokens_.rbegin()->first + 1; }
   void add_to(Fingerprint& fingerprint) const;
 
-  // A stretch of text: an added token with its id, or text between them.
+  // A part of a text: an added token with its id, or text between them.
   struct Stretch {
     size_t start = 0;
     size_t end = 0;
     std::optional<TokenId> id;
   };
   enum class Pass { raw, normalized };
-  // Covers the text, in order. Special tokens are not looked for where `match_special` is false.
+  // Covers the text, in order. Special tokens are not matched if `match_special` is false.
   void split(std::string_view text, Pass pass, bool match_special, const std::function<void(const Stretch&)>& found) const;
 
  private:

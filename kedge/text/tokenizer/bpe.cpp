@@ -47,11 +47,11 @@ BpeModel::BpeModel(Vocab vocab, const TextMerges& merges, BpeOptions options, st
 }
 
 void BpeModel::find_cuts() {
-  // Where a word's spelling depends on its ends, or it may be a token as a whole, it must stay in one piece.
+  // Where a word's spelling depends on its ends, or it may be a token as a whole, it must not be split.
   if (options_.words_are_bytes || options_.ignore_merges || !options_.continuing_subword_prefix.empty() ||
       !options_.end_of_word_suffix.empty())
     return;
-  // What stands for an unknown character must be there, or its neighbours would meet, and must not merge: its text is another.
+  // The token for an unknown character must exist, or its neighbours would be adjacent, and must not merge: its text is another.
   const TokenId unk = options_.unk_token ? vocab_.find(*options_.unk_token).value_or(kNoId) : kNoId;
   const auto stands_in = [&](TokenId id) { return id == unk || (options_.byte_fallback && byte_of_token(vocab_.token(id))); };
   if (unk == kNoId || std::any_of(merge_list_.begin(), merge_list_.end(),
@@ -97,8 +97,8 @@ void BpeModel::encode_word(std::string_view word, WordCache::Table& cache, Token
 
 TokenId BpeModel::unk_id() const {
   const auto id = vocab_.find(*options_.unk_token);
-  check(id.has_value(), "the text has a character that the vocabulary lacks, and so is its unk_token \"", *options_.unk_token,
-        "\" lacking");
+  check(id.has_value(), "the text has a character that is not in the vocabulary, and its unk_token \"", *options_.unk_token,
+        "\" is not either");
   return *id;
 }
 

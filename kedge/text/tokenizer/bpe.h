@@ -1,5 +1,5 @@
 #pragma once
-// Byte-pair encoding of words, as `tokenizers` does it. Knows nothing of how text becomes words (pre_tokenizer.h) and nothing
+// Byte-pair encoding of words, as `tokenizers` does it. Independent of how text becomes words (pre_tokenizer.h) and
 // of files. Safe to use from several threads.
 #include <array>
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace kedge {
 
-// Where a word stands in its text.
+// The position of a word in its text.
 struct WordSpan {
   size_t start = 0;
   size_t end = 0;
@@ -26,10 +26,10 @@ struct WordSpan {
 struct BpeOptions {
   std::optional<std::string> unk_token = {};
   bool fuse_unk = false;                       // one unknown token for a run of unknown characters
-  bool byte_fallback = false;                  // an unknown character becomes <0x..> tokens where the vocabulary has them
-  bool ignore_merges = false;                  // a word that is a token stands for itself
+  bool byte_fallback = false;                  // an unknown character becomes <0x..> tokens if the vocabulary has them
+  bool ignore_merges = false;                  // a word that is a token is not split
   std::string continuing_subword_prefix = {};  // written before every character of a word but the first
-  std::string end_of_word_suffix = {};         // written behind the last
+  std::string end_of_word_suffix = {};         // written after the last
   bool words_are_bytes = false;                // words are plain bytes, although the vocabulary spells them as byte_level.h does
 };
 
@@ -55,11 +55,11 @@ class BpeModel {
   void find_cuts();
 
   Vocab vocab_;
-  Vocab byte_vocab_;  // tokens as bytes, where words are bytes and may stand for themselves
+  Vocab byte_vocab_;  // tokens as bytes, if words are bytes and may be tokens
   BpeOptions options_;
   BpeMerges merges_;
   std::vector<BpeMerges::Merge> merge_list_;  // in the file's order
-  std::array<TokenId, 256> byte_ids_{};       // a byte of a word that is bytes, or an ASCII character; kNoId where there is none
+  std::array<TokenId, 256> byte_ids_{};       // a byte of a word that is bytes, or an ASCII character; kNoId if there is none
   std::array<TokenId, 256> fallback_ids_{};   // <0x00> to <0xFF>
   BpeCuts cuts_;
   WordCache cache_;

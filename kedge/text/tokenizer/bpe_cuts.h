@@ -1,6 +1,6 @@
 #pragma once
-// Places in a text that no merge of a BPE model reaches across: between two characters that stand side by side in none of its
-// tokens. The parts can be encoded, and remembered, one by one; a long text is not one long word any more.
+// Places in a text that no merge of a BPE model crosses: between two characters that are adjacent in none of its
+// tokens. The parts can be encoded and cached separately; a long text is no longer one long word.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ class BpeCuts {
   // characters may become one.
   explicit BpeCuts(const std::vector<char32_t>& known);
 
-  // Takes note of a token that merges make.
+  // Records a token that merges produce.
   void add_token(std::string_view token);
 
   template <typename Part>
@@ -48,7 +48,7 @@ class BpeCuts {
   static size_t bit_of(char32_t before, char32_t behind) {
     return (uint64_t{before} * 0x9E3779B97F4A7C15U + uint64_t{behind} * 0xC2B2AE3D27D4EB4FU) >> 44U;
   }
-  // True also for some pairs that never meet; then a cut is missed, no more.
+  // True also for some pairs that are never adjacent; then a cut is only missed.
   [[nodiscard]] bool side_by_side(char32_t before, char32_t behind) const {
     const size_t bit = bit_of(before, behind);
     return (neighbours_[bit / 64] >> (bit % 64) & 1U) != 0;

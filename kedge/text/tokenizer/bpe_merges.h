@@ -1,5 +1,5 @@
 #pragma once
-// The merge step of byte-pair encoding over ids: neighbours that may merge do so, lowest rank first. Knows no text.
+// The merge step of byte-pair encoding over ids: neighbours that may merge do so, lowest rank first. Independent of text.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -27,7 +27,7 @@ struct Word {
   int64_t count = 0;
 };
 
-// A pair as it stood when it was queued; the count may have fallen since.
+// A pair as it was when it was queued; the count may have fallen since.
 struct Candidate {
   int64_t count = 0;
   Pair pair;
@@ -39,7 +39,7 @@ class Trainer {
  public:
   Trainer(std::span<const std::string> texts, const BpeTraining& training) : training_(training) {
     for (const std::string& token : training.special_tokens) {
-      check(!token.empty() && !ids_.contains(token), "a special token is empty or stands twice: \"", token, "\"");
+      check(!token.empty() && !ids_.contains(token), "a special token is empty or occurs twice: \"", token, "\"");
       add_token(token);
     }
     std::set<std::u32string::value_type> alphabet;
@@ -144,7 +144,7 @@ class Trainer {
   std::array<TokenId, 256> byte_ids_{};
   std::vector<Word> words_;
   std::unordered_map<Pair, int64_t, PairHash> counts_;
-  std::unordered_map<Pair, std::vector<size_t>, PairHash> places_;  // the words a pair stands, or stood, in
+  std::unordered_map<Pair, std::vector<size_t>, PairHash> places_;  // the words that contain, or contained, a pair
   std::set<Pair> changed_;
   std::priority_queue<Candidate> queue_;
   Json::Array merges_;
@@ -154,8 +154,8 @@ class Trainer {
 
 TokenizerFiles train_bpe(std::span<const std::string> texts, const BpeTraining& training) {
   const auto smallest = static_cast<int64_t>(256 + training.special_tokens.size());
-  check(training.vocab_size >= smallest, "a vocabulary of ", training.vocab_size, " is too small: wants ", smallest,
-        " or more for bytes and special tokens");
+  check(training.vocab_size >= smallest, "a vocabulary of ", training.vocab_size, " is too small: ", smallest,
+        " or more are needed for bytes and special tokens");
   Trainer trainer(texts, training);
   trainer.run();
   return trainer.files();

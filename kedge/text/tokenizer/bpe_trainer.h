@@ -1,5 +1,5 @@
 #pragma once
-// Learns a byte-level BPE tokenizer from text: the pair of neighbours seen most often becomes a token, again and again. The
+// Learns a byte-level BPE tokenizer from text: repeatedly, the most frequent pair of neighbours becomes a token. The
 // same texts always give the same tokenizer, and the one `tokenizers` would learn.
 #include <span>
 #include <string>
@@ -16,7 +16,7 @@ struct BpeTraining {
   TokenRoles roles = {};
 };
 
-// The texts must be UTF-8. Words are those of GPT-2's expression. The vocabulary may stay smaller than asked for.
+// The texts must be UTF-8. Words are those of GPT-2's expression. The vocabulary may be smaller than requested.
 [[nodiscard]] TokenizerFiles train_bpe(std::span<const std::string> texts, const BpeTraining& training);
 
 }  // namespace kedge

@@ -1,5 +1,5 @@
 #pragma once
-// GPT-2's way of writing any byte as a visible character: printable Latin-1 stands for itself, the other 68 bytes for U+0100
+// GPT-2's way of writing any byte as a visible character: printable Latin-1 is unchanged, the other 68 bytes become U+0100
 // and up, so that a space is written as U+0120. Token strings of byte-level files are in it. And SentencePiece's way.
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace kedge {
 
 void append_byte_level(std::string& out, std::string_view bytes);
 
-// The bytes a token stands for; nothing when one of its characters is not of this alphabet.
+// The bytes of a token; nothing if one of its characters is not of this alphabet.
 [[nodiscard]] std::optional<std::string> from_byte_level(std::string_view token);
 
 // SentencePiece's spelling of a byte that no piece covers: "<0x0A>".

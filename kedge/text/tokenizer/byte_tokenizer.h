@@ -1,5 +1,5 @@
 #pragma once
-// The simplest tokenizer there is: a byte is its own id, and <pad>, <bos>, <eos> follow as 256, 257, 258. For toys and tests;
+// The simplest tokenizer: a byte is its own id, and <pad>, <bos>, <eos> follow as 256, 257, 258. For toys and tests;
 // needs no library and no file.
 #include "kedge/text/tokenizer/tokenizer_files.h"
 

@@ -7,7 +7,7 @@ namespace kedge {
 ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> entries) {
   std::erase_if(entries, [](const auto& entry) { return entry.first.empty(); });
   std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // Breadth first, so that children stand side by side. An open node is a run of entries that share its path.
+  // Breadth first, so that children are contiguous. An open node is a run of entries that share its path.
   struct Open {
     uint32_t node;
     size_t first, last, depth;

@@ -53,7 +53,7 @@ class ByteTrie {
     return 0;
   }
 
-  std::vector<Node> nodes_;  // nodes_[0] is the root; a node's children stand side by side
+  std::vector<Node> nodes_;  // nodes_[0] is the root; a node's children are contiguous
   std::array<uint32_t, 256> roots_{};
 };
 

@@ -69,7 +69,7 @@ void Charsmap::each_prefix(std::string_view text, Visit&& visit) const {
 }
 
 std::string_view Charsmap::text_at(size_t offset) const {
-  // A broken table may point into the middle of a character; what is left of it is no text.
+  // A broken table may point into the middle of a character; the rest of it is not text.
   const std::string_view text = std::string_view(texts_).substr(offset, texts_.find('\0', offset) - offset);
   return utf8_valid_prefix(text) == text.size() ? text : std::string_view();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// SentencePiece's compiled table of character replacements ("precompiled_charsmap"): a double-array trie of what to look for,
-// and the texts to put in place. No table can lead outside its own bytes: every step is checked.
+// SentencePiece's compiled table of character replacements ("precompiled_charsmap"): a double-array trie of the patterns,
+// and the replacement texts. No table can lead outside its own bytes: every step is checked.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace kedge {
 class Charsmap {
  public:
   Charsmap() = default;  // replaces nothing
-  // The bytes as they stand in a tokenizer.model. `where` opens errors.
+  // The bytes as in a tokenizer.model. `where` opens errors.
   Charsmap(std::string_view blob, const std::string& where);
   // The same in a tokenizer.json.
   static Charsmap from_base64(std::string_view text, const std::string& where);
@@ -25,11 +25,11 @@ class Charsmap {
   // The longest entry that `text` starts with.
   [[nodiscard]] Found longest(std::string_view text) const;
 
-  // As `tokenizers` applies it: to whole graphemes of up to five bytes, else to the characters of a grapheme one by one.
+  // As `tokenizers` applies it: to complete graphemes of up to five bytes, else to the characters of a grapheme one by one.
   [[nodiscard]] std::string replace_graphemes(std::string_view text) const;
 
  private:
-  // The shortest entry that `text` starts with; `tokenizers` lets it stand for all of the text.
+  // The shortest entry that `text` starts with; `tokenizers` replaces all of the text by it.
   [[nodiscard]] Found shortest(std::string_view text) const;
   // Calls visit(length, offset into texts_) for every entry that `text` starts with, short ones first.
   template <typename Visit>

@@ -18,7 +18,7 @@ Vocab read_vocab(const Json& json, const std::string& where) {
   const Json::Object& entries = json.as_object(where);
   vocab.reserve(entries.size());
   for (const auto& [token, value] : entries) {
-    // The place is put into words only where something is wrong: there are a hundred thousand of them.
+    // The place is formatted only for errors: there are a hundred thousand of them.
     const int64_t id = value.is_integer() ? value.as_integer(where) : value.as_integer(str(where, "[\"", token, "\"]"));
     if (id < 0 || id > Vocab::kMaxId) throw UsageError(str(where, "[\"", token, "\"]: ", id, " is not a token id"));
     if (!vocab.add(token, static_cast<TokenId>(id)))
@@ -33,12 +33,12 @@ std::pair<std::string, std::string> read_merge(const Json& json, const std::stri
   if (json.is_array()) {
     const Json::Array& sides = json.as_array(where);
     if (sides.size() == 2 && sides[0].is_text() && sides[1].is_text()) return {sides[0].as_text(where), sides[1].as_text(where)};
-    throw UsageError(str(here(), ": wants two tokens, found ", json.dump()));
+    throw UsageError(str(here(), ": expected two tokens, found ", json.dump()));
   }
   const std::string& line = json.is_text() ? json.as_text(where) : json.as_text(here());
   const size_t space = line.find(' ');
   if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
-    throw UsageError(str(here(), ": wants two tokens and a space, found \"", line, "\""));
+    throw UsageError(str(here(), ": expected two tokens and a space, found \"", line, "\""));
   return {line.substr(0, space), line.substr(space + 1)};
 }
 
@@ -66,7 +66,7 @@ BpeOptions read_bpe_options(const Json& json, const std::string& where) {
     if (const Json* found = given(key)) value = found->as_text(str(where, ".", key));
   };
   if (const Json* dropout = given("dropout"))
-    check(dropout->as_number(where + ".dropout") == 0, where, ".dropout: random merges are not supported; wants null or 0");
+    check(dropout->as_number(where + ".dropout") == 0, where, ".dropout: random merges are not supported; expected null or 0");
   if (const Json* unk = given("unk_token")) options.unk_token = unk->as_text(where + ".unk_token");
   flag("fuse_unk", options.fuse_unk);
   flag("byte_fallback", options.byte_fallback);
@@ -77,7 +77,7 @@ BpeOptions read_bpe_options(const Json& json, const std::string& where) {
 }
 
 // A score as the `tokenizers` package has it after reading the shortest text of `value`: the digits become a double, then the
-// power of ten is divided out, so it may lie one step beside `value`. Scores that tie there must tie here.
+// power of ten is divided out, so it may differ from `value` by one unit. Scores that tie there must tie here.
 double score_as_read(double value) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), std::abs(value), std::chars_format::scientific).ptr;
@@ -106,7 +106,7 @@ UnigramModel read_unigram(const Json& json, const std::string& where) {
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string here = str(where, ".vocab[", i, "]");
     const Json::Array& entry = entries[i].as_array(here);
-    check(entry.size() == 2, here, ": wants a piece and its score");
+    check(entry.size() == 2, here, ": expected a piece and its score");
     pieces.emplace_back(entry[0].as_text(here), score_as_read(entry[1].as_number(here)));
   }
   std::optional<TokenId> unk_id;
@@ -155,7 +155,7 @@ JsonTokenizer::JsonTokenizer(const Json& json, const std::string& origin)
       post_processor_(section(json, "post_processor"), origin + ": post_processor"),
       decoder_(section(json, "decoder"), origin + ": decoder") {
   if (const Json* version = json.find("version"))
-    check(version->as_text(origin + ": version") == "1.0", origin, ": version: wants \"1.0\", found ", version->dump());
+    check(version->as_text(origin + ": version") == "1.0", origin, ": version: expected \"1.0\", found ", version->dump());
   const Json* added = json.find("added_tokens");
   if (added == nullptr) return;
   const std::string where = origin + ": added_tokens";
@@ -176,7 +176,7 @@ JsonTokenizer::JsonTokenizer(const Json& json, const std::string& origin)
 JsonTokenizer::Model JsonTokenizer::make_model(const Json& json, const std::string& where) {
   const std::string type = model_type(json, where);
   if (type == "Unigram") return read_unigram(json, where);
-  check(type == "BPE", where, ".type: the model type \"", type, "\" is not supported; wants BPE or Unigram");
+  check(type == "BPE", where, ".type: the model type \"", type, "\" is not supported; expected BPE or Unigram");
   BpeOptions options = read_bpe_options(json, where);
   if (pre_tokenizer_.ends_in_byte_level() && !options.byte_fallback && options.continuing_subword_prefix.empty() &&
       options.end_of_word_suffix.empty()) {

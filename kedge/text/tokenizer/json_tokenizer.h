@@ -22,7 +22,7 @@ class JsonTokenizer : public Tokenizer {
   // `origin` names the file in errors: "models/x/tokenizer.json: pre_tokenizer: ...".
   JsonTokenizer(const Json& json, const std::string& origin);
 
-  // Adds tokens, or gives those that are there new properties.
+  // Adds tokens, or updates the properties of existing ones.
   void add_tokens(const std::vector<AddedToken>& tokens);
   [[nodiscard]] const AddedTokens& added_tokens() const { return added_; }
   void set_post_processor(PostProcessor post_processor) { post_processor_ = std::move(post_processor); }

@@ -42,7 +42,7 @@ void filter(std::string_view text, std::string& out, bool& first_kept, Keep&& ke
 
 std::string one_char(const Json& json, const std::string& where) {
   const std::string& text = json.as_text(where);
-  check(!text.empty() && utf8_length(text) == text.size(), where, ": wants one character, found \"", text, "\"");
+  check(!text.empty() && utf8_length(text) == text.size(), where, ": expected one character, found \"", text, "\"");
   return text;
 }
 
@@ -133,7 +133,7 @@ void Normalizer::run(const Strip& step, Result& result) {
     if (text.size() != before) result.keeps_start = false;
   }
   if (step.right) {
-    size_t end = text.size();  // behind the last character that is no space
+    size_t end = text.size();  // after the last character that is not a space
     for (size_t at = 0, kept = 0; at <= text.size(); at += utf8_length(text.substr(at))) {
       if (at == text.size()) {
         end = kept;

@@ -14,7 +14,7 @@
 
 namespace kedge {
 
-// More than any honest file makes out of a text: steps that double it, one after another, would fill the memory.
+// More than any legitimate file makes out of a text: steps that double it, one after another, would fill the memory.
 inline size_t longest_rewriting(size_t num_bytes) { return num_bytes * 64 + (size_t{1} << 20U); }
 
 // A string of exactly one character; another is a UsageError that opens with `where`.

@@ -16,7 +16,7 @@ TokenId id_of(const Json& json, const std::string& where) {
 // ["[CLS]", 101]
 TokenId id_of_pair(const Json& json, const std::string& where) {
   const Json::Array& pair = json.as_array(where);
-  check(pair.size() == 2, where, ": wants a token and its id");
+  check(pair.size() == 2, where, ": expected a token and its id");
   return id_of(pair[1], where + "[1]");
 }
 
@@ -66,7 +66,7 @@ void PostProcessor::add_template(const Json& json, const std::string& where) {
     made.push_back(std::move(part));
   }
   const auto num_texts = std::count_if(made.begin(), made.end(), [](const Part& part) { return part.is_text; });
-  check(num_texts == 1, where, ".single: wants the text once, found it ", num_texts, " times");
+  check(num_texts == 1, where, ".single: expected the text once, found it ", num_texts, " times");
   templates_.push_back(std::move(made));
 }
 

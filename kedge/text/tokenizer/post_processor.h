@@ -13,7 +13,7 @@ class PostProcessor {
   PostProcessor() = default;  // adds nothing
   // `json` may be null. What is not supported is a UsageError that opens with `where`: "tokenizer.json: post_processor".
   PostProcessor(const Json* json, const std::string& where);
-  // Ids before and behind the text.
+  // Ids before and after the text.
   PostProcessor(TokenIds before, TokenIds behind);
 
   [[nodiscard]] TokenIds apply(const TokenIds& ids) const;
@@ -21,7 +21,7 @@ class PostProcessor {
  private:
   struct Part {
     bool is_text = false;
-    TokenIds ids;  // where it is not the text
+    TokenIds ids;  // if it is not the text
   };
   using Template = std::vector<Part>;
 

@@ -32,10 +32,10 @@ SplitBehavior parse_behavior(const std::string& name, const std::string& where) 
   for (const auto& [known, behavior] : kBehaviors)
     if (name == known) return behavior;
   throw UsageError(
-      str(where, ": \"", name, "\" is not supported; wants Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous"));
+      str(where, ": \"", name, "\" is not supported; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous"));
 }
 
-// Appends the match and what stood before it, unmatched.
+// Appends the match and the unmatched text before it.
 void add_match(Parts& parts, size_t& done, size_t start, size_t end) {
   if (done != start) parts.push_back({done, start, false});
   parts.push_back({start, end, true});
@@ -76,7 +76,7 @@ void apply_behavior(Parts& parts, SplitBehavior behavior) {
   parts = std::move(merged);
 }
 
-// Takes every word apart by cut(text of the word, parts): parts that cover the word, in order.
+// Splits every word by cut(text of the word, parts): parts that cover the word, in order.
 template <typename Cut>
 void split_words(PreTokenized& pieces, SplitBehavior behavior, Cut&& cut) {
   thread_local Parts parts;
@@ -100,7 +100,7 @@ void scan_words(PreTokenized& pieces, SplitScanner scan) {
   pieces.words = std::move(words);
 }
 
-// Writes every word anew by spell(index, text of the word, out).
+// Rewrites every word by spell(index, text of the word, out).
 template <typename Spell>
 void rewrite_words(PreTokenized& pieces, Spell&& spell) {
   std::string text;
@@ -204,7 +204,7 @@ void PreTokenizer::add_split(const Json& json, const std::string& where) {
   const SplitBehavior behavior = parse_behavior(json.at("behavior", where).as_text(where + ".behavior"), where + ".behavior");
   const bool invert = json.at("invert", where).as_bool(where + ".invert");
   const Json& pattern = json.at("pattern", where);
-  // A scanner's matches cover the text, so nothing else stands between them.
+  // A scanner's matches cover the text, so there is nothing between them.
   const Json* expression = pattern.find("Regex");
   SplitScanner scanner = nullptr;
   if (expression != nullptr && expression->is_text() && behavior == SplitBehavior::isolated)

@@ -1,5 +1,5 @@
 #pragma once
-// The `pre_tokenizer` section of a tokenizer.json: normalised text to words. Knows nothing of ids.
+// The `pre_tokenizer` section of a tokenizer.json: normalised text to words. Independent of ids.
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,11 +12,11 @@
 
 namespace kedge {
 
-// Words stand in `text`, in order; what lies between them is gone.
+// Words are ranges of `text`, in order; what is between them is dropped.
 struct PreTokenized {
   std::string text;
   std::vector<WordSpan> words;
-  bool first_is_start = false;  // does the first word begin where the whole input began?
+  bool first_is_start = false;  // does the first word start at the start of the input?
 };
 
 // What becomes of the part of a text that matched.
@@ -28,12 +28,12 @@ class PreTokenizer {
   // `json` may be null. What is not supported is a UsageError that opens with `where`: "tokenizer.json: pre_tokenizer".
   PreTokenizer(const Json* json, const std::string& where);
 
-  // Takes one word (all of `pieces.text`) apart.
+  // Splits one word (all of `pieces.text`).
   void apply(PreTokenized& pieces) const;
 
   // Is the last step one that spells bytes as byte_level.h does, and no step before it?
   [[nodiscard]] bool ends_in_byte_level() const;
-  // From now on that last step leaves bytes as they are, for a model that takes them so.
+  // From now on that last step leaves bytes as they are, for a model that expects that.
   void leave_bytes();
 
  private:

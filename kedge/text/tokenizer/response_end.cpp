@@ -8,7 +8,7 @@ namespace kedge {
 namespace {
 
 constexpr std::string_view kEosText = "<|endoftext|>";
-constexpr std::string_view kAnchor = "<extra_id_1>";  // stands before an end string, so that no blank of the tokenizer's own falls on it
+constexpr std::string_view kAnchor = "<extra_id_1>";  // put before an end string, so that the tokenizer's own blank does not apply to it
 
 }  // namespace
 
@@ -18,14 +18,14 @@ EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string>
   for (const std::string& end : end_strings) {
     if (end == kEosText || end.empty()) continue;
     const TokenIds ids = encoder.encode(std::string(kAnchor) + end);
-    // A tokenizer may drop what it does not know: one id more must also say the string.
+    // A tokenizer may drop unknown text: the extra id must also decode to the string.
     const bool is_one_more = ids.size() == anchor.size() + 1 && std::equal(anchor.begin(), anchor.end(), ids.begin());
     if (is_one_more && encoder.decode(ids).ends_with(end)) {
       if (std::find(rules.end_ids.begin(), rules.end_ids.end(), ids.back()) == rules.end_ids.end()) rules.end_ids.push_back(ids.back());
     } else {
       log_warn("end string \"", end,
-               "\" is no single token of this tokenizer: answers are searched for its text, which is slow, and a token that "
-               "goes on behind it is missed");
+               "\" is not a single token of this tokenizer: answers are searched for its text, which is slow, and a token that "
+               "continues past its end is missed");
       rules.end_texts.push_back(end);
     }
   }
@@ -34,7 +34,7 @@ EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string>
 
 bool ends_by_text(std::span<const TokenId> answer, const EndRules& rules, const TextEncoder& encoder) {
   if (rules.end_texts.empty()) return false;
-  // A token says at least a byte, all but the few that say nothing; and a decoder may take a blank off the first one.
+  // A token decodes to at least one byte, except for a few empty ones; and a decoder may take a blank off the first one.
   constexpr size_t kMore = 16;
   size_t longest = 0;
   for (const std::string& end : rules.end_texts) longest = std::max(longest, end.size());

@@ -11,10 +11,10 @@ namespace kedge {
 
 struct EndRules {
   std::vector<TokenId> end_ids;        // EOS first
-  std::vector<std::string> end_texts;  // strings that are no single token; slower, because text is decoded after every token
+  std::vector<std::string> end_texts;  // strings that are not a single token; slower, because text is decoded after every token
 };
 
-// <|endoftext|> means EOS for every tokenizer. Any other string is an end token where it encodes to exactly one id behind
+// <|endoftext|> means EOS for every tokenizer. Any other string is an end token if it encodes to exactly one id after
 // "<extra_id_1>", else an end text (with a warning).
 [[nodiscard]] EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string> end_strings);
 
@@ -30,7 +30,7 @@ struct ResponseLimits {
   int64_t max_length = 0;  // of the answer
   TokenId vocab_size = 0;
 };
-// `row` is prompt, answer and perhaps padding. Ids outside the vocabulary are brought into it.
+// `row` is prompt, answer and perhaps padding. Ids outside the vocabulary are clamped to it.
 [[nodiscard]] ResponseEnd find_response_end(std::span<TokenId> row, const ResponseLimits& limits, const EndRules& rules,
                                             const TextEncoder& encoder);
 

@@ -5,8 +5,8 @@
 namespace kedge {
 namespace {
 
-// A model may have more ids than its tokenizer, to round the size of its matrices. They are not drawn, but may stand in a prompt of ids,
-// and say nothing there.
+// A model may have more ids than its tokenizer, to round the size of its matrices. They are never sampled, but may occur in a prompt of
+// ids, and decode to nothing there.
 TokenIds known_ids(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
   TokenIds known;
   std::copy_if(ids.begin(), ids.end(), std::back_inserter(known), [&](TokenId id) { return id < tokenizer.vocab_size(); });

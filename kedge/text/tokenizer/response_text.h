@@ -1,6 +1,6 @@
 #pragma once
-// What drawn ids say: which of them end a response, and its text, whole or as it comes. The text is what stands behind the prompt's, so
-// that the two put together are one text, also where a tokenizer gives the first word no blank.
+// Sampled ids as text: which of them end a response, and its text, complete or streamed. The text is what follows the prompt's, so
+// that the two concatenated are one text, even if a tokenizer gives the first word no blank.
 #include <functional>
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace kedge {
 
-// `tokenizer` must outlive it, and it the functions and streams that it gives.
+// `tokenizer` must outlive it, and it must outlive its functions and streams.
 class ResponseText {
  public:
   // The tokenizer's own end tokens, and the user's strings.
@@ -21,11 +21,11 @@ class ResponseText {
   [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
   [[nodiscard]] const std::vector<TokenId>& end_ids() const { return rules_.end_ids; }  // EOS first
   [[nodiscard]] TokenId vocab_size() const { return tokenizer_.vocab_size(); }
-  // Is the response at an end that is no single id? Empty where there are none to look for.
+  // Has the response ended with a text that is not a single id? Empty if there are none.
   [[nodiscard]] std::function<bool(std::span<const TokenId> response)> ends() const;
-  // Without special tokens; strings that the user named as ends stay.
+  // Without special tokens; the user's end strings stay.
   [[nodiscard]] std::string text(std::span<const TokenId> prompt, std::span<const TokenId> response) const;
-  // For whoever judges a response: a special token inside it is spelt out, so that such a response is not taken for another one; at the
+  // For reward models: a special token inside the response is spelt out, so that it is not mistaken for another one; at the
   // end, those that end it are left out.
   [[nodiscard]] std::string judged_text(std::span<const TokenId> prompt, std::span<const TokenId> response, bool has_ended) const;
   // As text(), of a response that has ended, without the token or the string that ended it.
@@ -52,7 +52,7 @@ class ResponseStream {
 
   const Tokenizer& tokenizer_;
   StreamingDecoder decoder_;
-  size_t prompt_bytes_ = 0;  // of the prompt's own text that are still to come
+  size_t prompt_bytes_ = 0;  // of the prompt's own text that are still pending
 };
 
 }  // namespace kedge

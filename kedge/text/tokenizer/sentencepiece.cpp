@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kMark = "\xE2\x96\x81";
 
-// A character that is in no piece travels through the merges as a negative number.
+// A character that is in no piece is a negative number during the merges.
 TokenId unknown_symbol(char32_t code) { return -2 - static_cast<TokenId>(code); }
 char32_t code_of_stranger(TokenId symbol) { return static_cast<char32_t>(-2 - symbol); }
 
@@ -180,7 +180,7 @@ void SentencePieceTokenizer::append_unknown(std::string_view text, bool after_un
   }
 }
 
-// As SentencePiece decodes, but for bytes that make no character: those stay what they are.
+// Decodes as SentencePiece, except that bytes that form no character are kept.
 class SentencePieceTokenizer::Decoder : public IdDecoder {
  public:
   explicit Decoder(const SentencePieceTokenizer& tokenizer) : tokenizer_(tokenizer), model_(tokenizer.model_) {}

@@ -1,6 +1,6 @@
 #pragma once
-// A SentencePiece tokenizer.model at work: the ids that SentencePiece itself gives, BPE and unigram, several times faster for
-// the word cache. Tokens added beside the model are found first, as transformers does.
+// A SentencePiece tokenizer.model: the same ids as SentencePiece itself, BPE and unigram, several times faster thanks to
+// the word cache. Tokens added to the model are found first, as transformers does.
 #include <array>
 #include <memory>
 #include <string>

@@ -177,7 +177,7 @@ void refuse_denormalizer(std::string_view bytes, const std::string& origin) {
 SentencePieceModel SentencePieceModel::parse(std::string_view bytes, const std::string& origin) {
   check(!is_tiktoken(bytes), origin,
         ": is a tiktoken file (lines of base64 and a rank), not a SentencePiece model; kedge reads the tokenizer.json "
-        "that the same model's Hugging Face folder has: put it beside this file");
+        "that the same model's Hugging Face folder has: put it next to this file");
   SentencePieceModel model;
   uint64_t algorithm = 1;
   for (Message message(bytes, origin); message.next();) {
@@ -199,7 +199,7 @@ SentencePieceModel SentencePieceModel::parse(std::string_view bytes, const std::
     }
   }
   check(algorithm != 3 && algorithm != 4, origin, ": SentencePiece's model type ", algorithm == 3 ? "WORD" : "CHAR",
-        " is not supported; wants UNIGRAM or BPE");
+        " is not supported; expected UNIGRAM or BPE");
   check(algorithm == 1 || algorithm == 2, origin, ": not a SentencePiece model: model type ", algorithm);
   model.algorithm = static_cast<Algorithm>(algorithm);
   model.check_pieces(origin);
@@ -220,7 +220,7 @@ void SentencePieceModel::check_pieces(const std::string& origin) {
     if (piece.text.find('\0') != std::string::npos) wrong("holds a NUL");
     if (utf8_valid_prefix(piece.text) != piece.text.size()) wrong("is not UTF-8");
     if (!std::isfinite(piece.score)) wrong("has a score that is not a number");
-    if (!seen.insert(piece.text).second) wrong(str("\"", piece.text, "\" stands twice"));
+    if (!seen.insert(piece.text).second) wrong(str("\"", piece.text, "\" occurs twice"));
     if (piece.type == PieceType::unknown) {
       unk_id = id;
       ++num_unknown;
@@ -230,7 +230,7 @@ void SentencePieceModel::check_pieces(const std::string& origin) {
     if (!byte || byte_token(*byte) != piece.text) wrong(str("\"", piece.text, "\" is said to be a byte"));
     byte_seen[*byte] = true;
   }
-  check(num_unknown == 1, origin, ": wants one unknown piece, found ", num_unknown);
+  check(num_unknown == 1, origin, ": expected one unknown piece, found ", num_unknown);
   check(!byte_fallback || std::all_of(byte_seen.begin(), byte_seen.end(), [](bool found) { return found; }), origin,
         ": byte_fallback is set, but the 256 byte pieces are not all there");
 }

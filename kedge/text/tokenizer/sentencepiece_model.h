@@ -1,5 +1,5 @@
 #pragma once
-// What stands in a SentencePiece tokenizer.model: a protocol buffer, read and checked here without SentencePiece's own library.
+// The contents of a SentencePiece tokenizer.model: a protocol buffer, read and checked here without SentencePiece's own library.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +26,9 @@ struct SentencePieceModel {
   bool add_dummy_prefix = true;          // a space before the text
   bool remove_extra_whitespaces = true;  // runs of spaces become one, those at either end none
   bool escape_whitespaces = true;        // spaces are written as U+2581
-  bool whitespace_as_suffix = false;     // the dummy space goes behind
+  bool whitespace_as_suffix = false;     // the dummy space goes after the text
 
-  // A broken model, or one that asks for what we lack, is a UsageError that opens with `origin`.
+  // A broken model, or one with unsupported features, is a UsageError that opens with `origin`.
   static SentencePieceModel parse(std::string_view bytes, const std::string& origin);
 
  private:

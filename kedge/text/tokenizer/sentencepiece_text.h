@@ -13,7 +13,7 @@ class SentencePieceText {
  public:
   SentencePieceText(const SentencePieceModel& model, const std::string& origin);
 
-  // Without the dummy space where `dummy_prefix` is false.
+  // Without the dummy space if `dummy_prefix` is false.
   [[nodiscard]] std::string normalize(std::string_view text, bool dummy_prefix = true) const;
 
   // The user-defined symbols, which no replacement touches; the number is the id.
@@ -21,8 +21,8 @@ class SentencePieceText {
 
  private:
   struct Step {
-    std::string_view text;  // takes the place of
-    size_t length = 0;      // so many bytes
+    std::string_view text;  // replaces
+    size_t length = 0;      // this many bytes
   };
   [[nodiscard]] Step next(std::string_view text) const;
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the files beside a tokenizer say of special tokens: which they are, what they are for, and whether text gets them.
-// Follows transformers' own reading. Knows no tokenizer; tokenizer.cpp brings the two together.
+// Special tokens from the files next to a tokenizer: which they are, their roles, and whether text gets them.
+// Same rules as transformers. Independent of tokenizers; tokenizer.cpp combines the two.
 #include <map>
 #include <optional>
 #include <string>
@@ -24,13 +24,13 @@ struct SpecialTokenFiles {
   std::map<int64_t, AddedToken> added;   // added_tokens_decoder, or else added_tokens.json
   std::optional<bool> add_bos, add_eos;  // add_bos_token, add_eos_token
   std::optional<bool> legacy;
-  std::string tokenizer_class;  // empty when not said
+  std::string tokenizer_class;  // empty if not given
 
-  // generation_config.json, and config.json where that is silent.
+  // generation_config.json, and config.json if that has none.
   std::optional<int64_t> bos_id, eos_id, pad_id;
   std::vector<int64_t> stop_ids;  // all of eos_token_id
 
-  // Files that are not there say nothing; broken ones are a UsageError.
+  // Missing files are ignored; broken ones are a UsageError.
   static SpecialTokenFiles read(const Path& folder);
 
   // All the tokens to add to a tokenizer that has `present`, in transformers' order.

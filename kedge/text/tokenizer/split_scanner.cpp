@@ -10,7 +10,7 @@ namespace {
 
 enum class Kind : uint8_t { end, letter, number, space, newline, other };
 
-// A view of the text that knows the kind of each character. `end` stands behind the last one.
+// A view of the text that knows the kind of each character. `end` is after the last one.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text), table_(char_table()) {}
@@ -30,7 +30,7 @@ class Reader {
   [[nodiscard]] char byte(size_t position) const { return position < text_.size() ? text_[position] : '\0'; }
   [[nodiscard]] size_t size() const { return text_.size(); }
 
-  // Where the run of characters of one kind that starts here ends, looking at no more than `most`.
+  // Where the run of characters of one kind that starts here ends, considering at most `most`.
   [[nodiscard]] size_t run(size_t position, Kind kind, size_t most = std::string_view::npos) const {
     for (; most > 0; --most) {
       const Char here = at(position);
@@ -40,7 +40,7 @@ class Reader {
     return position;
   }
 
-  // The same for white space of either kind; `last` is where its last character starts and `after_newline` the place behind
+  // The same for white space of either kind; `last` is where its last character starts and `after_newline` the place after
   // its last CR or LF, 0 when there is none.
   struct Blank {
     size_t end = 0;
@@ -93,7 +93,7 @@ class Reader {
   const CharTable& table_;
 };
 
-// What `\s+(?!\S)|\s+` matches: a run of white space, without its last character where something else follows.
+// What `\s+(?!\S)|\s+` matches: a run of white space, without its last character if something else follows.
 size_t blank_match(const Reader& reader, const Reader::Blank& blank, size_t start) {
   return blank.end == reader.size() || blank.last == start ? blank.end : blank.last;
 }

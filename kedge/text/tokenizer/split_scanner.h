@@ -1,6 +1,6 @@
 #pragma once
 // Hand-written matchers for the expressions most models split their text with: GPT-2's (GPT-NeoX too), Llama 3's and Qwen 2's.
-// Each finds exactly the matches of its expression, many times faster; a test holds them against regex.h.
+// Each finds exactly the matches of its expression, many times faster; a test compares them with regex.h.
 #include <string_view>
 #include <vector>
 
@@ -17,7 +17,7 @@ inline constexpr std::string_view kQwen2Expression =
 // Appends the matches in `text`, which together cover it, each moved by `offset`.
 using SplitScanner = void (*)(std::string_view text, size_t offset, std::vector<WordSpan>& words);
 
-// Null when there is none for this expression.
+// Null if there is none for this expression.
 [[nodiscard]] SplitScanner find_split_scanner(std::string_view expression);
 
 }  // namespace kedge

@@ -1,6 +1,6 @@
 #pragma once
-// Ids to text as they come, for showing a generation while it runs: never half a character. What feed() and flush() return,
-// put together, is exactly Tokenizer::decode of all the ids.
+// Ids to text incrementally, for streaming a generation: never half a character. What feed() and flush() return,
+// concatenated, is exactly Tokenizer::decode of all the ids.
 #include <memory>
 #include <string>
 
@@ -13,7 +13,7 @@ class StreamingDecoder {
   // `tokenizer` must outlive the decoder.
   explicit StreamingDecoder(const Tokenizer& tokenizer, SpecialTokens special = SpecialTokens::skip);
 
-  // What the id adds for sure; often a word, sometimes nothing yet.
+  // The text that the id definitely adds; often a word, sometimes nothing yet.
   [[nodiscard]] std::string feed(TokenId id);
   // The rest, and a fresh start.
   [[nodiscard]] std::string flush();

@@ -7,13 +7,13 @@
 namespace kedge {
 namespace {
 
-// Stands before a piece while it is encoded, so that the tokenizer's own blank falls on it; taken off again.
+// Put before a piece while it is encoded, so that the tokenizer's own blank applies to it; removed afterwards.
 constexpr std::string_view kPrefix("\0", 1);
 
 }  // namespace
 
 TokenId TextEncoder::bos_id() const {
-  check(bos.has_value(), "a BOS token is asked for, and the tokenizer has none");
+  check(bos.has_value(), "a BOS token is requested, and the tokenizer has none");
   return *bos;
 }
 

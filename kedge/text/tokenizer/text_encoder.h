@@ -1,5 +1,5 @@
 #pragma once
-// What datasets need of a tokenizer, and text that is encoded in pieces with a loss mask. Knows nothing of files.
+// What datasets need of a tokenizer, and text that is encoded in pieces with a loss mask. Independent of files.
 #include <functional>
 #include <optional>
 #include <span>
@@ -17,7 +17,7 @@ struct TextEncoder {
   std::function<std::string(std::span<const TokenId>)> decode;
   std::optional<TokenId> bos, eos;
 
-  // UsageError where the tokenizer has none.
+  // UsageError if the tokenizer has none.
   [[nodiscard]] TokenId bos_id() const;
   [[nodiscard]] TokenId eos_id() const;
 };
@@ -25,7 +25,7 @@ struct TextEncoder {
 // `tokenizer` must outlive the result.
 [[nodiscard]] TextEncoder encoder_of(const Tokenizer& tokenizer);
 
-// Does the tokenizer put a blank of its own before every text, as SentencePiece does?
+// Does the tokenizer put its own blank before every text, as SentencePiece does?
 [[nodiscard]] bool adds_leading_blank(const TextEncoder& encoder);
 
 // Tokens and which of them are trained on (1) or only read (0); of equal length.
@@ -45,13 +45,13 @@ struct TextPiece {
 };
 
 // No token reaches across a border between read and trained text: the ids before a border are those a prompt that ends there
-// gets. Otherwise neighbouring pieces are encoded as one text. Only the first gets a leading blank of the tokenizer's own.
+// gets. Otherwise neighbouring pieces are encoded as one text. Only the first gets the tokenizer's own leading blank.
 class PieceEncoder {
  public:
   explicit PieceEncoder(TextEncoder encoder);
 
   [[nodiscard]] MaskedTokens encode(std::span<const TextPiece> pieces) const;
-  // A piece that stands behind other text.
+  // A piece that follows other text.
   [[nodiscard]] TokenIds inside(std::string_view text) const;
   [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
   [[nodiscard]] bool adds_blank() const { return adds_blank_; }

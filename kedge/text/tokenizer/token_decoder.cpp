@@ -9,7 +9,7 @@
 namespace kedge {
 namespace {
 
-// A step at work. Tokens arrive in parts: some bytes, then the end of the token; at last the end of everything.
+// A running step. Tokens arrive in parts: some bytes, then the end of the token; at last the end of everything.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -38,7 +38,7 @@ class Sink : public Stage {
   std::string* out_ = nullptr;
 };
 
-// A step that wants to see a token as a whole.
+// A step that needs complete tokens.
 class WholeTokens : public Stage {
  public:
   void bytes(std::string_view part) override { token_.append(part); }
@@ -95,7 +95,7 @@ class ByteFallbackStage : public WholeTokens {
     if (const auto byte = byte_of_token(token)) {
       const char c = static_cast<char>(*byte);
       next_->bytes({&c, 1});
-      in_run_ = true;  // bytes side by side become one token
+      in_run_ = true;  // adjacent bytes become one token
       return;
     }
     end_run();

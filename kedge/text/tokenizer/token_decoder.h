@@ -1,6 +1,6 @@
 #pragma once
 // The `decoder` section of a tokenizer.json: token strings back to bytes, one token at a time. What comes out is exact: bytes
-// that are no UTF-8 stay as they are. Knows no ids.
+// that are not UTF-8 stay as they are. Independent of ids.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace kedge {
 
-// Takes tokens one by one and hands on what can be said for sure; finish() hands on the rest.
+// Takes tokens one by one and emits what is certain; finish() emits the rest.
 class DecodeState {
  public:
   virtual ~DecodeState() = default;

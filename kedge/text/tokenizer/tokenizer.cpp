@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// vocab.json and merges.txt carry no more than their names say; the class of the tokenizer tells how text is split.
+// vocab.json and merges.txt carry no more than their names say; the tokenizer's class determines how text is split.
 Json pieces_for_class(const std::string& tokenizer_class, const std::string& where) {
   static constexpr std::array<std::string_view, 7> kGpt2Like = {
       "", "GPT2Tokenizer", "GPT2TokenizerFast", "GPTNeoXTokenizer", "GPTNeoXTokenizerFast", "CodeGenTokenizer", "CodeGenTokenizerFast"};
@@ -37,7 +37,7 @@ Json pieces_for_class(const std::string& tokenizer_class, const std::string& whe
     return json;
   }
   check(std::find(kGpt2Like.begin(), kGpt2Like.end(), tokenizer_class) != kGpt2Like.end(), where, ": how ", tokenizer_class,
-        " splits text is not known; a tokenizer.json would tell");
+        " splits text is not known; provide a tokenizer.json");
   json.set("pre_tokenizer", byte_level(true));
   return json;
 }
@@ -64,7 +64,7 @@ std::unique_ptr<JsonTokenizer> from_vocab_and_merges(const Path& vocab, const Pa
   model.set("merges", read_merges_file(merges));
   json.set("model", std::move(model));
   auto tokenizer = std::make_unique<JsonTokenizer>(json, str(vocab.string(), " and ", merges.filename().string()));
-  // What transformers takes for granted of this kind where no file says otherwise.
+  // transformers' defaults of this kind.
   if (tokenizer->id_of(kEndOfText)) {
     AddedToken end;
     end.content = kEndOfText;
@@ -103,7 +103,7 @@ SpecialIds special_ids(const Tokenizer& tokenizer, const SpecialTokenFiles& file
   return special;
 }
 
-// Files without a post-processor: bos and eos go around a text where tokenizer_config.json says so.
+// Files without a post-processor: bos and eos go around a text if tokenizer_config.json says so.
 PostProcessor bos_and_eos(const SpecialTokenFiles& files, const SpecialIds& special) {
   TokenIds before, behind;
   if (files.add_bos.value_or(false) && special.bos) before.push_back(*special.bos);
@@ -150,7 +150,7 @@ bool has_tokenizer(const Path& folder) {
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder) {
   check(std::filesystem::is_directory(folder), folder.string(), ": no such folder");
   check(has_tokenizer(folder), folder.string(),
-        ": no tokenizer: wants tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
+        ": no tokenizer: expected tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
   SpecialTokenFiles files = SpecialTokenFiles::read(folder);
   const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
   if (has("tokenizer.model") && !has("tokenizer.json")) {

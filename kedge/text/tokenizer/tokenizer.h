@@ -1,7 +1,7 @@
 #pragma once
-// Text to token ids and back: the seam between text and everything that works on ids. Implementations: JsonTokenizer
+// Text to token ids and back: the interface between text and everything that works on ids. Implementations: JsonTokenizer
 // (tokenizer.json, vocab.json with merges.txt), SentencePieceTokenizer (tokenizer.model) and ByteTokenizer. Safe to use from
-// several threads. Knows nothing of chat templates.
+// several threads. Independent of chat templates.
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +21,7 @@ struct EncodeOptions {
 
 enum class SpecialTokens { keep, skip };
 
-// The ids of tokens with a role. Absent where the files name none.
+// The ids of tokens with a role. Absent if the files name none.
 struct SpecialIds {
   std::optional<TokenId> bos;
   std::optional<TokenId> eos;
@@ -30,7 +30,7 @@ struct SpecialIds {
   std::vector<TokenId> stop;  // all that end a generation: eos first, then the others of generation_config.json
 };
 
-// Ids to bytes, one id at a time: push() hands on what can be said for sure, finish() the rest.
+// Ids to bytes, one id at a time: push() emits what is certain, finish() the rest.
 class IdDecoder {
  public:
   virtual ~IdDecoder() = default;
@@ -45,13 +45,13 @@ class Tokenizer {
   // Text that is not UTF-8 is a UsageError that names the byte. NUL is a character like any other.
   [[nodiscard]] TokenIds encode(std::string_view text, const EncodeOptions& options = {}) const;
 
-  // The exact bytes, also where they are no UTF-8 (ids cut in the middle of a character). An id outside the vocabulary is a
+  // The exact bytes, even if they are not UTF-8 (ids cut in the middle of a character). An id outside the vocabulary is a
   // UsageError.
   [[nodiscard]] std::string decode(std::span<const TokenId> ids, SpecialTokens special = SpecialTokens::keep) const;
-  // The same as text for people and JSON: what is no UTF-8 becomes U+FFFD.
+  // The same as text for people and JSON: what is not UTF-8 becomes U+FFFD.
   [[nodiscard]] std::string decode_text(std::span<const TokenId> ids, SpecialTokens special = SpecialTokens::keep) const;
 
-  // Must not outlive the tokenizer. StreamingDecoder is the comfortable form.
+  // Must not outlive the tokenizer. StreamingDecoder is more convenient.
   [[nodiscard]] virtual std::unique_ptr<IdDecoder> start_decoding() const = 0;
 
   // One above the largest id.
@@ -61,7 +61,7 @@ class Tokenizer {
   [[nodiscard]] virtual std::optional<TokenId> id_of(std::string_view token) const = 0;
   // Is it a token with a role, left out by SpecialTokens::skip?
   [[nodiscard]] virtual bool is_special(TokenId id) const = 0;
-  // Equal where ids mean the same and text merges the same: made of vocabulary, merges or scores, and added tokens.
+  // Equal if ids mean the same and text merges the same: computed from vocabulary, merges or scores, and added tokens.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
 
   [[nodiscard]] const SpecialIds& special() const { return special_; }
@@ -77,9 +77,9 @@ class Tokenizer {
 
 // From a model folder: tokenizer.json, else tokenizer.model, else vocab.json and merges.txt (or encoder.json and vocab.bpe),
 // with what tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json and config.json say of
-// special tokens. What the files ask for and we lack is a UsageError that names file and place.
+// special tokens. Unsupported features are a UsageError that names file and place.
 [[nodiscard]] std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder);
-// Are its files there?
+// Do its files exist?
 [[nodiscard]] bool has_tokenizer(const Path& folder);
 
 }  // namespace kedge

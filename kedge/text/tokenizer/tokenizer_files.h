@@ -1,5 +1,5 @@
 #pragma once
-// A byte-level tokenizer of our own making as the files that `tokenizers`, transformers and load_tokenizer read.
+// A byte-level tokenizer trained here as the files that `tokenizers`, transformers and load_tokenizer read.
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,12 +21,12 @@ struct TokenizerFiles {
   Json tokenizer;  // tokenizer.json
   Json config;     // tokenizer_config.json
 
-  // Both into the folder, which is made where it is not there.
+  // Both into the folder, which is created if missing.
   void write(const Path& folder) const;
   [[nodiscard]] std::unique_ptr<Tokenizer> load() const;
 };
 
-// Splits text by GPT-2's expression where `split_words` is set. `vocab` spells bytes as byte_level.h does; `special` tokens are
+// Splits text by GPT-2's expression if `split_words` is set. `vocab` spells bytes as byte_level.h does; `special` tokens are
 // marked as such in it, or follow it.
 struct ByteLevelParts {
   Json vocab;

@@ -90,7 +90,7 @@ UnigramModel::UnigramModel(Pieces pieces, std::optional<TokenId> unk_id, bool by
     const auto& [text, score] = pieces[i];
     check(std::isfinite(score), where, ".vocab[", i, "]: the score is not a number");
     check(vocab_.add(text, static_cast<TokenId>(i)), where, ".vocab[", i, "]: the piece \"", text,
-          "\" stands twice, or there are too many");
+          "\" occurs twice, or there are too many");
     scores_.push_back(score);
     worst = std::min(worst, score);
     searched.push_back({text, static_cast<TokenId>(i), score});
@@ -124,7 +124,7 @@ void UnigramModel::encode_word(std::string_view word, TokenIds& ids) const {
       ids.push_back(segment.id);
       continue;
     }
-    check(unk_id_.has_value(), "the text has a character that the vocabulary lacks, and the tokenizer has no unk_id");
+    check(unk_id_.has_value(), "the text has a character that is not in the vocabulary, and the tokenizer has no unk_id");
     for (; i < segments.size() && unknown(segments[i].id); ++i) segment.end = segments[i].end;  // a run of unknown characters is one
     append_unknown(word.substr(segment.start, segment.end - segment.start), ids);
   }

@@ -19,7 +19,7 @@ namespace kedge {
 template <typename Score>
 class UnigramSearch {
  public:
-  static constexpr Score kUnknownPenalty = 10;  // how far an unknown character lies below the worst piece
+  static constexpr Score kUnknownPenalty = 10;  // how far an unknown character is below the worst piece
 
   struct Piece {
     std::string_view text;
@@ -29,7 +29,7 @@ class UnigramSearch {
   struct Segment {
     size_t start = 0;
     size_t end = 0;
-    TokenId id = 0;  // kUnknown: one character that no piece covers alone
+    TokenId id = 0;  // kUnknown: one character without its own piece
   };
   static constexpr TokenId kUnknown = -1;
 

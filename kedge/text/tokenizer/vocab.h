@@ -1,5 +1,5 @@
 #pragma once
-// Token strings and their ids, both ways. Ids need not be dense. Knows nothing of merges or special tokens.
+// Token strings and their ids, both ways. Ids need not be dense. Independent of merges and special tokens.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ class Vocab {
  public:
   static constexpr TokenId kMaxId = (1 << 22) - 1;  // far above any model's; keeps the tables of a broken file small
 
-  // False when the token or the id is there already, or the id is out of bounds.
+  // False if the token or the id already exists, or the id is out of bounds.
   [[nodiscard]] bool add(std::string_view token, TokenId id);
   void reserve(size_t num_tokens);
 
@@ -42,7 +42,7 @@ class Vocab {
   void rehash(size_t num_slots);
   void place(TokenId id);
 
-  std::string text_;            // all tokens, one behind another
+  std::string text_;            // all tokens, concatenated
   std::vector<Span> spans_;     // by id
   std::vector<int32_t> slots_;  // open addressing: id + 1, 0 is free
   size_t num_tokens_ = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Remembers the ids of words met before. Bounded, and apart for each thread: no locks. A word that does not fit is not kept.
+// Caches the ids of words. Bounded, and separate for each thread: no locks. A word that does not fit is not kept.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +16,7 @@ class WordCache {
  public:
   class Table {
    public:
-    // The ids of the word; an empty span when it is not known.
+    // The ids of the word; an empty span if it is not known.
     [[nodiscard]] std::span<const TokenId> find(std::string_view word) const {
       if (word.size() > kMaxBytes) return {};
       const Entry& entry = entries_[slot(word)];
@@ -43,7 +43,7 @@ class WordCache {
 
   WordCache();
 
-  // This thread's table for this cache. Stays valid until the thread asks for the tables of several other caches.
+  // This thread's table for this cache. Stays valid until the thread uses several other caches.
   [[nodiscard]] Table& local() const;
 
  private:

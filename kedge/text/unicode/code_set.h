@@ -1,5 +1,5 @@
 #pragma once
-// A set of code points as sorted ranges: what a character class of a regular expression stands for.
+// A set of code points as sorted ranges: the value of a regular expression's character class.
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Stands in for regex.cpp where PCRE2 is not installed.
+// Replaces regex.cpp if PCRE2 is not installed.
 #include "kedge/core/error.h"
 #include "kedge/text/unicode/regex.h"
 
@@ -11,7 +11,7 @@ struct Regex::Compiled {};
 Regex::Regex() = default;
 Regex::Regex(std::string_view expression, std::string_view where) {
   throw UsageError(
-      str(where, ": the expression ", expression, " wants PCRE2, and kedge was built without it: install libpcre2-dev and build again"));
+      str(where, ": the expression ", expression, " needs PCRE2, and kedge was built without it: install libpcre2-dev and build again"));
 }
 Regex Regex::perl(std::string_view expression, std::string_view where, Extent) { return {expression, where}; }
 Regex::~Regex() = default;

@@ -38,7 +38,7 @@ char32_t lower(char32_t code) {
 std::string to_normal_form(std::string_view text, NormalForm form) {
   if (surely_in_form(text, form)) return std::string(text);
   // A frozen code point neither changes nor touches its neighbours, so the text falls apart there.
-  // So does U+11A7, which utf8proc 2.8 loses behind a Hangul syllable.
+  // So does U+11A7, which utf8proc 2.8 loses after a Hangul syllable.
   constexpr char32_t kNoTrailingConsonant = 0x11A7;
   const CharTable& table = char_table();
   std::string out;

@@ -1,6 +1,6 @@
 #pragma once
-// Unicode normal forms, lower case and graphemes of valid UTF-8, as the `tokenizers` package has them. The only part that sees utf8proc;
-// where that is not installed, no_normal_form.cpp handles text that no form would change and refuses the rest.
+// Unicode normal forms, lower case and graphemes of valid UTF-8, as the `tokenizers` package has them. The only part that uses utf8proc;
+// if that is not installed, no_normal_form.cpp handles text that no form would change and rejects the rest.
 #include <string>
 #include <string_view>
 

@@ -75,7 +75,7 @@ Expansions expansions_of(std::string_view table) {
   return expansions;
 }
 
-// Appends what one character becomes: from `expands` where it stands there, else by `moves`.
+// Appends what one character becomes: from `expands` if it is there, else by `moves`.
 void append_mapped(std::string& out, char32_t c, const Expansions& expands, const Runs& moves) {
   if (const auto several = expands.find(c); several != expands.end()) {
     for (const char32_t one : several->second) utf8_append(out, one);
@@ -104,7 +104,7 @@ void append_title(std::string& out, char32_t c) {
   }
 }
 
-// A capital sigma ends a word when a cased character stands before it and none after it, marks aside.
+// A capital sigma ends a word if a cased character is before it and none after it, ignoring marks.
 bool ends_word(std::u32string_view text, size_t at) {
   static const Runs cased(tables::kCased, false);
   static const Runs cased_or_ignored(tables::kCasedOrIgnored, false);

@@ -1,6 +1,6 @@
 #pragma once
 // Characters as Python's str sees them: what is a letter, a space, printable; upper and lower case. Text is valid UTF-8.
-// Knows no values and no templates.
+// Independent of values and templates.
 #include <string>
 #include <string_view>
 

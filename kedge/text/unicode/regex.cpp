@@ -32,7 +32,7 @@ Code compile(std::string_view expression, uint32_t options, int& error, size_t& 
   pcre2_set_bsr(context.get(), PCRE2_BSR_UNICODE);
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(), options, &error, &at, context.get()),
             &pcre2_code_free);
-  if (code != nullptr) pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where there is no JIT, matching interprets
+  if (code != nullptr) pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without the JIT, matching interprets
   return code;
 }
 

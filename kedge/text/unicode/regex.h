@@ -1,6 +1,6 @@
 #pragma once
-// Regular expressions of tokenizer files and of configurations over valid UTF-8. The only part that sees PCRE2; where that is not
-// installed, no_regex.cpp refuses by name. Safe to use from several threads.
+// Regular expressions of tokenizer files and of configurations over valid UTF-8. The only part that uses PCRE2; if that is not
+// installed, no_regex.cpp throws an error. Safe to use from several threads.
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -23,7 +23,7 @@ class Regex {
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
-  // Start and end of each match, from left to right. An empty match right behind another match is passed over.
+  // Start and end of each match, from left to right. An empty match right after another match is skipped.
   void for_each_match(std::string_view text, const std::function<void(size_t, size_t)>& found) const;
   [[nodiscard]] bool matches(std::string_view text) const;
 

@@ -105,7 +105,7 @@ class Translator {
     return out;
   }
 
-  // One atom with the quantifiers behind it.
+  // One atom with its quantifiers.
   std::string quantified(int depth) {
     std::string atom = this->atom(depth);
     for (bool first = true; !done(); first = false) {
@@ -123,9 +123,9 @@ class Translator {
       atom += count;
       const bool fixed = interval && count.find(',') == std::string::npos;
       if (next_is("?") && !fixed) {
-        atom += text_[at_++];  // lazy; behind {n} it is a quantifier of its own
+        atom += text_[at_++];  // lazy; after {n} it is a separate quantifier
       } else if (next_is("+") && !interval) {
-        atom += text_[at_++];  // possessive; behind an interval it is a quantifier of its own
+        atom += text_[at_++];  // possessive; after an interval it is a separate quantifier
       }
     }
     return atom;
@@ -172,7 +172,7 @@ class Translator {
     std::string open;
     for (const std::string_view kind : {"?:", "?=", "?!", "?>", "?<=", "?<!"})
       if (open.empty() && take(kind)) open = kind;
-    bool to_the_end = false;  // (?i) holds up to the end of the enclosing group, as if the rest were a group of its own
+    bool to_the_end = false;  // (?i) holds up to the end of the enclosing group, as if the rest were a separate group
     if (open.empty() && next_is("?")) {
       options();
       open = ignore_case_ ? "?i:" : "?-i:";
@@ -217,7 +217,7 @@ class Translator {
 
   std::string word() { return "[" + word_part().text + "]"; }
 
-  // \s, \p{L} and their like, in or out of brackets; nothing when the escape is a single character.
+  // \s, \p{L} and similar, inside or outside brackets; nothing when the escape is a single character.
   std::optional<ClassPart> class_escape() {
     const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     const bool negated = letter >= 'A' && letter <= 'Z';
@@ -316,7 +316,7 @@ class Translator {
     while (length < most && at_ + length < text_.size() && std::isxdigit(static_cast<unsigned char>(text_[at_ + length])) != 0) ++length;
     uint32_t code = 0;
     std::from_chars(text_.data() + at_, text_.data() + at_ + length, code, 16);
-    if (length < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) refuse("a number that is no code point");
+    if (length < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) refuse("a number that is not a code point");
     at_ += length;
     return code;
   }
@@ -328,12 +328,12 @@ class Translator {
     return "[" + part.text + "]";
   }
 
-  // After the opening bracket, up to and with the closing one. `&&` binds weaker than everything beside it.
+  // After the opening bracket, up to and with the closing one. `&&` binds weaker than everything else.
   ClassPart bracket_body(int depth) {
     if (depth > kMaxDepth) refuse("classes nested too deeply");
     const bool negated = take("^");
     ClassPart sum;
-    std::optional<CodeSet> met;  // what stood left of the last &&
+    std::optional<CodeSet> met;  // what is left of the last &&
     for (bool first = true; !take("]"); first = false) {
       if (done()) refuse("a class without an end");
       if (take("&&")) {

@@ -43,7 +43,7 @@ size_t columns_of(char32_t code) {
   return is_wide(code) ? 2 : 1;
 }
 
-// Codes that end or turn lines, or are no characters. Joiners, which emoji and some scripts are written with, are not among them.
+// Codes that end or turn lines, or are not characters. Joiners, which emoji and some scripts are written with, are not among them.
 bool acts(char32_t code) {
   if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return true;
   return code == 0x2028 || code == 0x2029 || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
@@ -58,7 +58,7 @@ std::string escape_of(char32_t code) {
   return {text.data(), static_cast<size_t>(length)};
 }
 
-// A character and the marks on it; of text that is no UTF-8, a byte.
+// A character and the marks on it; of text that is not UTF-8, a byte.
 size_t cluster_length(std::string_view text) {
   size_t end = std::max<size_t>(utf8_length(text), 1);
   while (end < text.size() && utf8_length(text.substr(end)) > 1 && columns_of(utf8_decode(text.substr(end))) == 0)
@@ -74,7 +74,7 @@ size_t fitting(std::string_view line, size_t width) {
     const size_t more = kedge::columns_of(line.substr(at, length));
     const bool is_space = line[at] == ' ';
     if (columns + more > width && !is_space)
-      return behind_space > 0 ? behind_space : std::max(at, length);  // one at least, or there is no end
+      return behind_space > 0 ? behind_space : std::max(at, length);  // at least one, or it would not end
     columns += more;                                                  // a space at the edge hangs over, and is cut
     at += length;
     if (is_space && line.find_first_not_of(' ') < at) behind_space = at;

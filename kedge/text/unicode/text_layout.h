@@ -1,5 +1,6 @@
 #pragma once
-// Texts from outside, laid out for a terminal: nothing in them moves the cursor, and no line is wider than asked. Knows no terminal.
+// Texts from outside, laid out for a terminal: nothing in them moves the cursor, and no line is wider than requested. Independent of
+// terminals.
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -7,7 +8,7 @@
 
 namespace kedge {
 
-// Characters that would do something in a terminal, and bytes that are no UTF-8, become \x1b, \t or \u{202e}; line ends and all else stay.
+// Characters that would do something in a terminal, and bytes that are not UTF-8, become \x1b, \t or \u{202e}; line ends and all else stay.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // Columns that one line of printable text takes: most characters one, those of Chinese, Japanese and Korean and most emoji two, marks on
@@ -22,7 +23,7 @@ namespace kedge {
 // mark on it. Spaces at a break go, others stay. Printable text in; at least one line out.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, size_t width);
 
-// The first of the lines, or the last ones, and in place of the others one line that says how many they are. 0: all of them.
+// The first of the lines, or the last ones, and in place of the others one line with their number. 0: all of them.
 [[nodiscard]] std::vector<std::string> first_lines(std::vector<std::string> lines, size_t limit);
 [[nodiscard]] std::vector<std::string> last_lines(std::vector<std::string> lines, size_t limit);
 

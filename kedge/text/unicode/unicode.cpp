@@ -16,7 +16,7 @@ constexpr CodeRange kSpaces[] = {{0x9, 0xD},       {0x20, 0x20},     {0x85, 0x85
 // Alphabetic, although their category (So) says symbol.
 constexpr CodeRange kCircledLetters[] = {{0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
 
-// Code points from U+0300 on that NFC neither changes nor lets touch what stands before them: the scripts and symbols that
+// Code points from U+0300 on that NFC neither changes nor combines with what is before them: the scripts and symbols that
 // fill ordinary text.
 constexpr CodeRange kSettledInNfc[] = {{0x388, 0x482},   {0x48A, 0x590},   {0x10A0, 0x10FF}, {0x2010, 0x205E},   {0x20A0, 0x20CF},
                                        {0x2190, 0x2328}, {0x232B, 0x2ADB}, {0x3001, 0x3029}, {0x3030, 0x3098},   {0x309B, 0x30FF},

@@ -50,7 +50,7 @@ const CharTable& char_table();
 
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
-// Is the text in that form for sure, seen from its code points alone? A false says nothing.
+// Is the text in that form for sure, judging by its code points? False means unknown.
 [[nodiscard]] bool surely_in_form(std::string_view text, NormalForm form);
 
 }  // namespace kedge

@@ -28,7 +28,7 @@ void BackgroundSaver::start(CheckpointMeta meta, std::function<void(const Path& 
     } catch (const std::exception& error) {
       problem_ = str("the checkpoint of step ", step, " could not be saved: ", error.what());
       ++num_failed_;
-      log_error(problem_, "; the run goes on, earlier checkpoints stay, and the next save tries again");
+      log_error(problem_, "; the run continues, earlier checkpoints are kept, and the next save retries");
     }
   });
 }

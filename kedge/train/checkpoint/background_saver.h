@@ -1,5 +1,5 @@
 #pragma once
-// Saves checkpoints on a thread of its own, so that training goes on meanwhile, also where a disk is full.
+// Saves checkpoints on its own thread, so that training continues meanwhile, even if the disk is full.
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace kedge {
 
-// Used from one thread. `store` must outlive it and be used by nobody else between start() and finish().
+// Used from one thread. `store` must outlive it and must not be used elsewhere between start() and finish().
 class BackgroundSaver {
  public:
   explicit BackgroundSaver(CheckpointStore& store) : store_(store) {}
@@ -20,16 +20,16 @@ class BackgroundSaver {
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
   // Waits for the save before it, then returns; `write` fills the folder on the other thread, so all it needs must live with it. A save
-  // that fails is told in the log; the checkpoints before it stay, and the next one is another try.
+  // that fails is logged; earlier checkpoints are kept, and the next save retries.
   void start(CheckpointMeta meta, std::function<void(const Path& folder)> write);
 
-  // Waits for the save under way.
+  // Waits for the current save.
   void wait();
-  // The same, with an Error where the newest one failed: what was trained since the last good one is not on disk. Where a signal ended it
+  // The same, with an Error if the newest one failed: training since the last good one is not on disk. If a signal ended it
   // while it waited for a server, that Interrupted.
   void finish();
 
-  // Without one under way.
+  // Not while one is running.
   [[nodiscard]] int64_t num_failed() const { return num_failed_; }
   [[nodiscard]] bool has_failed() const { return !problem_.empty(); }                  // the newest one
   [[nodiscard]] std::optional<int64_t> newest_saved() const { return newest_saved_; }  // the step of the newest that did not fail

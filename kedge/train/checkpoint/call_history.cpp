@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first byte of a record says what it is.
+// The first byte of a record is its kind.
 constexpr char kOpening = 'o', kCall = 'c', kTakenBack = 'x';
 constexpr const char *kNumber = "history", *kBefore = "history_before", *kNeeded = "history_needed";  // counters of a checkpoint
 
@@ -50,7 +50,7 @@ CallHistory::CallHistory(const Path& folder, std::string pattern, size_t num_kep
   const std::vector<Checkpoint> saved = checkpoints();
   const int64_t newest = saved.empty() ? 0 : number_of(saved.back());
   if (numbers_.empty() || newest > numbers_.back()) {
-    // At the very beginning, or killed between a save and its journal.
+    // At the start, or killed between a save and its journal.
     begin_journal(newest, {newest, saved.empty() ? 0 : counter_of(saved.back(), kBefore), Json()});
   } else {
     open_newest();
@@ -61,7 +61,7 @@ CallHistory::CallHistory(const Path& folder, std::string pattern, size_t num_kep
 
 Path CallHistory::journal_path(int64_t number) const { return journals_ / str("journal-", number); }
 
-// What a crash tore off was never acknowledged, but damage looks the same: a copy of the journal stays.
+// A record cut off by a crash was never acknowledged, but damage looks the same: a copy of the journal is kept.
 void CallHistory::open_newest() {
   current_number_ = numbers_.back();
   const Path path = journal_path(current_number_);
@@ -70,7 +70,7 @@ void CallHistory::open_newest() {
     const Path folder = set_aside_ / "journals";
     make_folder(folder);
     fs::copy_file(path, folder / (path.filename().string() + "-damaged"), fs::copy_options::overwrite_existing);
-    log_warn(path.string(), ": its end cannot be read; a copy of it as it was is in ", folder.string(), " until the next save");
+    log_warn(path.string(), ": its end cannot be read; a copy of the original is in ", folder.string(), " until the next save");
   }
   current_ = std::make_unique<Journal>(path);
 }
@@ -91,7 +91,7 @@ void CallHistory::find_journals() {
     if (fs::file_size(path) == 0) {
       fs::remove(path);
     } else {
-      log_warn(path.string(), ": its first record cannot be read, as a crash leaves it or a bad disk; the journal is in ",
+      log_warn(path.string(), ": its first record cannot be read, after a crash or a disk error; the journal is in ",
                (set_aside_ / "journals").string(), " until the next save");
       move_into(path, set_aside_ / "journals");
     }
@@ -130,8 +130,8 @@ void CallHistory::remove_journals(int64_t begin, int64_t end) {
   sync_folder(journals_);
 }
 
-// What a return left behind: checkpoints and journals between the one it went back to and its own journal. Where something lies there
-// already, the journal of a try that never came to a save is not worth its room: a caller that fails and returns again and again must not
+// Leftovers of a restore: checkpoints and journals between the restored one and its own journal. If something is there
+// already, the journal of an attempt without a save is not kept: a caller that fails and restores repeatedly must not
 // fill the disk.
 void CallHistory::set_aside_void() {
   const Opening opening = opening_of(current_number_);
@@ -155,7 +155,7 @@ void CallHistory::clear_set_aside() {
 }
 
 // A journal older than every checkpoint is needed by none; the others stay, in case a newer checkpoint is damaged. What cannot be removed
-// takes room until the next try and is no failed save.
+// takes up space until the next attempt and is not a failed save.
 void CallHistory::prune() {
   try {
     const std::vector<Checkpoint> saved = checkpoints();
@@ -171,7 +171,7 @@ void CallHistory::prune() {
     }
     remove_journals(0, oldest);
   } catch (const std::runtime_error& error) {
-    log_warn("what is no longer needed takes room until the next save: ", error.what());
+    log_warn("files that are no longer needed take up space until the next save: ", error.what());
   }
 }
 
@@ -189,7 +189,7 @@ void CallHistory::tell_checkpoint(const Opening& opening, const HistoryListener&
     if (number_of(one) == opening.checkpoint && is_sound(one)) return listener.load(&one);
   if (!is_file(journal_path(opening.before)) || opening.before >= opening.checkpoint)
     throw Error(str(checkpoints_.string(), ": a checkpoint is damaged or missing, and so is the journal of the calls that led to it"));
-  log_warn(checkpoints_.string(), ": a checkpoint is damaged or missing; all calls since the one before it are made again");
+  log_warn(checkpoints_.string(), ": a checkpoint is damaged or missing; all calls since the one before it are replayed");
   tell_journal(opening.before, listener);
 }
 
@@ -199,7 +199,7 @@ void CallHistory::tell_journal(int64_t number, const HistoryListener& listener) 
   if (!opening.remark.is_null()) listener.remark(opening.remark);
   const MappedFile file(journal_path(number));
   const auto [records, size] = read_journal(file.text());
-  if (size != file.size()) throw Error(str(file.path().string(), ": damaged behind record ", records.size()));
+  if (size != file.size()) throw Error(str(file.path().string(), ": damaged after record ", records.size()));
   for (size_t i = 1; i < records.size(); ++i) {
     const bool taken_back = i + 1 < records.size() && records[i + 1].front() == kTakenBack;
     if (records[i].front() == kCall && !taken_back) listener.call(records[i].substr(1));
@@ -238,7 +238,7 @@ void CallHistory::save(CheckpointMeta meta, const Json& remark, const std::funct
     try {
       remove_stray();
     } catch (const std::exception& error) {
-      log_error("no call is taken until a save that failed can be removed: ", error.what());
+      log_error("no call is accepted until a failed save can be removed: ", error.what());
     }
     throw;
   }
@@ -248,7 +248,7 @@ void CallHistory::save(CheckpointMeta meta, const Json& remark, const std::funct
 }
 
 // A checkpoint whose journal never began would be taken for the newest by the next start, and calls that still go into the older journal
-// would be lost behind it.
+// would be lost after it.
 void CallHistory::remove_stray() {
   if (stray_.empty()) return;
   if (fs::exists(stray_)) {

@@ -10,7 +10,7 @@
 namespace kedge {
 namespace {
 
-// A format such as ".3f": so many digits behind the point. Without one, whole numbers stand as they are.
+// A format such as ".3f": this many digits after the point. Without one, integers are written as they are.
 std::string shown(double value, std::string_view format, std::string_view where) {
   if (std::isnan(value)) return "nan";
   int digits = 6;
@@ -21,7 +21,7 @@ std::string shown(double value, std::string_view format, std::string_view where)
     const auto [end, problem] = std::from_chars(format.data() + 1, last, digits);
     check(
         format.size() >= 3 && format.front() == '.' && *last == 'f' && problem == std::errc() && end == last && digits >= 0 && digits <= 17,
-        where, ": \"", format, "\" is no format; wanted one such as .3f");
+        where, ": \"", format, "\" is not a format; expected one such as .3f");
   }
   char text[400];
   const int length = std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -49,7 +49,7 @@ std::string checkpoint_name(std::string_view pattern, const std::map<std::string
     at = end + 1;
   }
   check(!name.empty() && name.find('/') == std::string::npos && name.front() != '.', where, ": \"", name,
-        "\" is no name for a checkpoint's folder");
+        "\" is not a valid name for a checkpoint's folder");
   return name;
 }
 

@@ -59,7 +59,7 @@ std::string record_of(const CheckpointMeta& meta, const Path& folder) {
   return json.dump(2) + "\n";
 }
 
-// A record of old has no hash of its own.
+// An old record has no hash.
 void check_record(const Json& json, const Path& folder, const std::string& where) {
   const Json* hash = json.find(kOwnHash);
   if (hash == nullptr) return;
@@ -114,17 +114,17 @@ void rename_folder(const Path& from, const Path& to) {
     throw Error(str(from.string(), ": cannot be renamed to ", to.string(), ": ", std::strerror(errno)));
 }
 
-// What nobody takes for a checkpoint any more. Where it stays, the next start removes it.
+// No longer recognized as a checkpoint. If it remains, the next start removes it.
 void remove_hidden(const Path& hidden) {
   try {
     remove_tree(hidden);
   } catch (const Error& error) {
-    log_warn(error.what(), "; it takes room until the run is started again");
+    log_warn(error.what(), "; it takes up space until the run is restarted");
   }
 }
 
-// Gives a written folder its name. One of that name from an earlier try stands until that moment: the two are exchanged, and where the file
-// system cannot do that, it waits under a name by which it is found again.
+// Gives a written folder its name. One of that name from an earlier attempt exists until that moment: the two are exchanged, and if the
+// file system cannot do that, it is renamed so that it can be found again.
 void publish(const Path& written, const Path& checkpoint) {
   const Path parent = checkpoint.parent_path();
   if (!fs::exists(checkpoint)) {
@@ -140,7 +140,7 @@ void publish(const Path& written, const Path& checkpoint) {
   remove_hidden(old);
 }
 
-// These two throw where the disk cannot say: a checkpoint that is not seen would be taken for none.
+// These two throw if the disk fails: a checkpoint that is not seen would be treated as missing.
 bool is_visible_folder(const Path& path) {
   const std::string name = path.filename().string();
   return !name.starts_with('.') && name != "lost+found" && fs::is_directory(path);  // that one is the file system's own
@@ -149,13 +149,13 @@ bool is_made_as_one(const Path& folder) {
   return fs::exists(folder / kMeta) || fs::exists(folder / "state") || fs::exists(folder / "model");
 }
 
-// Empty where the file is as it was saved. An Error where it cannot be read.
+// Empty if the file is intact. An Error if it cannot be read.
 std::string damage_of(const Checkpoint& checkpoint, const CheckpointFile& file) {
   if (file.hash.empty() || file_content_hash(checkpoint.folder / file.name) == file.hash) return "";
   return file.name + ": its bytes are not those that were saved";
 }
 
-// The folder of a checkpoint to be, removed again unless it gets its name.
+// The folder of a checkpoint in progress, removed again unless it gets its name.
 class Unfinished {
  public:
   explicit Unfinished(const Path& checkpoint) : folder_(hidden_beside(checkpoint, kUnfinished)) {
@@ -213,7 +213,7 @@ void verify_checkpoint(const Checkpoint& checkpoint) {
     } catch (const UsageError& error) {
       one = file.name + ": " + error.what();
     } catch (const Error& error) {
-      throw Error(str(error.what(), ". Try again; where it stays so, move ", checkpoint.folder.string(),
+      throw Error(str(error.what(), ". Try again; if the error persists, move ", checkpoint.folder.string(),
                       " away to resume from an earlier checkpoint"));
     }
     if (!one.empty()) all += (all.empty() ? "" : "; ") + one;
@@ -226,7 +226,7 @@ bool is_sound(const Checkpoint& checkpoint) {
     verify_checkpoint(checkpoint);
     return true;
   } catch (const UsageError& error) {
-    log_warn("a damaged checkpoint is passed over: ", error.what());
+    log_warn("skipping a damaged checkpoint: ", error.what());
     return false;
   }
 }
@@ -243,7 +243,7 @@ void open_checkpoints(const Path& folder) {
     if (!name.starts_with(kReplaced)) continue;
     const Path checkpoint = folder / name.substr(kReplaced.size());
     if (fs::exists(checkpoint)) continue;
-    log_info(checkpoint.string(), " stands again: the run ended before another took its place");
+    log_info(checkpoint.string(), " is restored: the run ended before another replaced it");
     rename_folder(path, checkpoint);
     sync_folder(folder);
     path.clear();
@@ -269,10 +269,10 @@ std::vector<Checkpoint> list_checkpoints(const Path& folder) {
     try {
       found.push_back(read_checkpoint(path));
     } catch (const UsageError& error) {
-      log_warn("not a whole checkpoint: ", error.what());
+      log_warn("incomplete checkpoint: ", error.what());
     }
   }
-  // The last one stands behind its twin among the best.
+  // The last one comes after its twin among the best.
   std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) {
     return std::pair(a.step(), is_last(a.folder)) < std::pair(b.step(), is_last(b.folder));
   });
@@ -293,7 +293,7 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
   publish(written.folder(), checkpoint);
 }
 
-// Out of sight first, so that a half removed one is never taken for a checkpoint.
+// Renamed first, so that a half removed one is never mistaken for a checkpoint.
 void remove_checkpoint(const Path& checkpoint) {
   const Path hidden = hidden_beside(checkpoint, kRemoved);
   remove_tree(hidden);
@@ -381,7 +381,7 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
   const Unfinished written(ranked_as);
   written.fill(meta, write);
   if (ranked && config_.save_last) {
-    // The same files under two names take no more room.
+    // The same files under two names take no more space.
     const Unfinished twin(last_as);
     link_folder(written.folder(), twin.folder());
     sync_tree(twin.folder());

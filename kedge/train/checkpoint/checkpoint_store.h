@@ -1,5 +1,5 @@
 #pragma once
-// The checkpoints of a run as folders on disk: each is whole or not there. Knows no tensors and not what is in them.
+// The checkpoints of a run as folders on disk: each is complete or absent. Independent of tensors and of their contents.
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -43,11 +43,11 @@ struct CheckpointConfig {
   }
 };
 
-// What a checkpoint's meta.json says of it.
+// The contents of a checkpoint's meta.json.
 struct CheckpointMeta {
   std::map<std::string, int64_t> counters;  // step, consumed_samples, epoch, ...
   std::map<std::string, double> metrics;
-  Json record;  // whatever else the run wants to remember
+  Json record;  // further data of the run
 };
 
 struct CheckpointFile {
@@ -65,54 +65,54 @@ struct Checkpoint {
   [[nodiscard]] bool has_hashes() const;
 };
 
-// UsageError where the folder is not whole: a file is missing or has another size, or the record cannot be read or is not the one that was
+// UsageError if the folder is incomplete: a file is missing or has another size, or the record cannot be read or is not the one that was
 // written. Reads no file but the record, so that it costs little.
 [[nodiscard]] Checkpoint read_checkpoint(const Path& folder);
 
-// Reads every byte: what of it is not as it was saved, a line for each file, "FILE: its bytes are not those that were saved". Without
-// hashes nothing can be told.
+// Reads every byte and lists damage, one line per file, "FILE: its bytes are not those that were saved". Without
+// hashes damage cannot be detected.
 [[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
-// Before a checkpoint is used: a UsageError that names the folder and the damage. A disk that fails to read is the world's Error: the
-// bytes may be as they were, so nothing is decided on it.
+// Before a checkpoint is used: a UsageError that names the folder and the damage. A disk that fails to read is an Error: the
+// bytes may be intact, so nothing is concluded from it.
 void verify_checkpoint(const Checkpoint& checkpoint);
-// The same as a question; damage is warned of.
+// The same as a bool; damage is logged as a warning.
 [[nodiscard]] bool is_sound(const Checkpoint& checkpoint);
 
-// What stores of checkpoints are made of. A folder of checkpoints holds each in a folder of its own.
-// Makes the folder where it is not there, and removes what a killed run left in it half written or half removed; one that was to be
-// replaced by another of its name, which did not come, stands again.
+// Building blocks of checkpoint stores. A folder of checkpoints holds each in its own folder.
+// Creates the folder if missing, and removes what a killed run left half written or half removed; one that was being
+// replaced by another of its name, which was not completed, is restored.
 void open_checkpoints(const Path& folder);
-// All that are whole, by step, of their files only the sizes looked at. One that is not whole is warned of by name.
+// All that are complete, by step, judging by file sizes only. An incomplete one is logged as a warning.
 [[nodiscard]] std::vector<Checkpoint> list_checkpoints(const Path& folder);
-// The folders of all, also of those that are not whole.
+// The folders of all, including incomplete ones.
 [[nodiscard]] std::vector<Path> checkpoint_folders(const Path& folder);
 // Those that have the monitored number, the best first; of equals the older one.
 [[nodiscard]] std::vector<Checkpoint> rank_checkpoints(std::vector<Checkpoint> checkpoints, const CheckpointConfig& config);
-// `write` fills an empty folder. When it returns, the checkpoint appears under its name; one of that name from an earlier try goes first.
-// After an error everything is as before.
+// `write` fills an empty folder. When it returns, the checkpoint appears under its name; one of that name from an earlier attempt is
+// removed first. After an error everything is as before.
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write);
-// At once or not at all.
+// Atomic.
 void remove_checkpoint(const Path& checkpoint);
 
-// Not thread-safe; one for a folder.
+// Not thread-safe; one per folder.
 class CheckpointStore {
  public:
-  // Removes what a killed run left half written or half removed. `folder` is made where it is not there.
+  // Removes what a killed run left half written or half removed. `folder` is created if missing.
   CheckpointStore(Path folder, CheckpointConfig config);
 
   [[nodiscard]] std::vector<Checkpoint> list() const { return list_checkpoints(folder_); }
   [[nodiscard]] std::vector<Path> folders() const { return checkpoint_folders(folder_); }
   // That with the most steps.
   [[nodiscard]] std::optional<Checkpoint> newest() const;
-  // The best by the monitored number; none where nothing is ranked.
+  // The best by the monitored number; none if nothing is ranked.
   [[nodiscard]] std::optional<Checkpoint> best() const;
-  // The same, to be used: every byte is looked at, and one that is damaged is warned of and passed over for the next.
+  // The same, for use: every byte is checked, and a damaged one is skipped with a warning.
   [[nodiscard]] std::optional<Checkpoint> newest_sound() const;
   [[nodiscard]] std::optional<Checkpoint> best_sound() const;
 
-  // `write` fills an empty folder. When it returns, the checkpoint appears under its name, and those that are not kept any more disappear.
-  // After an error everything is as before. Without the monitored number it is not ranked, which is warned of, and kept as the last, also
-  // where the last ones are not wanted: until the next one.
+  // `write` fills an empty folder. When it returns, the checkpoint appears under its name, and those that are no longer kept are removed.
+  // After an error everything is as before. Without the monitored metric it is not ranked, with a warning, and kept as the last, even
+  // if the last ones are not kept: until the next one.
   void save(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write);
 
  private:

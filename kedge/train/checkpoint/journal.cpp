@@ -21,7 +21,7 @@ uint64_t read_number(std::string_view bytes) {
   return number;
 }
 
-// FNV-1a over words of 8 bytes, the last one filled up with zeros: records are large, and this is no defence against malice. Every step can
+// FNV-1a over words of 8 bytes, the last one filled up with zeros: records are large, and this is not cryptographic. Every step can
 // be undone, so bytes that differ in one word never have the same sum.
 uint64_t checksum(std::string_view record) {
   uint64_t hash = 0xCBF29CE484222325U;
@@ -56,8 +56,8 @@ Journal::Journal(const Path& file) : file_(file) {
   const JournalRecords found = read_journal(bytes.text());
   num_records_ = static_cast<int64_t>(found.records.size());
   if (found.size < bytes.size()) {
-    log_warn(file.string(), ": ", bytes.size() - found.size, " bytes behind record ", num_records_,
-             " are torn or damaged, as a crash leaves them, and are cut off");
+    log_warn(file.string(), ": ", bytes.size() - found.size, " bytes after record ", num_records_,
+             " are incomplete or damaged, as after a crash, and are cut off");
     file_.cut_back(static_cast<int64_t>(found.size));
   }
   file_.sync();

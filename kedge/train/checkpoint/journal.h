@@ -1,5 +1,5 @@
 #pragma once
-// A file of byte records that only grows: what was appended is there after a crash, whole or not at all. Knows not what the records mean.
+// An append-only file of byte records: after a crash each record is complete or absent. Independent of what the records mean.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace kedge {
 
-// The records at the front of a journal's bytes, up to the first that is torn or damaged; `size` of the bytes belong to them.
+// The records at the front of a journal's bytes, up to the first that is incomplete or damaged; `size` of the bytes belong to them.
 struct JournalRecords {
   std::vector<std::string_view> records;
   size_t size = 0;
@@ -20,7 +20,7 @@ struct JournalRecords {
 // For one writer; not thread-safe.
 class Journal {
  public:
-  // Opened where it exists, else created; the folder must exist. What a crash left torn at its end is cut off, which is warned of.
+  // Opened if it exists, else created; the folder must exist. An incomplete record at its end is cut off with a warning.
   explicit Journal(const Path& file);
 
   // On disk when it returns; after an Error, it is not in the journal.

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kWeights = "parameters";
 
 void add_weights(Fingerprint& print, const Parameters& parameters, at::ScalarType type) {
-  constexpr int64_t kLookedAt = 1024;  // of a tensor: one that was trained, or drawn with another seed, differs nearly everywhere
+  constexpr int64_t kLookedAt = 1024;  // of a tensor: one that was trained, or initialized with another seed, differs nearly everywhere
   for (size_t i = 0; i < parameters.specs().size(); ++i) {
     const Tensor flat = parameters.master(static_cast<int>(i)).detach().view({-1});
     const int64_t stride = std::max<int64_t>(1, flat.numel() / kLookedAt);
@@ -51,7 +51,7 @@ void load_model_state(Model& model, const StateFiles& state) {
   if (masters.scalar_type() == at::kFloat) {
     state.read(kWeights, masters);
   } else {
-    // A network that only computes keeps no fp32 weights beside those it computes with.
+    // An inference network has no extra fp32 weights.
     const Tensor whole = at::empty(masters.sizes(), at::kFloat);
     state.read(kWeights, whole);
     masters.copy_(whole);
@@ -65,7 +65,7 @@ std::string start_print(const Model& model) {
   const NoGrad no_grad;
   Fingerprint print;
   print.add(model.config().source.dump());
-  // Weights that train are there in fp32. Below adapters they are in what the network computes with, and so is what a head starts from.
+  // Trained weights exist in fp32. With adapters, the base and the initial head are in the network's type.
   const at::ScalarType type = model.parameters().options().trainable ? at::kFloat : at::kBFloat16;
   add_weights(print, model.parameters(), type);
   if (model.adapters() != nullptr) add_weights(print, model.adapters()->parameters(), type);

@@ -14,22 +14,22 @@ using FolderWriter = std::function<void(const Path& folder)>;
 
 struct ModelFolderOptions {
   SaveOptions save;
-  std::string base;  // of adapters: the name of the model they stand on
+  std::string base;  // of adapters: the name of their base model
 };
 
-// The folder: the whole model, or the adapters and the companions.
+// The folder: the complete model, or the adapters and the companions.
 void write_model_folder(const Model& model, const Path& folder, const ModelFolderOptions& options);
 
 // Puts the trained weights into `state`. The result writes the folder as the model is now; of a state that copies, on any thread and
-// whatever becomes of the model.
+// independent of the model's later changes.
 [[nodiscard]] FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options);
-// Into a model that trains, or one that only computes, in whatever numbers.
+// Into a trained or inference-only model, of any number type.
 void load_model_state(Model& model, const StateFiles& state);
 // The hash of the weights in the state's folder, as weights_hash() has it. Reads them alone.
 [[nodiscard]] std::string saved_weights_hash(const Path& folder);
 
-// Tells models apart before they are trained: equal ones have equal prints, on every device and in every number type they may compute with.
-// Looks at the configuration and at some weights of every tensor.
+// Identifies a model before it is trained: equal ones have equal prints, on every device and in every number type they may compute with.
+// Uses the configuration and some weights of every tensor.
 [[nodiscard]] std::string start_print(const Model& model);
 
 }  // namespace kedge

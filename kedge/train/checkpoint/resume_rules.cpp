@@ -65,7 +65,7 @@ void accept_changes(const std::vector<ConfigChange>& changes, std::string_view c
       log_info("changed since the checkpoint: ", told(change));
     }
   }
-  check(refused.empty(), checkpoint, ": cannot resume with other settings:", refused, "\nPut them back, or start a run in another folder.");
+  check(refused.empty(), checkpoint, ": cannot resume with other settings:", refused, "\nRestore them, or start a run in another folder.");
 }
 
 }  // namespace kedge

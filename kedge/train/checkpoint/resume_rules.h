@@ -1,5 +1,5 @@
 #pragma once
-// What may change between a run and its continuation. Compares two configurations key by key; knows no keys of its own.
+// What may change between a run and its continuation. Compares two configurations key by key; independent of the keys.
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ enum class ChangeKind {
   refused,    // the state cannot be
 };
 
-// For a key, or for all keys below it where it names a section; of several rules the longest key decides. Without one a key is free.
+// For a key, or for all keys below it if it is a section; of several rules the longest key decides. Without one a key is free.
 struct ChangeRule {
   std::string_view key;
   ChangeKind kind;
@@ -23,14 +23,14 @@ struct ChangeRule {
 };
 
 struct ConfigChange {
-  std::string key, before, after;  // values as JSON; "" where the key was not there
+  std::string key, before, after;  // values as JSON; "" if the key was missing
   ChangeKind kind = ChangeKind::free;
   std::string why;
 };
 
 [[nodiscard]] std::vector<ConfigChange> config_changes(const Json& before, const Json& after, std::span<const ChangeRule> rules);
 
-// Tells what changed, in the log. Refused ones are one UsageError that names them all; `checkpoint` opens it.
+// Logs what changed. Refused changes are one UsageError that names them all; `checkpoint` opens it.
 void accept_changes(const std::vector<ConfigChange>& changes, std::string_view checkpoint);
 
 }  // namespace kedge

@@ -19,7 +19,7 @@ std::string next_number(const Path& parent) {
   }
 }
 
-// Why each of them cannot be used, a line each.
+// Why each of them cannot be used, one line each.
 std::string unusable_ones(const std::vector<Path>& folders) {
   std::string text;
   for (const Path& folder : folders) {
@@ -73,12 +73,13 @@ Path open_run_folder(const RunConfig& config, std::string_view now) {
 
 std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store) {
   const std::vector<Path> folders = store.folders();
-  check(folders.empty() || config.resume_if_exists, folder.string(),
-        ": holds checkpoints of an earlier run; exp_manager.resume_if_exists=true goes on with it, another explicit_log_dir starts anew");
+  check(
+      folders.empty() || config.resume_if_exists, folder.string(),
+      ": holds checkpoints of an earlier run; exp_manager.resume_if_exists=true resumes it, another explicit_log_dir starts from scratch");
   if (!folders.empty()) {
     std::optional<Checkpoint> newest = store.newest_sound();
     check(newest.has_value(), folder.string(), ": none of its checkpoints can be used:", unusable_ones(folders),
-          "\nPut back what is missing. To start over, move these folders away, or give another exp_manager.explicit_log_dir.");
+          "\nRestore what is missing. To start again, move these folders away, or set another exp_manager.explicit_log_dir.");
     return newest;
   }
   if (config.resume_from_checkpoint) return open_checkpoint(*config.resume_from_checkpoint, "exp_manager.resume_from_checkpoint");
@@ -107,7 +108,7 @@ Checkpoint open_checkpoint(const Path& folder, std::string_view key) {
     verify_checkpoint(checkpoint);
     return checkpoint;
   } catch (const UsageError& error) {
-    throw UsageError(str(key, ": not a whole checkpoint: ", error.what()));
+    throw UsageError(str(key, ": incomplete checkpoint: ", error.what()));
   }
 }
 

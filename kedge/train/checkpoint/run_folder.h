@@ -1,5 +1,5 @@
 #pragma once
-// The folder of a run: where it lies, how long the run may take, and what of an earlier run in it is gone on with.
+// The folder of a run: where it is, how long the run may take, and how an earlier run in it is resumed.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +40,8 @@ struct RunConfig {
     field("resume_ignore_no_checkpoint", resume_ignore_no_checkpoint, "start from scratch if there is no checkpoint; false: an error");
     field("resume_from_checkpoint", resume_from_checkpoint, "checkpoint to resume from if the folder has none");
     field("max_time_per_run", max_time_per_run, "time limit DD:HH:MM:SS; the run then validates, saves and ends; null: no limit");
-    field("keep_folder", keep_folder, "false (or exp_manager=null): save nothing, and remove the run's folder, a temporary one, at the end");
+    field("keep_folder", keep_folder,
+          "false (or exp_manager=null): save nothing, and remove the run's folder, a temporary one, at the end");
     field("create_checkpoint_callback", create_checkpoint_callback, "save checkpoints");
     field("checkpoint_callback_params", checkpoint_callback_params, "which checkpoints are kept, and how they are named");
     metrics.fields(field);
@@ -53,7 +54,7 @@ struct RunConfig {
   }
 };
 
-// The folder by the configuration, made where it is not there. `now` names a version: "2026-01-31_12-00-00".
+// The folder by the configuration, created if missing. `now` names a version: "2026-01-31_12-00-00".
 [[nodiscard]] Path open_run_folder(const RunConfig& config, std::string_view now);
 [[nodiscard]] std::string time_as_version();
 
@@ -69,16 +70,16 @@ class ScratchFolder {
   Path folder_;  // empty: stays
 };
 
-// The checkpoint to go on from, all of whose bytes are as they were saved, or none where there are no checkpoints. A folder that holds
+// The checkpoint to resume from, with all bytes verified, or none if there are no checkpoints. A folder that holds
 // checkpoints of a run that is not to be resumed is a UsageError, and so is one that holds checkpoints none of which can be used: a new run
 // there would erase what is left of the old one.
 [[nodiscard]] std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store);
 
-// Numbers and samples of an earlier run, which a run that begins in this folder would erase, get names of their own:
+// Metrics and samples of an earlier run, which a new run in this folder would erase, are renamed:
 // metrics.jsonl.before-1, ...
 void set_metrics_aside(const Path& folder);
 
-// A checkpoint by its folder, which must be whole and undamaged; `key` opens the error.
+// A checkpoint by its folder, which must be complete and undamaged; `key` opens the error.
 [[nodiscard]] Checkpoint open_checkpoint(const Path& folder, std::string_view key);
 
 }  // namespace kedge

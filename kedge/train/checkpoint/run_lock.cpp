@@ -58,7 +58,7 @@ std::string holder_in(const std::string& text) {
 }
 
 [[noreturn]] void throw_held(const Path& folder, const std::string& note) {
-  throw UsageError(str(folder.string(), ": another run is at work in this folder", holder_in(note)));
+  throw UsageError(str(folder.string(), ": another run is using this folder", holder_in(note)));
 }
 
 }  // namespace
@@ -86,18 +86,18 @@ RunLock::~RunLock() {
   }
   ends_.notify_all();
   thread_.join();
-  static_cast<void>(::ftruncate(file_, 0) == 0);  // a note that stays is watched by the next one, which costs time alone
+  static_cast<void>(::ftruncate(file_, 0) == 0);  // a note that stays is watched by the next one, which only costs time
   ::close(file_);
 }
 
-// False where the file system has no locks. Who only asks whether a folder is held holds it for a moment.
+// False if the file system has no locks. Checking whether a folder is locked locks it briefly.
 bool RunLock::take_lock() {
   for (int i = 0; i < kLockTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(kLockPause);
     if (system_.flock(file_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno == EWOULDBLOCK || errno == EINTR) continue;
     log_warn((folder_ / ".lock").string(), ": this file system has no locks (", std::strerror(errno),
-             "); a second run in this folder is recognised by a note in that file, unless both start at the same moment");
+             "); a second run in this folder is detected by a note in that file, unless both start at the same moment");
     return false;
   }
   throw_held(folder_, read_note(file_));
@@ -106,7 +106,7 @@ bool RunLock::take_lock() {
 void RunLock::watch_note() const {
   const std::string before = read_note(file_);
   log_info(folder_.string(), ": a run", holder_in(before), " did not record its end; watching for ",
-           std::chrono::duration<double>(system_.beat * kWatchedBeats).count(), " s whether it is still at work");
+           std::chrono::duration<double>(system_.beat * kWatchedBeats).count(), " s whether it is still running");
   for (int i = 0; i < kWatchedBeats * kLooksABeat; ++i) {
     std::this_thread::sleep_for(system_.beat / kLooksABeat);
     const std::string now = read_note(file_);
@@ -117,7 +117,7 @@ void RunLock::watch_note() const {
 
 void RunLock::write_note(int64_t beat) {
   std::string note = str(system_.boot, " ", name_of_this_machine(), " ", ::getpid(), " ", beat);
-  note.resize(kNoteBytes - 1, ' ');  // always as long, so that none is seen half
+  note.resize(kNoteBytes - 1, ' ');  // constant length, so that no partial note is read
   note += '\n';
   if (::pwrite(file_, note.data(), note.size(), 0) == static_cast<ssize_t>(note.size()) || std::exchange(has_warned_, true)) return;
   log_warn((folder_ / ".lock").string(), ": cannot be written: ", std::strerror(errno), "; a run on another machine may not see this one");

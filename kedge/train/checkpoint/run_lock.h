@@ -1,6 +1,6 @@
 #pragma once
-// Keeps a second run out of a run's folder: by the system's lock, and where that does not reach, as between machines that share a file
-// system, by a note in the same file, which its holder changes every few seconds.
+// Keeps a second run out of a run's folder: by the system's lock, and if that is not enough, as between machines that share a file
+// system, by a note in the same file, which its holder updates every few seconds.
 #include <sys/file.h>
 
 #include <chrono>
@@ -13,15 +13,15 @@
 
 namespace kedge {
 
-// What a lock stands on; tests have their own.
+// The lock's system functions; tests replace them.
 struct LockSystem {
   int (*flock)(int file, int operation) = ::flock;
-  std::string boot = {};                 // equal for processes of one machine; empty: the system's own word for it
-  std::chrono::milliseconds beat{5000};  // a holder changes its note so often
+  std::string boot = {};                 // equal for processes of one machine; empty: from the system
+  std::chrono::milliseconds beat{5000};  // interval at which a holder updates its note
 };
 
-// Holds a run's folder for this process, so that no second run writes into it. A folder that is held is a UsageError that names the holder;
-// the system lets go of it when the process ends, however that happens. The note of another machine, or any note where the file system has
+// Holds a run's folder for this process, so that no second run writes into it. A locked folder is a UsageError that names the holder;
+// the system releases it when the process ends, however that happens. The note of another machine, or any note if the file system has
 // no locks, is watched for three beats: one that does not change was left by a run that was killed.
 class RunLock {
  public:
@@ -45,7 +45,7 @@ class RunLock {
   std::thread thread_;
 };
 
-// Is a run at work in the folder? Changes nothing there. False too where that cannot be found out.
+// Is a run active in the folder? Changes nothing there. Also false if that cannot be determined.
 [[nodiscard]] bool is_run_held(const Path& folder, const LockSystem& system = {});
 
 }  // namespace kedge

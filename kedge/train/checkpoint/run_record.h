@@ -1,5 +1,5 @@
 #pragma once
-// What made a run: program, machine, command line, and the files that went in, each with a hash. Knows no training.
+// The provenance of a run: program, machine, command line, and input files, each with a hash. Independent of training.
 #include <string>
 #include <vector>
 
@@ -8,11 +8,11 @@
 
 namespace kedge {
 
-// 16 digits. Of a file above 64 MiB only 64 pieces of 1 MiB each, spread evenly, and its size are read: enough to tell files apart, and
-// done in a moment.
+// 16 digits. Of a file above 64 MiB only 64 pieces of 1 MiB each, spread evenly, and its size are read: enough to distinguish files, and
+// fast.
 [[nodiscard]] std::string file_hash(const Path& file);
 
-// What tells a run from all others: made once, "NAME-1f0c...", after its folder's name, and kept in run.json however often it is started.
+// The unique id of a run: created once, "NAME-1f0c...", after its folder's name, and kept in run.json over restarts.
 // A folder without a run, or with one from before there were ids, gets a new one, which run_record() keeps.
 [[nodiscard]] std::string run_id(const Path& folder);
 
@@ -24,7 +24,7 @@ struct RunFacts {
   std::vector<Path> model_files = {}, data_files = {};
   std::string parent = {};  // the checkpoint it was forked from; empty: none
   // What is trained.
-  int64_t max_steps = 0;  // 0: as many as are asked for
+  int64_t max_steps = 0;  // 0: as many as requested
   int64_t num_trained_parameters = 0;
   std::string dtype = {};  // of the network
 };
@@ -34,6 +34,6 @@ struct RunFacts {
 
 // Adds the record to FOLDER/run.json, a list with an entry for every start.
 void add_run_record(const Path& folder, const Json& record);
-[[nodiscard]] int64_t num_starts(const Path& folder);  // so many entries
+[[nodiscard]] int64_t num_starts(const Path& folder);  // this many entries
 
 }  // namespace kedge

@@ -62,9 +62,9 @@ void StateFiles::read_from(const std::string& name, at::IntArrayRef shape, int64
   const NoGrad no_grad;
   const std::string file = tensors_.path().string();
   const TensorEntry* const entry = &entry_of(name);
-  check(at::IntArrayRef(entry->shape) == shape, file, ": ", name, " has the shape ", at::IntArrayRef(entry->shape), ", wanted ", shape);
+  check(at::IntArrayRef(entry->shape) == shape, file, ": ", name, " has the shape ", at::IntArrayRef(entry->shape), ", expected ", shape);
   const WeightType type = weight_type(*entry, file), wanted = weight_type_of(to.scalar_type(), name);
-  check(type == wanted, file, ": ", name, " is ", name_of(type), ", wanted ", name_of(wanted));
+  check(type == wanted, file, ": ", name, " is ", name_of(type), ", expected ", name_of(wanted));
   const size_t from = static_cast<size_t>(begin) * bytes_of(type);
   read_tensor({tensors_.bytes(*entry).substr(from, to.nbytes()), type, to.sizes().vec()}, to);
   tensors_.drop(*entry);

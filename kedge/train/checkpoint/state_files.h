@@ -1,5 +1,5 @@
 #pragma once
-// What a run must remember beside its model: named tensors and JSON, copied at a step boundary, written and read back with every bit.
+// The state of a run in addition to its model: named tensors and JSON, copied at a step boundary, written and read back bit-exactly.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,14 +12,14 @@
 
 namespace kedge {
 
-// A copy in host memory: training may go on while another thread writes it. Without `copies`, tensors stay where they are, and must not
+// A copy in host memory: training may continue while another thread writes it. Without `copies`, tensors stay where they are, and must not
 // change until they are written.
 class StateSnapshot {
  public:
   explicit StateSnapshot(bool copies = true) : copies_(copies) {}
   [[nodiscard]] bool copies() const { return copies_; }
 
-  // fp32 or bf16; a name stands once.
+  // fp32 or bf16; names are unique.
   void add(const std::string& name, const Tensor& tensor);
   void take(const std::string& name, Tensor tensor);  // not copied: in host memory, and not changed any more
   void set(std::string_view key, Json value) { numbers_.set(key, std::move(value)); }
@@ -46,7 +46,7 @@ class StateFiles {
   void read_part(const std::string& name, const Part& part, const Tensor& to) const;
   [[nodiscard]] const Json& at(std::string_view key) const { return numbers_.at(key, where_); }
   [[nodiscard]] const Json* find(std::string_view key) const { return numbers_.find(key); }  // null: a state from before there was one
-  // bit_hash() of a tensor's bytes as they lie in the file.
+  // bit_hash() of a tensor's bytes in the file.
   [[nodiscard]] std::string hash(const std::string& name) const;
 
  private:

@@ -51,7 +51,7 @@ uint64_t tensor_bit_sum(const Tensor& weights, int64_t elements_at_a_time) {
 }
 
 std::string weights_hash(const Tensor& weights) {
-  ensure(weights.scalar_type() == at::kFloat && weights.dim() == 1 && weights.is_contiguous(), "a hash of weights that are no row of fp32");
+  ensure(weights.scalar_type() == at::kFloat && weights.dim() == 1 && weights.is_contiguous(), "weights to hash must be one row of fp32");
   constexpr int64_t kAtATime = int64_t{1} << 22U;  // 160 MiB
   const Tensor detached = weights.detach();
   const uint64_t sum = detached.is_cpu() ? host_bit_sum(detached) : tensor_bit_sum(detached, kAtATime);

@@ -15,7 +15,7 @@ namespace {
 using cpu::store;
 using cpu::widen;
 
-// Which products are fused with an addition is said, not left to the compiler, so that the bits are the same everywhere.
+// Which products are fused with an addition is explicit, not left to the compiler, so that the bits are the same everywhere.
 template <typename Moment, typename Published>
 KEDGE_INLINE void update_range(float* weight, const float* gradient, Moment* first, Moment* second, Published* published, int64_t begin,
                                int64_t end, const AdamWFactors& f) {

@@ -1,5 +1,5 @@
 #pragma once
-// AdamW over slices of flat buffers: one pass reads and writes everything, weights for computing included. For CPU and CUDA.
+// AdamW over slices of flat buffers: one pass reads and writes everything, including the network's weights. For CPU and CUDA.
 #include <cstdint>
 
 #include "kedge/core/tensor.h"

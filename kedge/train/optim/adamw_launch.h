@@ -1,5 +1,5 @@
 #pragma once
-// AdamW's kernel on raw pointers: what nvcc compiles knows no torch.
+// AdamW's kernel on raw pointers: nvcc compiles no torch headers.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace kedge::cuda {
 struct AdamWLaunch {
   float* weight;
   const float* gradient;
-  void *first, *second;  // fp32, or bf16 where `narrow`
+  void *first, *second;  // fp32, or bf16 if `narrow`
   bool narrow;
   void* published;  // bf16, or null
   int64_t size;

@@ -4,7 +4,7 @@
 
 namespace kedge {
 
-// A step's numbers in the form the loops want.
+// A step's constants as the loops need them.
 struct AdamWFactors {
   float grad_scale, beta1, one_minus_beta1, beta2, one_minus_beta2;
   float keep;          // 1 - lr * weight_decay

@@ -1,6 +1,6 @@
 #pragma once
 // Weights in training: their optimizer, how gradients become an update, the schedule of the learning rate, and the number of updates that
-// it depends on. A checkpoint has them all. Knows no losses.
+// it depends on. A checkpoint has them all. Independent of losses.
 #include <cstdint>
 #include <string>
 
@@ -23,7 +23,7 @@ struct LearnerUpdate {
   int64_t index = 0;  // updates before it
   double lr = 0;
   double grad_norm = 0;     // before clipping
-  int64_t num_skipped = 0;  // updates that were left out so far, this one included
+  int64_t num_skipped = 0;  // skipped updates so far, including this one
 };
 
 // Not thread-safe. Every rank makes the same calls. `weights` must outlive it.
@@ -34,7 +34,7 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   void zero_gradients() { optimizer_.zero_gradients(); }
-  // One update from the gradients of all ranks, as Updater has it. `learns` false: it is counted, and weights and moments stay as they are.
+  // One update from the gradients of all ranks, as Updater has it. `learns` false: it is counted, but weights and moments do not change.
   LearnerUpdate update(bool learns = true);
 
   [[nodiscard]] int64_t num_updates() const { return num_updates_; }

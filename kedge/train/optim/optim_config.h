@@ -5,7 +5,7 @@
 
 namespace kedge {
 
-// AdamW's keys with the schedule's beside them.
+// AdamW's keys and the schedule's.
 struct OptimConfig : OptimizerConfig {
   ScheduleConfig sched;
 

@@ -26,7 +26,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, Parameters& parameters, Grou
       is_shared_(config.name == OptimizerKind::distributed_fused_adam && group_.size() > 1),
       share_(share_of_rank(group_.rank())) {
   ensure(parameters.options().trainable, "an optimizer of parameters that do not train");
-  check(config_.betas.size() == 2, "optim.betas: wants two numbers, found ", config_.betas.size());
+  check(config_.betas.size() == 2, "optim.betas: expected two numbers, found ", config_.betas.size());
   for (const double beta : config_.betas) check(beta >= 0 && beta < 1, "optim.betas: ", beta, " is not in [0, 1)");
   if (config_.name == OptimizerKind::sgd) return;
   auto options = parameters.flat_gradient().options().dtype(config_.moments == MomentType::fp32 ? at::kFloat : at::kBFloat16);
@@ -42,7 +42,7 @@ Share Optimizer::share_of_rank(int rank) const {
   return {blocks.begin * kBlock, blocks.end * kBlock};
 }
 
-// Calls use(begin, values) for every piece of what the ranks hold together; `own` is this rank's share of it. One piece a rank is in
+// Calls use(begin, values) for every piece of what the ranks hold together; `own` is this rank's share of it. One piece per rank is in
 // memory at a time.
 template <typename F>
 void Optimizer::gather(const Tensor& own, F&& use) const {

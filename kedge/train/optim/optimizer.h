@@ -1,6 +1,6 @@
 #pragma once
 // The optimizer of a model's parameters: gradient norm, clipping, AdamW or plain descent, over the flat buffers. Several ranks can share
-// AdamW's moments. Knows no model and no loss.
+// AdamW's moments. Independent of models and losses.
 #include <cstdint>
 #include <vector>
 
@@ -13,15 +13,14 @@
 
 namespace kedge {
 
-// AdamW whose moments every rank keeps whole, AdamW of which it keeps a share, and descent along the gradient without any.
+// AdamW with all moments on every rank, AdamW with sharded moments, and gradient descent without moments.
 enum class OptimizerKind { adamw, distributed_fused_adam, sgd };
 constexpr auto enum_names(OptimizerKind) {
   using Kind = OptimizerKind;
-  return std::array<EnumName<Kind>, 4>{
-      {{"adamw", Kind::adamw},
-       {"distributed_fused_adam", Kind::distributed_fused_adam},
-       {"mcore_distributed_optim", Kind::distributed_fused_adam},  // the reference's newer one does the same
-       {"sgd", Kind::sgd}}};
+  return std::array<EnumName<Kind>, 4>{{{"adamw", Kind::adamw},
+                                        {"distributed_fused_adam", Kind::distributed_fused_adam},
+                                        {"mcore_distributed_optim", Kind::distributed_fused_adam},  // NeMo's newer name for the same
+                                        {"sgd", Kind::sgd}}};
 }
 
 enum class MomentType { fp32, bf16 };
@@ -53,24 +52,24 @@ struct OptimizerConfig {
   }
 };
 
-// What gradients of this norm are multiplied by, so that their norm is at most max_norm; 1 where max_norm is 0 (no clipping).
+// What gradients of this norm are multiplied by, so that their norm is at most max_norm; 1 if max_norm is 0 (no clipping).
 [[nodiscard]] double clip_coefficient(double norm, double max_norm);
 
 // Not thread-safe. `parameters` must be trainable and outlive it. All ranks of the group make the same calls and end every step with the
 // same weights, bit for bit those of one rank alone.
 class Optimizer {
  public:
-  // UsageError for settings that make no sense.
+  // UsageError for invalid settings.
   Optimizer(const OptimizerConfig& config, Parameters& parameters, Group group = Group::single());
 
   void zero_gradients();
   // L2 norm of all gradients, before any clipping.
   [[nodiscard]] double gradient_norm() const;
-  // One update with gradients multiplied by `grad_scale` (for clipping, clip_coefficient). The gradients are those of all ranks already.
+  // One update with gradients multiplied by `grad_scale` (for clipping, clip_coefficient). The gradients are already summed over all ranks.
   void step(double lr, double grad_scale = 1);
 
-  // All of its state: the moments, and how many updates were made. The moments are whole, whatever the number of ranks, and only rank 0's
-  // snapshot gets them.
+  // All of its state: the moments, and how many updates were made. The moments are complete, whatever the number of ranks, and only rank
+  // 0's snapshot gets them.
   void save(StateSnapshot& snapshot) const;
   void load(const StateFiles& files);
 

@@ -46,7 +46,7 @@ std::optional<std::string> low_rate_hint(const Schedule& schedule, const Schedul
   const double mean = schedule.mean_rate(num_updates);
   if (num_updates == 0 || mean >= lr / 4) return std::nullopt;
   return str(where, ": the learning rate of this run's ", num_updates, num_updates == 1 ? " update" : " updates", " is ", mean,
-             " in the mean, while optim.lr is ", lr, ": it rises over warmup_steps=", config.warmup_steps,
+             " on average, while optim.lr is ", lr, ": it rises over warmup_steps=", config.warmup_steps,
              " updates, and the last constant_steps=", config.constant_steps, " are made at min_lr=", config.min_lr,
              "; for a run this short use ", where, ".name=constant ", where, ".warmup_steps=0");
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The learning rate as a function of the update: no state, so a resumed run continues it by counting on.
+// The learning rate as a function of the update: no state, so a resumed run continues it by its update count.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ constexpr auto enum_names(ScheduleKind) {
   return std::array<EnumName<ScheduleKind>, 2>{{{"CosineAnnealing", ScheduleKind::cosine}, {"constant", ScheduleKind::constant}}};
 }
 
-// A step of a trainer may be several updates. Who makes them counts the horizon by this.
+// A step of a trainer may be several updates. This is the unit of the horizon.
 enum class ScheduleHorizon { trainer_steps, optimizer_steps };
 constexpr auto enum_names(ScheduleHorizon) {
   return std::array<EnumName<ScheduleHorizon>, 2>{
@@ -40,7 +40,7 @@ struct ScheduleConfig {
 
 class Schedule {
  public:
-  // `lr` is the highest rate, `num_updates` the horizon. UsageError, opened by `where`, for settings that make no sense.
+  // `lr` is the highest rate, `num_updates` the horizon. UsageError, opened by `where`, for invalid settings.
   Schedule(const ScheduleConfig& config, double lr, int64_t num_updates, const std::string& where = "optim.sched");
 
   // Of an update, counted from 0.
@@ -56,7 +56,7 @@ class Schedule {
   int64_t num_updates_;
 };
 
-// A warning for a run of `num_updates` updates whose rate is below a quarter of `lr` in the mean: it barely trains. `where` names the
+// A warning for a run of `num_updates` updates whose mean rate is below a quarter of `lr`: it barely trains. `where` names the
 // schedule's section.
 [[nodiscard]] std::optional<std::string> low_rate_hint(const Schedule& schedule, const ScheduleConfig& config, double lr,
                                                        int64_t num_updates, const std::string& where);

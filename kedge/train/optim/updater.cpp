@@ -14,7 +14,7 @@ Updater::Updater(const UpdateConfig& config, Optimizer& optimizer, Parameters& p
 UpdateResult Updater::apply(double lr) {
   ensure(std::isfinite(lr) && lr >= 0, "a learning rate of ", lr);
   group_.all_reduce(parameters_.flat_gradient(), Reduce::sum);
-  UpdateResult result{optimizer_.gradient_norm(), false};  // the same bits on every rank, so all decide alike
+  UpdateResult result{optimizer_.gradient_norm(), false};  // the same bits on every rank, so all decide equally
   if (std::isfinite(result.grad_norm)) {
     optimizer_.step(lr, clip_coefficient(result.grad_norm, config_.gradient_clip_val.value_or(0)));
     num_in_a_row_ = 0;
@@ -23,10 +23,10 @@ UpdateResult Updater::apply(double lr) {
   result.skipped = true;
   ++num_skipped_;
   ++num_in_a_row_;
-  log_warn("an update is left out: its gradients are not finite; ", num_skipped_, " so far");
+  log_warn("an update is skipped: its gradients are not finite; ", num_skipped_, " so far");
   if (num_in_a_row_ > config_.max_skipped_updates)
     throw Error(
-        str(num_in_a_row_, " updates in a row had gradients that are not finite; a smaller learning rate may help, or look at the data"));
+        str(num_in_a_row_, " updates in a row had gradients that are not finite; a smaller learning rate may help, or check the data"));
   return result;
 }
 

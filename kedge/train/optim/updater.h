@@ -1,5 +1,5 @@
 #pragma once
-// One update from the gradients of all ranks: summed, measured, clipped, applied; left out where they are no numbers.
+// One update from the gradients of all ranks: summed, measured, clipped, applied; skipped if they are not finite.
 #include <cstdint>
 #include <optional>
 
@@ -31,7 +31,7 @@ class Updater {
   Updater(const UpdateConfig& config, Optimizer& optimizer, Parameters& parameters, Group group);
 
   // Every rank calls it when its backward passes are done. The gradients of all ranks are summed, so each rank's loss must have been
-  // divided by the number of micro-batches of all of them. An Error after too many that were left out.
+  // divided by the number of micro-batches of all of them. An Error after too many skipped ones.
   UpdateResult apply(double lr);
 
   [[nodiscard]] int64_t num_skipped() const { return num_skipped_; }

@@ -84,7 +84,7 @@ TEST(CriticTraining, ACriticThatWasTrainedMoreOrLessThanThePolicyIsRefused) {
   CriticTraining training(critic, 1);
   EXPECT_THAT(
       testing::error_of<Error>([&] { training.restore_once(0); }),
-      HasSubstr("the policy's checkpoint was saved after 0 training calls of the critic, and the critic's save of that step holds 3"));
+      HasSubstr("the policy's checkpoint was saved after 0 training calls of the critic, but the critic's save of that step has 3"));
 }
 
 // A checkpoint is complete when both are saved: the critic while the policy is written, or after it where training waits.

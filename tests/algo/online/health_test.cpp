@@ -33,11 +33,11 @@ TEST(Health, TellsThatThePolicyRunsAway) {
   EXPECT_FALSE(watch.look({{"init_policy_kl", 1}}));
   EXPECT_FALSE(watch.look({{"init_policy_kl", 3}}));  // 2 in the mean, which is allowed
   EXPECT_THAT(watch.look({{"init_policy_kl", 4}}),
-              Optional(std::string("KL run-away: the policy is 2.67 nats a token from the reference, as the mean of the last 3 steps; "
+              Optional(std::string("KL run-away: the policy is 2.67 nats per token from the reference (mean over the last 3 steps); "
                                    "health.max_kl is 2")));
   HealthWatch at_once(window_of(3));
   EXPECT_THAT(at_once.look({{"init_policy_kl", 2.5}}),
-              Optional(HasSubstr("2.5 nats a token from the reference, as the mean of the last step;")));
+              Optional(HasSubstr("2.5 nats per token from the reference (mean over the last step);")));
 }
 
 TEST(Health, TellsWhatLastsOnceAWindow) {
@@ -73,7 +73,7 @@ TEST(Health, TellsThatEntropyCollapses) {
   EXPECT_FALSE(watch.look({{"entropy", 0.2}}));
   EXPECT_FALSE(watch.look({{"entropy", 0.2}}));  // a tenth of 2 is allowed
   EXPECT_THAT(watch.look({{"entropy", 0.1}}),
-              Optional(std::string("entropy collapse: 0.15 nats a token in the last 2 steps, and 2 in the first 2; "
+              Optional(std::string("entropy collapse: 0.15 nats per token in the last 2 steps, and 2 in the first 2; "
                                    "health.min_entropy is 0.1 of it")));
 }
 
@@ -149,7 +149,7 @@ TEST(Health, RefusesAnotherState) {
               watch.restore(Json::parse(R"({"kl": {"quiet": "x"}})"));
               return 0;
             }),
-            "health state: kl: wants an integer, found \"x\"");
+            "health state: kl: expected an integer, found \"x\"");
 }
 
 struct Algorithm {

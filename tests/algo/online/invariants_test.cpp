@@ -34,7 +34,7 @@ const std::vector<Fault>& faults() {
       {"the ratios of the step's first update are not 1", [](StepEvidence& seen) { seen.ratio_gap = 1e-6; }},
       {"generation and training disagree", [](StepEvidence& seen) { seen.engine_gap = 0.2; }},
       {"generation and training disagree", [](StepEvidence& seen) { seen.engine_gap = std::numeric_limits<double>::quiet_NaN(); }},
-      {"the loss covers 19 tokens, and 20 were sampled", [](StepEvidence& seen) { seen.num_weighted = 19; }},
+      {"the loss covers 19 tokens, but 20 were sampled", [](StepEvidence& seen) { seen.num_weighted = 19; }},
       {"an update with a learning rate and a gradient above 0 changed no weight", [](StepEvidence& seen) { seen.changed = false; }},
       {"weights are no longer finite numbers", [](StepEvidence& seen) { seen.is_finite = false; }},
       {"every reward of the step failed (4 of 4), so nothing can be learned; the first: no such file",
@@ -61,7 +61,7 @@ TEST(Invariants, EachFaultEndsTheRunAtItsFirstUpdate) {
     Invariants watch = invariants();
     const std::string error = error_of<Error>([&] { return watch.judge(0, seen); });
     EXPECT_THAT(error, HasSubstr(std::string("step 0: ") + fault.told));
-    EXPECT_THAT(error, HasSubstr("trainer.ppo.health.invariants=warn would go on"));
+    EXPECT_THAT(error, HasSubstr("trainer.ppo.health.invariants=warn would continue"));
     EXPECT_THAT(invariants(OnBroken::warn).judge(0, seen), ElementsAre(HasSubstr(fault.told)));
     EXPECT_THAT(invariants(OnBroken::off).judge(0, seen), IsEmpty());
   }

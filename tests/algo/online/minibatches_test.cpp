@@ -62,10 +62,10 @@ TEST(Minibatches, SizesThatDoNotDivideAreTold) {
     return plan_minibatches(order, lengths, {.global_size = global, .micro_size = micro}, 0, num_ranks);
   };
   EXPECT_EQ(testing::error_of([&] { return plan(6, 4, 1); }),
-            "global_batch_size: 6 rows are not whole micro-batches of 4 on each of 1 rank");
+            "global_batch_size: 6 rows do not divide into micro-batches of 4 on each of 1 rank");
   EXPECT_EQ(testing::error_of([&] { return plan(6, 2, 2); }),
-            "global_batch_size: 6 rows are not whole micro-batches of 2 on each of 2 ranks");
-  EXPECT_EQ(testing::error_of([&] { return plan(4, 2, 2); }), "global_batch_size: the 6 rows of a step are not whole batches of 4");
+            "global_batch_size: 6 rows do not divide into micro-batches of 2 on each of 2 ranks");
+  EXPECT_EQ(testing::error_of([&] { return plan(4, 2, 2); }), "global_batch_size: the 6 rows of a step do not divide into batches of 4");
   EXPECT_EQ(plan(2, 1, 2).size(), 3U);
   const Rows wrong = {0, 6};
   EXPECT_THROW(static_cast<void>(plan_minibatches(wrong, lengths, {.global_size = 2}, 0, 1)), Bug);

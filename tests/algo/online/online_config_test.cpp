@@ -33,7 +33,7 @@ TEST(OnlineConfig, AServerOfTheReferencesKindAndSourcesExcludeEachOther) {
   config.reward.sources["short"].target = 5;
   EXPECT_EQ(reward_of(config).sources.size(), 1U);
   config.remote_rm.emplace();
-  EXPECT_THAT(error_of([&] { return reward_of(config); }), HasSubstr("remote_rm: is the one source of rewards"));
+  EXPECT_THAT(error_of([&] { return reward_of(config); }), HasSubstr("remote_rm: cannot be combined with reward.sources"));
 }
 
 TEST(OnlineConfig, RowsOfOneWidthHoldPromptAndAnswer) {
@@ -47,7 +47,7 @@ TEST(OnlineConfig, RowsOfOneWidthHoldPromptAndAnswer) {
       return 0;
     });
   };
-  EXPECT_THAT(error(), HasSubstr("remote_rm.pad_to_length: 64 is less than prompts and answers may have together, 65"));
+  EXPECT_THAT(error(), HasSubstr("remote_rm.pad_to_length: 64 is less than the maximum length of a prompt and its answer, 65"));
   config.remote_rm.reset();
   config.reward.watch["judge"].pad_to_length = 64;
   EXPECT_THAT(error(), HasSubstr("reward.watch.judge.pad_to_length: 64"));

@@ -64,12 +64,13 @@ TEST(OnlinePlan, WarnsWhereAnotherPolicyIsDrawnFromThanIsTrained) {
   };
   EXPECT_EQ(warning([](auto&) {}), "");
   EXPECT_EQ(warning([](auto& rollouts) { rollouts.sampling_params.top_p = 0; }), "") << "0 draws from all, as 1 does";
-  const auto biased = HasSubstr("model.reinforce.sampling_params: answers are not drawn from the policy that is trained");
+  const auto biased = HasSubstr("model.reinforce.sampling_params: answers are not sampled from the policy that is trained");
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.temperature = 0.7; }), biased);
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.top_k = 50; }), biased);
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.top_p = 0.9; }), biased);
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.repetition_penalty = 1.1; }), biased);
-  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.use_greedy = true; }), HasSubstr("all answers to a prompt are alike"));
+  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.use_greedy = true; }),
+              HasSubstr("all answers to a prompt are identical"));
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.length_params.min_length = 2; }), HasSubstr("length_params.min_length"));
 }
 

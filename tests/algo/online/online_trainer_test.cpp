@@ -65,7 +65,7 @@ TEST(OnlineTrainer, ATokenizerWithoutAnEndIsRefused) {
   folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
   toy.tokenizer = load_tokenizer(folder.path());
   toy.reinforce.model.reinforce.sampling_params.end_strings = {};
-  EXPECT_THAT(testing::error_of([&] { return toy.reinforce_trainer(); }), HasSubstr("names no end of text"));
+  EXPECT_THAT(testing::error_of([&] { return toy.reinforce_trainer(); }), HasSubstr("has no end-of-text token"));
 }
 
 }  // namespace

@@ -309,8 +309,8 @@ TEST(Ppo, ACriticThatHasLearnedSomethingElseIsRefused) {
     trainer->load(StateFiles(folder / "state"));
     EXPECT_THAT(
         error_of<Error>([&] { static_cast<void>(trainer->train_step()); }),
-        HasSubstr("at step 2 the policy's checkpoint was saved after 2 training calls of the critic, and the critic's save of that step "
-                  "holds 3"));
+        HasSubstr("at step 2 the policy's checkpoint was saved after 2 training calls of the critic, but the critic's save of that step "
+                  "has 3"));
   }
   // A state from before they were counted is taken as it is.
   const Path file = folder / "state/state.json";
@@ -431,7 +431,7 @@ TEST(PpoConfig, RewardsComeFromOnePlaceOrAnother) {
   EXPECT_THAT(error_of([&] { return reward_of(config); }), HasSubstr("combine_rm_and_critic_server is false"));
   config.reward.sources.clear();
   config.local_critic.emplace();
-  EXPECT_THAT(error_of([&] { return reward_of(config); }), HasSubstr("a local_critic gives none"));
+  EXPECT_THAT(error_of([&] { return reward_of(config); }), HasSubstr("a local_critic returns none"));
 }
 
 TEST(PpoConfig, TheReferencesNamesAreUnderstood) {

@@ -160,7 +160,7 @@ TEST(Reinforce, ARunWhoseEveryRewardFailsEnds) {
   toy.rewards.judge = [](const Rollout&) { return RowReward{.error = "judge.py: no module named torch"}; };
   EXPECT_EQ(testing::error_of<Error>([&] { return toy.reinforce_trainer()->train_step(); }),
             "step 0: every reward of the step failed (16 of 16), so nothing can be learned; the first: judge.py: no module named torch\n"
-            "The run ends here; trainer.reinforce.health.invariants=warn would go on");
+            "The run ends here; trainer.reinforce.health.invariants=warn would continue");
   toy.reinforce.trainer.reinforce.health.invariants = OnBroken::warn;
   const Tensor before = toy.model->parameters().flat().detach().clone();
   static_cast<void>(toy.reinforce_trainer()->train_step());
@@ -242,7 +242,7 @@ TEST(Reinforce, OneAnswerToAPromptTeachesNothing) {
     static_cast<void>(toy.reinforce_trainer());
     return ::testing::internal::GetCapturedStderr();
   };
-  EXPECT_THAT(warning(), HasSubstr("num_rollouts_per_prompt: an answer alone is its own baseline"));
+  EXPECT_THAT(warning(), HasSubstr("num_rollouts_per_prompt: a single answer is its own baseline"));
   EXPECT_EQ(mean_loss(toy.reinforce_trainer()->train_step()), 0);
   toy.reinforce.trainer.reinforce.baseline = Baseline::batch_mean;
   EXPECT_THAT(warning(), Not(HasSubstr("num_rollouts_per_prompt")));

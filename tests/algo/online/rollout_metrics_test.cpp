@@ -165,10 +165,10 @@ TEST(EndingHint, NamesTheEndsAndShowsHowThreeAnswersStop) {
   for (int i = 0; i < 7; ++i) rows.push_back(text_row("not shown", false));
   const EndTokens ends = {{2, "</s>"}, {7, "<|im_end|>"}};
   EXPECT_THAT(ending_hint(rows, ends),
-              Optional("1 of 11 answers ended by themselves; a limit cut the others. What ends an answer: \"</s>\" (2), "
-                       "\"<|im_end|>\" (7). They stop so:\n  \"on and\\non\"\n  \"" +
+              Optional("1 of 11 answers ended by themselves; the others were cut off by a length limit. What ends an answer: \"</s>\" (2), "
+                       "\"<|im_end|>\" (7). Where they were cut off:\n  \"on and\\non\"\n  \"" +
                        std::string(59, 'x') + "\"\n  \"third\""));
-  EXPECT_THAT(ending_hint(rows, {}), Optional(HasSubstr("What ends an answer: nothing. They stop so:\n")));
+  EXPECT_THAT(ending_hint(rows, {}), Optional(HasSubstr("What ends an answer: nothing. Where they were cut off:\n")));
 }
 
 TEST(EndingHint, SaysNothingWhereATenthEnds) {

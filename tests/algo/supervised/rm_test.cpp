@@ -128,7 +128,8 @@ TEST(RewardModel, AMicroBatchWithoutLabelsIsRefused) {
   RmModelConfig config = config_for(file, file);
   config.reward_model_type = RewardModelType::regression;
   const SupervisedTask task = toy.task(config);
-  EXPECT_THAT(error_of([&] { return task.train.compute(std::vector<int64_t>{0}, {}); }), HasSubstr("no label that counts"));
+  EXPECT_THAT(error_of([&] { return task.train.compute(std::vector<int64_t>{0}, {}); }),
+              HasSubstr("all labels of a micro-batch are masked"));
 }
 
 TEST(RewardModel, SettingsThatContradictThemselves) {

@@ -193,7 +193,7 @@ TEST_F(DashboardApiTest, WhatIsAskedWronglyIsNamed) {
   using Fault = std::pair<int, std::string>;
   EXPECT_EQ(fault("/api/series"), (Fault{400, "run: which run?"}));
   EXPECT_EQ(fault("/api/series?run=7"), (Fault{404, "run: no run 7"}));
-  EXPECT_EQ(fault("/api/series?run=-1"), (Fault{400, "run: wants a number from 0 on, found \"-1\""}));
+  EXPECT_EQ(fault("/api/series?run=-1"), (Fault{400, "run: expected a number of at least 0, found \"-1\""}));
   EXPECT_EQ(fault("/api/series?run=first").first, 400);
   EXPECT_EQ(fault("/api/series?run=0&smooth=1").first, 400);
   EXPECT_EQ(fault("/api/series?run=0&smooth=nan").first, 400);

@@ -36,14 +36,14 @@ TEST(RequestQuery, ValuesByNameAndKind) {
 }
 
 TEST(RequestQuery, WhatIsWrongIsNamed) {
-  EXPECT_EQ(fault("n=x", [](const auto& query) { return query.integer("n", {0, 9, 5}); }), "n: wants a number from 0 to 9, found \"x\"");
+  EXPECT_EQ(fault("n=x", [](const auto& query) { return query.integer("n", {0, 9, 5}); }), "n: expected a number from 0 to 9, found \"x\"");
   for (const char* text : {"n=10", "n=-1", "n=1.5", "n=", "n=99999999999999999999"})
     EXPECT_EQ(fault(text, [](const auto& query) { return query.integer("n", {0, 9, 5}); }).substr(0, 2), "n:") << text;
-  EXPECT_EQ(fault("n=-3", [](const auto& query) { return query.count("n"); }), "n: wants a number from 0 on, found \"-3\"");
+  EXPECT_EQ(fault("n=-3", [](const auto& query) { return query.count("n"); }), "n: expected a number of at least 0, found \"-3\"");
   for (const char* text : {"s=1", "s=-0.1", "s=nan", "s=inf", "s=", "s=0.5x"})
     EXPECT_EQ(fault(text, [](const auto& query) { return query.share("s"); }).substr(0, 2), "s:") << text;
-  EXPECT_EQ(fault("f=yes", [](const auto& query) { return query.flag("f"); }), "f: wants 0 or 1, found \"yes\"");
-  EXPECT_EQ(fault("l=1,,2", [](const auto& query) { return query.counts("l"); }), "l: wants a number from 0 on, found \"\"");
+  EXPECT_EQ(fault("f=yes", [](const auto& query) { return query.flag("f"); }), "f: expected 0 or 1, found \"yes\"");
+  EXPECT_EQ(fault("l=1,,2", [](const auto& query) { return query.counts("l"); }), "l: expected a number of at least 0, found \"\"");
 }
 
 }  // namespace

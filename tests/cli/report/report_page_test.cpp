@@ -49,7 +49,7 @@ TEST(ReportPage, OneRunIsToldAsAWhole) {
               HasSubstr("<td>best, last</td><td class=\"n\">8.5</td><td class=\"n\">2.0 KiB</td><td class=\"code\">checkpoints/a</td>"));
   EXPECT_THAT(html, HasSubstr("cd /home/me &amp;&amp; kedge reinforce &#39;a=&lt;b&gt;&#39;"));
   EXPECT_THAT(html, AllOf(HasSubstr("note: &lt;i&gt;"), Not(HasSubstr("note: <i>"))));
-  EXPECT_THAT(html, HasSubstr("nothing was seen"));
+  EXPECT_THAT(html, HasSubstr("nothing found"));
 }
 
 TEST(ReportPage, NeedsNothingFromOutside) {
@@ -66,7 +66,7 @@ TEST(ReportPage, RunsStandBesideEachOther) {
       report_html({.title = "both", .made = "now", .runs = {run_of("first"), second}, .settings = {{"a", {"1", std::nullopt}}}});
   EXPECT_THAT(html, HasSubstr("<th colspan=\"3\">first</th><th colspan=\"3\">second</th>"));
   EXPECT_THAT(html, HasSubstr("<td>loss</td><td></td><td></td><td></td><td class=\"n\">2</td>"));  // only one of them has it
-  EXPECT_THAT(html, HasSubstr("<td class=\"code\">1</td><td class=\"faint\">not there</td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"code\">1</td><td class=\"faint\">not set</td>"));
   EXPECT_THAT(html, HasSubstr("All settings of second"));
 }
 
@@ -77,7 +77,7 @@ TEST(ReportPage, WhatWentWrongIsSaid) {
   run.overview.data_files = {{.path = "/data/a.jsonl", .state = StoryFile::State::gone}};
   const std::string html = report_html({.title = "first", .made = "now", .runs = {run}});
   EXPECT_THAT(html, AllOf(HasSubstr("verdict unsure"), HasSubstr("<li>step 17: KL run-away</li>"), HasSubstr("disk &lt;full&gt;")));
-  EXPECT_THAT(html, HasSubstr("<code>/data/a.jsonl</code> is not there any more"));
+  EXPECT_THAT(html, HasSubstr("<code>/data/a.jsonl</code> no longer exists"));
 }
 
 TEST(ReportPage, ARunWithoutNumbersIsAPageToo) {
@@ -86,7 +86,7 @@ TEST(ReportPage, ARunWithoutNumbersIsAPageToo) {
   run.overview.numbers = {};
   run.overview.checkpoints.clear();
   const std::string html = report_html({.title = "<empty>", .made = "now", .runs = {run}});
-  EXPECT_THAT(html, AllOf(HasSubstr("No numbers yet"), HasSubstr("None that is whole"), HasSubstr("<title>&lt;empty&gt;</title>")));
+  EXPECT_THAT(html, AllOf(HasSubstr("No metrics yet"), HasSubstr("None that is complete"), HasSubstr("<title>&lt;empty&gt;</title>")));
   EXPECT_THAT(html, AllOf(Not(HasSubstr("<svg")), Not(HasSubstr("<empty>"))));
 }
 

@@ -45,7 +45,7 @@ TEST(JsonLines, ABrokenLineIsNamed) {
   const std::string missing = (folder / "none").string();
   EXPECT_EQ(error_of([&] { return json_lines_of(missing); }), missing + ": cannot be read: No such file or directory");
   EXPECT_EQ(error_of([&] { return json_lines_of(folder.path().string()); }),
-            folder.path().string() + ": is a folder; wants a file of JSON lines");
+            folder.path().string() + ": is a folder; expected a file of JSON lines");
 }
 
 TEST(JsonLines, AFloatHasTheDigitsItNeeds) {

@@ -47,9 +47,9 @@ TEST(RunStoryText, SaysWhatANewcomerAsks) {
   const std::string text = story_text(story_of(), "runs/first", {}, false);
   EXPECT_THAT(text, HasSubstr("runs/first: kedge reinforce, 40 of 40 steps, complete\n"));
   EXPECT_THAT(text, HasSubstr("data         /data/prompts.jsonl (256 lines, unchanged)\n"));
-  EXPECT_THAT(text, HasSubstr("             /data/gone.jsonl (NOT THERE any more)\n"));
+  EXPECT_THAT(text, HasSubstr("             /data/gone.jsonl (MISSING)\n"));
   EXPECT_THAT(text, HasSubstr("reward                       1.5      37.5        39      39  "));
-  EXPECT_THAT(text, HasSubstr("nothing was seen in its numbers\n"));
+  EXPECT_THAT(text, HasSubstr("nothing found in its metrics\n"));
   EXPECT_THAT(text, HasSubstr("checkpoints  step 30 (best, val_rewards 8.5), step 40 (last); 2.0 KiB each\n"));
   EXPECT_THAT(text, HasSubstr("kedge export runs/first OUT --best "));
 }
@@ -64,7 +64,7 @@ TEST(RunStoryText, HintsAndAlarmsHaveTheirSteps) {
   EXPECT_THAT(text, HasSubstr("  step 17    KL run-away\n"));
   EXPECT_THAT(text, HasSubstr("  log.txt    its own alarm, step 21: it is bad\n"));
   EXPECT_THAT(text, Not(HasSubstr("in two lines")));
-  EXPECT_THAT(text, Not(HasSubstr("nothing was seen")));
+  EXPECT_THAT(text, Not(HasSubstr("nothing found")));
   EXPECT_THAT(text, HasSubstr("But see below."));
 }
 

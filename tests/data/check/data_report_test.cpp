@@ -66,7 +66,7 @@ TEST_F(DataReportTest, ShowsAnExampleAsTheModelSeesIt) {
   const DataReport report = check_data(path, options_);
   EXPECT_EQ(to_text(report),
             path.string() +
-                ": 1 examples, 1 good\ntokens: 5 in all; shortest 5, median 5, 95 % up to 5, longest 5\n"
+                ": 1 examples, 1 good\ntokens: 5 in total; shortest 5, median 5, 95 % up to 5, longest 5\n"
                 "  0-15: 1 ########################################\nlonger than 4096 tokens: 0\nequal rows: 0\nequal prompts: 0\n"
                 "as the model sees " +
                 path.string() + ":1 ([[trained on]]):\n  text: |a|\\n[[| |b|</s>|]]\n");

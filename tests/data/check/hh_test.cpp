@@ -57,7 +57,7 @@ TEST_F(HhTest, WritesComparisonsAndPromptsAndReportsTheRest) {
             R"({"prompt": "\n\nHuman: q\n\nAssistant:", "response": " r", "preference": "rejected"})");
   EXPECT_EQ(to_text(report),
             "read 4 pairs, wrote 2\nleft out 1 pairs whose sides have different prompts: lines 2\n"
-            "left out 1 rows that are no dialogues: lines 3\nkept 1 pairs in which a side says nothing: lines 4\n");
+            "left out 1 rows that are not dialogues: lines 3\nkept 1 pairs with an empty response: lines 4\n");
 }
 
 TEST_F(HhTest, TurnsMayOpenOtherwiseOrByAChatTemplate) {
@@ -72,7 +72,7 @@ TEST_F(HhTest, TurnsMayOpenOtherwiseOrByAChatTemplate) {
 
 TEST_F(HhTest, ABrokenRowLeavesNoFiles) {
   EXPECT_EQ(error_of([&] { return prepare(folder_.file("raw.jsonl", "{\"chosen\": 1}")).num_read; }),
-            (folder_ / "raw.jsonl").string() + ":1: \"chosen\": wants a string, found an integer");
+            (folder_ / "raw.jsonl").string() + ":1: \"chosen\": expected a string, found an integer");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "comparisons.jsonl"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "prompts.jsonl"));
 }

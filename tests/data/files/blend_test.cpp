@@ -51,7 +51,7 @@ TEST(Blend, SharesHoldAndRowsComeInTurnOverManyExamples) {
 TEST(Blend, BadPartsAreRefused) {
   EXPECT_EQ(error_of([] { Blend({}); }), "a blend of no data sets");
   EXPECT_EQ(error_of([] { Blend({{1, 0}}); }), "a blend with an empty data set");
-  EXPECT_EQ(error_of([] { Blend({{0, 3}, {1, 3}}); }), "a blend's weight of 0; wants a number above 0");
+  EXPECT_EQ(error_of([] { Blend({{0, 3}, {1, 3}}); }), "a blend's weight of 0; expected a number above 0");
 }
 
 }  // namespace

@@ -33,19 +33,19 @@ TEST(DataPrefix, OrCutsAListOfFiles) {
 
 TEST(DataPrefix, WhatIsWrongIsNamed) {
   EXPECT_EQ(error_of([] { parse(R"({"train": ["a"], "test": ["a"]})"); }),
-            "data_prefix: no \"validation\"; wants train, validation and test");
-  EXPECT_EQ(error_of([] { parse(R"({"train": null, "validation": ["a"], "test": ["a"]})"); }), "data_prefix.train: null; wants [FILE]");
+            "data_prefix: no \"validation\"; expected train, validation and test");
+  EXPECT_EQ(error_of([] { parse(R"({"train": null, "validation": ["a"], "test": ["a"]})"); }), "data_prefix.train: null; expected [FILE]");
   EXPECT_EQ(error_of([] { parse(R"({"trian": ["a"]})"); }),
-            "data_prefix: no split \"trian\"; wants train, validation, test, or a name that begins with validation; nearest: train");
+            "data_prefix: no split \"trian\"; expected train, validation, test, or a name that begins with validation; nearest: train");
   EXPECT_EQ(error_of([] { parse("null"); }),
-            "data_prefix: not set; wants {train: [FILE], validation: [FILE], test: [FILE]}, or a list with splits_string");
-  EXPECT_EQ(error_of([] { parse(R"(["a"])"); }), "data_prefix: a list of files wants splits_string, such as \"98,1,1\"");
+            "data_prefix: not set; expected {train: [FILE], validation: [FILE], test: [FILE]}, or a list with splits_string");
+  EXPECT_EQ(error_of([] { parse(R"(["a"])"); }), "data_prefix: a list of files needs splits_string, such as \"98,1,1\"");
   EXPECT_EQ(error_of([] { parse(R"(["a", "b"])", "1,1,1"); }),
-            "data_prefix: several files alternate weights and paths, [0.3, a.jsonl, 0.7, b.jsonl]; found \"a\" where a weight stands");
-  EXPECT_EQ(error_of([] { parse(R"([1, "a", 2])", "1,1,1"); }), "data_prefix: no path behind the weight 2");
-  EXPECT_EQ(error_of([] { parse(R"([-1, "a"])", "1,1,1"); }), "data_prefix: a weight of -1; wants a number above 0");
-  EXPECT_EQ(error_of([] { parse(R"([])", "1,1,1"); }), "data_prefix: an empty list; wants a path");
-  EXPECT_EQ(error_of([] { parse(R"(3)", "1,1,1"); }), "data_prefix: wants a path or a list of weights and paths, found an integer");
+            "data_prefix: several files alternate weights and paths, [0.3, a.jsonl, 0.7, b.jsonl]; found \"a\" where a weight is expected");
+  EXPECT_EQ(error_of([] { parse(R"([1, "a", 2])", "1,1,1"); }), "data_prefix: no path after the weight 2");
+  EXPECT_EQ(error_of([] { parse(R"([-1, "a"])", "1,1,1"); }), "data_prefix: a weight of -1; expected a number above 0");
+  EXPECT_EQ(error_of([] { parse(R"([])", "1,1,1"); }), "data_prefix: an empty list; expected a path");
+  EXPECT_EQ(error_of([] { parse(R"(3)", "1,1,1"); }), "data_prefix: expected a path or a list of weights and paths, found an integer");
 }
 
 TEST(DataPrefix, SplitsFollowTheReferencesArithmetic) {
@@ -68,12 +68,12 @@ TEST(DataPrefix, BordersStayInsideTheFile) {
 }
 
 TEST(DataPrefix, BadSplitsAreRefused) {
-  const std::string wanted = "; wants three numbers from 0 up with , or / between them, such as \"98,1,1\"";
+  const std::string wanted = "; expected three numbers of at least 0 separated by , or /, such as \"98,1,1\"";
   EXPECT_EQ(error_of([] { return parse_splits("a,b,c", "k"); }), "k: splits_string \"a,b,c\"" + wanted);
   EXPECT_EQ(error_of([] { return parse_splits("1,1,1,1", "k"); }), "k: splits_string \"1,1,1,1\"" + wanted);
   EXPECT_EQ(error_of([] { return parse_splits("1,-1,1", "k"); }), "k: splits_string \"1,-1,1\"" + wanted);
   EXPECT_EQ(error_of([] { return parse_splits("nan,1,1", "k"); }), "k: splits_string \"nan,1,1\"" + wanted);
-  EXPECT_EQ(error_of([] { return parse_splits("1,1", "k"); }), "k: splits_string \"1,1\" has 2 numbers; wants three");
+  EXPECT_EQ(error_of([] { return parse_splits("1,1", "k"); }), "k: splits_string \"1,1\" has 2 numbers; expected three");
   EXPECT_EQ(error_of([] { return parse_splits("0,0,0", "k"); }), "k: splits_string \"0,0,0\" leaves no rows to any split");
 }
 

@@ -57,7 +57,7 @@ TEST_F(JsonlFileTest, AFileWithoutRowsIsRefused) {
   for (const char* content : {"", "\xEF\xBB\xBF", "[]", " [ ] "}) {
     const auto path = folder_.file("f.jsonl", content);
     EXPECT_EQ(error_of([&] { JsonlFile{path}; }),
-              path.string() + ": no rows; wants JSON Lines (an object a line) or a JSON list of objects");
+              path.string() + ": no rows; expected JSON Lines (an object a line) or a JSON list of objects");
   }
 }
 
@@ -66,9 +66,9 @@ TEST_F(JsonlFileTest, EveryBrokenRowIsNamedByLineAndKind) {
   EXPECT_EQ(error(good + "\n" + good, 1, RowFault::empty_line), "f.jsonl:2: an empty line");
   EXPECT_EQ(error(good + "  \t\r\n", 1, RowFault::empty_line), "f.jsonl:2: an empty line");
   EXPECT_EQ(error("[{\"a\": 1},\n,{}]", 1, RowFault::empty_line), "f.jsonl:2: an empty line");
-  EXPECT_EQ(error(good + "3\n", 1, RowFault::not_an_object), "f.jsonl:2: wants an object, found an integer");
+  EXPECT_EQ(error(good + "3\n", 1, RowFault::not_an_object), "f.jsonl:2: expected an object, found an integer");
   EXPECT_EQ(error(good + "{\"a\": \"\xFF\"}", 1, RowFault::not_utf8), "f.jsonl:2: not UTF-8 at byte 8 of the row");
-  EXPECT_EQ(error("{\"a\": 1, \"a\": 2}", 0, RowFault::not_json), "f.jsonl:1: not valid JSON: key \"a\" stands twice in one object");
+  EXPECT_EQ(error("{\"a\": 1, \"a\": 2}", 0, RowFault::not_json), "f.jsonl:1: not valid JSON: key \"a\" occurs twice in one object");
   EXPECT_TRUE(error(good + "{\"a\": ", 1, RowFault::not_json).starts_with("f.jsonl:2: not valid JSON: "))
       << error(good + "{\"a\": ", 1, RowFault::not_json);
   EXPECT_TRUE(error("{\"a\": 1} {\"b\": 2}", 0, RowFault::not_json).starts_with("f.jsonl:1: not valid JSON: "));
@@ -87,7 +87,7 @@ TEST_F(JsonlFileTest, MissingFieldsAndWrongTypesAreNamed) {
   const Row row = file.row(0);
   const std::string name = file.path().string();
   EXPECT_EQ(error_of<RowError>([&] { return row.at("prompt"); }), name + ":1: no \"prompt\" field; the row has \"text\"");
-  EXPECT_EQ(error_of<RowError>([&] { return row.text("text"); }), name + ":1: \"text\": wants a string, found an integer");
+  EXPECT_EQ(error_of<RowError>([&] { return row.text("text"); }), name + ":1: \"text\": expected a string, found an integer");
 }
 
 TEST_F(JsonlFileTest, ALineOfFiftyMegabytesWorks) {
@@ -123,7 +123,7 @@ TEST_F(JsonlFileTest, AFileReadInAnyOrderDoesNotStayInMemory) {
 TEST_F(JsonlFileTest, AParquetFileIsNamedAsOne) {
   const std::string path = folder_.file("rows.parquet", std::string("PAR1\x15\x04\x15\xFF", 8)).string();
   EXPECT_EQ(testing::error_of([&] { return JsonlFile(path).size(); }),
-            path + ": is a Parquet file; wants JSON Lines. To convert it: python3 -c \"import pandas; pandas.read_parquet('" + path +
+            path + ": is a Parquet file; expected JSON Lines. To convert it: python3 -c \"import pandas; pandas.read_parquet('" + path +
                 "').to_json('rows.jsonl', orient='records', lines=True)\"");
 }
 

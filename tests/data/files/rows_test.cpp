@@ -42,7 +42,8 @@ TEST(Rows, MayBelongTogetherInGroups) {
   EXPECT_EQ(rows.row(1, 1).text("id"), "a3");
   EXPECT_EQ(rows.line(1), 3);
   const auto odd = folder.file("odd.jsonl", numbered('a', 3));
-  EXPECT_EQ(error_of([&] { Rows::of_file(odd, 2); }), odd.string() + ": 3 rows; wants a multiple of 2, because every 2 make one example");
+  EXPECT_EQ(error_of([&] { Rows::of_file(odd, 2); }),
+            odd.string() + ": 3 rows; expected a multiple of 2, because every 2 make one example");
 }
 
 TEST(Rows, SplitsCutEveryFileAndBlendTheParts) {

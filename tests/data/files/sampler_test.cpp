@@ -141,7 +141,7 @@ TEST(Sampler, AChangedBatchSizeGoesOnAtTheSameRow) {
   const auto next = permutation(21, 1235);
   EXPECT_EQ(after.next(), Batch(next.begin(), next.begin() + 6));
   EXPECT_EQ(after.consumed_samples(), 26);
-  EXPECT_EQ(error_of([&] { after.seek(8); }), "f: cannot go on after 8 rows; wants whole batches of 6");
+  EXPECT_EQ(error_of([&] { after.seek(8); }), "f: cannot resume after 8 rows; expected full batches of 6");
 }
 
 TEST(Sampler, OtherDataIsRefused) {
@@ -154,10 +154,10 @@ TEST(Sampler, OtherDataIsRefused) {
       return 0;
     });
   };
-  EXPECT_EQ(error({.num_rows = 22, .batch_size = 4}), "f: has 22 rows, and the run to go on with had 21");
-  EXPECT_EQ(error({.num_rows = 21, .batch_size = 4, .seed = 1}), "f: the seed is 1, and the run to go on with had 1234");
+  EXPECT_EQ(error({.num_rows = 22, .batch_size = 4}), "f: has 22 rows, but the resumed run had 21");
+  EXPECT_EQ(error({.num_rows = 21, .batch_size = 4, .seed = 1}), "f: the seed is 1, but the resumed run had 1234");
   EXPECT_EQ(error({.num_rows = 21, .batch_size = 4, .shuffle = false}),
-            "f: the order of rows changed between random and the file's since the run to go on with");
+            "f: the order of rows changed between random and the file's since the checkpoint");
 }
 
 TEST(Sampler, ImpossibleOptionsAreRefused) {

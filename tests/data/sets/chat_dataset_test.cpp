@@ -83,18 +83,19 @@ TEST_F(ChatTest, MessagesAreTrainedOnWhereTheTemplateSays) {
 
 TEST_F(ChatTest, WhatIsWrongIsRefusedAtLoad) {
   const std::string turns = R"("conversations": [{"from": "U", "value": "q"}, {"from": "A", "value": "a"}])";
-  EXPECT_EQ(error("{\"mask\": \"V\", " + turns + "}"), ":1: \"mask\": \"V\" does not speak in the conversation");
-  EXPECT_EQ(error("{\"mask\": \"U,\", " + turns + "}"), ":1: \"mask\": \"\" does not speak in the conversation");
+  EXPECT_EQ(error("{\"mask\": \"V\", " + turns + "}"), ":1: \"mask\": \"V\" has no turn in the conversation");
+  EXPECT_EQ(error("{\"mask\": \"U,\", " + turns + "}"), ":1: \"mask\": \"\" has no turn in the conversation");
   EXPECT_EQ(error("{\"mask\": \"U,A\", " + turns + "}"), ":1: nothing to train on: no turn of a trained role follows the first");
-  EXPECT_EQ(error("{\"mask\": \"U\", \"type\": \"X\", " + turns + "}"), ":1: \"type\": \"X\"; wants null, VALUE_TO_TEXT or TEXT_TO_VALUE");
-  EXPECT_EQ(error("{\"mask\": \"U\", \"system\": 3, " + turns + "}"), ":1: \"system\": wants a string, found an integer");
+  EXPECT_EQ(error("{\"mask\": \"U\", \"type\": \"X\", " + turns + "}"),
+            ":1: \"type\": \"X\"; expected null, VALUE_TO_TEXT or TEXT_TO_VALUE");
+  EXPECT_EQ(error("{\"mask\": \"U\", \"system\": 3, " + turns + "}"), ":1: \"system\": expected a string, found an integer");
   EXPECT_EQ(error(R"({"mask": "U", "conversations": []})"), ":1: \"conversations\": a list without turns");
-  EXPECT_EQ(error(R"({"mask": "U", "conversations": 3})"), ":1: \"conversations\": wants a list of turns, found an integer");
-  EXPECT_EQ(error(R"({"mask": "U", "conversations": [3]})"), ":1: \"conversations\"[0]: wants an object, found an integer");
+  EXPECT_EQ(error(R"({"mask": "U", "conversations": 3})"), ":1: \"conversations\": expected a list of turns, found an integer");
+  EXPECT_EQ(error(R"({"mask": "U", "conversations": [3]})"), ":1: \"conversations\"[0]: expected an object, found an integer");
   EXPECT_EQ(error(R"({"mask": "U", "conversations": [{"from": "U"}]})"), ":1: \"conversations\"[0]: no \"value\" field");
   EXPECT_EQ(error(R"({"mask": "U", "conversations": [{"from": "U", "value": "q", "label": 3}]})"),
-            ":1: \"conversations\"[0].label: wants a string, found an integer");
-  EXPECT_EQ(error(R"({"x": 1})"), ":1: no \"messages\" field; the row has \"x\"; rows of prompts and answers want model.data.chat=false");
+            ":1: \"conversations\"[0].label: expected a string, found an integer");
+  EXPECT_EQ(error(R"({"x": 1})"), ":1: no \"messages\" field; the row has \"x\"; rows of prompts and answers need model.data.chat=false");
   EXPECT_EQ(error(R"({"messages": [{"role": "user", "content": "q"}]})"),
             ":1: nothing to train on: no turn of a trained role follows the first");
 }

@@ -61,7 +61,7 @@ TEST(DataConfig, OpensItsSplits) {
   EXPECT_EQ(splits.at("validation").row(0).text("text"), "b");
   config.data_impl = "mmap";
   EXPECT_EQ(error_of([&] { return open_data(config, "model.data"); }),
-            "model.data.data_impl: \"mmap\" is not supported; wants jsonl: text, an object a line, which needs no preparation");
+            "model.data.data_impl: \"mmap\" is not supported; expected jsonl: text, an object a line, which needs no preparation");
 }
 
 TEST(SftDataConfig, ValidationFollowsTraining) {

@@ -46,16 +46,17 @@ TEST_F(KtoTest, ReadsEveryLayout) {
 
 TEST_F(KtoTest, WhatIsMissingIsNamed) {
   EXPECT_EQ(error(R"({"prompt": "p", "response": "r"})"),
-            ":1: no \"preference\" field; the row has \"prompt\", \"response\"; model.data.fields.label names another");
+            ":1: no \"preference\" field; the row has \"prompt\", \"response\"; set model.data.fields.label if it has another name");
   EXPECT_EQ(error(R"({"prompt": "p", "label": true})"),
-            ":1: no \"response\" field; the row has \"prompt\", \"label\"; model.data.fields.response names another");
-  EXPECT_EQ(error(R"({"label": true})"), ":1: no \"response\" field; the row has \"label\"; model.data.fields.response names another");
+            ":1: no \"response\" field; the row has \"prompt\", \"label\"; set model.data.fields.response if it has another name");
+  EXPECT_EQ(error(R"({"label": true})"),
+            ":1: no \"response\" field; the row has \"label\"; set model.data.fields.response if it has another name");
   EXPECT_EQ(error(R"({"prompt": "p", "response": "r", "label": 1})"),
-            ":1: the preference: wants \"chosen\", \"rejected\", true or false, found an integer");
+            ":1: the preference: expected \"chosen\", \"rejected\", true or false, found an integer");
   EXPECT_EQ(
       error(R"({"response": "r", "label": true})"),
-      ":1: no \"text\", \"prompt\" or \"messages\" field; the row has \"response\", \"label\"; model.data.fields.prompt names the one that "
-      "is the prompt, model.data.prompt_template makes it of several");
+      ":1: no \"text\", \"prompt\" or \"messages\" field; the row has \"response\", \"label\"; set model.data.fields.prompt to the field "
+      "with the prompt, or model.data.prompt_template to combine several");
 }
 
 TEST_F(KtoTest, ARowThatIsTooLongIsCutAndMasked) {

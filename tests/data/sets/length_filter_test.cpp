@@ -28,7 +28,7 @@ TEST(Replacements, WhereNothingFitsTheDataSetIsRefused) {
               replacements.find<int64_t>(
                   1, 3, [](int64_t) { return std::nullopt; }, where);
             }),
-            "row 0: not one row fits; wants prompts of at most 2 tokens");
+            "row 0: no row fits; expected prompts of at most 2 tokens");
 }
 
 TEST(KeptRows, AreAllUntilSomeAreLeftOut) {

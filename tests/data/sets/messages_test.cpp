@@ -42,13 +42,13 @@ TEST_F(MessagesTest, OtherMembersAndPartsStay) {
 }
 
 TEST_F(MessagesTest, WhatIsNoMessageIsNamed) {
-  EXPECT_EQ(error("3"), ":1: \"m\": wants a list of messages, found an integer");
+  EXPECT_EQ(error("3"), ":1: \"m\": expected a list of messages, found an integer");
   EXPECT_EQ(error("[]"), ":1: \"m\": a list without messages");
-  EXPECT_EQ(error("[\"x\"]"), ":1: \"m\"[0]: wants a message, {\"role\", \"content\"}, found a string");
+  EXPECT_EQ(error("[\"x\"]"), ":1: \"m\"[0]: expected a message, {\"role\", \"content\"}, found a string");
   EXPECT_EQ(error(R"([{"content": "x"}])"), ":1: \"m\"[0]: no \"role\" field");
   EXPECT_EQ(error(R"([{"role": "user"}])"), ":1: \"m\"[0]: no \"content\" field");
-  EXPECT_EQ(error(R"([{"role": 1, "content": "x"}])"), ":1: \"m\"[0].role: wants a string, found an integer");
-  EXPECT_EQ(error(R"([{"from": "human", "value": null}])"), ":1: \"m\"[0].value: wants a string, found null");
+  EXPECT_EQ(error(R"([{"role": 1, "content": "x"}])"), ":1: \"m\"[0].role: expected a string, found an integer");
+  EXPECT_EQ(error(R"([{"from": "human", "value": null}])"), ":1: \"m\"[0].value: expected a string, found null");
 }
 
 TEST_F(MessagesTest, RenderingNamesTheRowThatFails) {
@@ -59,7 +59,7 @@ TEST_F(MessagesTest, RenderingNamesTheRowThatFails) {
   EXPECT_EQ(error_of<RowError>([&] {
               return render({}, {messages, row.json()}, row);
             }),
-            file.path().string() + ":1: messages want a chat template, and the model has none");
+            file.path().string() + ":1: messages need a chat template, and the model has none");
   EXPECT_EQ(error_of<RowError>([&] {
               return render(render_toy_chat, {broken, row.json()}, row);
             }),

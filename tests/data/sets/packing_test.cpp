@@ -49,7 +49,8 @@ TEST(Packing, WhatFitsNoPackIsRefused) {
   const Numbers exact = {10, 10};
   EXPECT_EQ(assign_packs(exact, {.pack_size = 10, .method = PackingMethod::first_fit_decreasing}), (Packs{{0}, {1}}));
   const Numbers lengths = {11};
-  EXPECT_EQ(error_of([&] { return assign_packs(lengths, {.pack_size = 10}); }), "example 0 has 11 tokens and fits no pack of 10");
+  EXPECT_EQ(error_of([&] { return assign_packs(lengths, {.pack_size = 10}); }),
+            "example 0 has 11 tokens and does not fit into a pack of 10");
 }
 
 const std::vector<MaskedTokens> kRows = {{{'a', 'b', 'c', 'd'}, {0, 0, 1, 1}}, {{'x', 'y', 'z'}, {0, 1, 1}}};
@@ -101,14 +102,15 @@ TEST(Packing, BrokenPacksAreRefused) {
     return error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 100, 100).size(); }).substr(path.string().size());
   };
   EXPECT_EQ(error(R"({"input_ids": [1, 2], "loss_mask": [1], "seq_start_id": [0]})"), ":1: \"loss_mask\": 1 entries for 2 ids");
-  const std::string starts = ":1: \"seq_start_id\": wants rising positions of \"input_ids\" that begin with 0";
+  const std::string starts = ":1: \"seq_start_id\": expected increasing positions in \"input_ids\" that start with 0";
   EXPECT_EQ(error(R"({"input_ids": [1, 2], "loss_mask": [1, 1], "seq_start_id": [1]})"), starts);
   EXPECT_EQ(error(R"({"input_ids": [1, 2], "loss_mask": [1, 1], "seq_start_id": [0, 2]})"), starts);
   EXPECT_EQ(error(R"({"input_ids": [1, 2], "loss_mask": [1, 1], "seq_start_id": [0, 1, 1]})"), starts);
   EXPECT_EQ(error(R"({"input_ids": [1, 2], "loss_mask": [1, 1], "seq_start_id": []})"), starts);
   EXPECT_EQ(error(R"({"input_ids": [-1], "loss_mask": [1], "seq_start_id": [0]})"), ":1: \"input_ids\": no token has the id -1");
-  EXPECT_EQ(error(R"({"input_ids": [1.5], "loss_mask": [1], "seq_start_id": [0]})"), ":1: \"input_ids\": wants an integer, found a number");
-  EXPECT_EQ(error(R"({"input_ids": 3})"), ":1: \"input_ids\": wants a list of integers, found an integer");
+  EXPECT_EQ(error(R"({"input_ids": [1.5], "loss_mask": [1], "seq_start_id": [0]})"),
+            ":1: \"input_ids\": expected an integer, found a number");
+  EXPECT_EQ(error(R"({"input_ids": 3})"), ":1: \"input_ids\": expected a list of integers, found an integer");
 }
 
 // A pack may be longer than a network's positions, a sequence in it may not.

@@ -72,15 +72,15 @@ TEST_F(PreferenceTest, FieldsMayHaveOtherNames) {
 
 TEST_F(PreferenceTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(error(R"({"prompt": "p", "chosen": "c"})"),
-            ":1: no \"rejected\" field; the row has \"prompt\", \"chosen\"; model.data.fields.rejected names another");
+            ":1: no \"rejected\" field; the row has \"prompt\", \"chosen\"; set model.data.fields.rejected if it has another name");
   EXPECT_EQ(error(R"({"prompt": "p", "chosen": "c", "rejected": 3})"),
-            ":1: the rejected answer: wants a list of messages, found an integer");
+            ":1: the rejected answer: expected a list of messages, found an integer");
   EXPECT_EQ(error(R"({"chosen": "c", "rejected": "r"})"),
-            ":1: no \"prompt\" field, and the answers are no dialogues with \"Assistant:\" turns");
+            ":1: no \"prompt\" field, and the answers are not dialogues with \"Assistant:\" turns");
   EXPECT_EQ(error(R"({"chosen": "\n\nHuman: q\n\nAssistant: c", "rejected": "\n\nHuman: x\n\nAssistant: r"})"),
             ":1: the two sides have different prompts");
   EXPECT_EQ(error(R"({"prompt": "p", "chosen": "c", "rejected": "r", "chosen_reward": "x"})"),
-            ":1: \"chosen_reward\": wants a number, found a string");
+            ":1: \"chosen_reward\": expected a number, found a string");
 }
 
 TEST_F(PreferenceTest, TwoLinesOfTextAreAPair) {
@@ -93,10 +93,10 @@ TEST_F(PreferenceTest, TwoLinesOfTextAreAPair) {
   EXPECT_EQ(second.chosen_reward, 1);
   EXPECT_EQ(second.rejected_reward, 0);
   EXPECT_EQ(error_of([&] { return data("{\"text\": \"a\"}\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n").size(); }),
-            (folder_ / "f.jsonl").string() + ": 3 rows; wants a multiple of 2, because every 2 make one example");
-  EXPECT_EQ(
-      error_of([&] { return data("{\"text\": \"a\"}\n{\"text\": \"b\"}\n", PreferenceUse::labelled).size(); }),
-      (folder_ / "f.jsonl").string() + ": lines of {\"text\"} do not say where the prompt ends; wants rows of prompt, chosen and rejected");
+            (folder_ / "f.jsonl").string() + ": 3 rows; expected a multiple of 2, because every 2 make one example");
+  EXPECT_EQ(error_of([&] { return data("{\"text\": \"a\"}\n{\"text\": \"b\"}\n", PreferenceUse::labelled).size(); }),
+            (folder_ / "f.jsonl").string() +
+                ": lines of {\"text\"} do not say where the prompt ends; expected rows of prompt, chosen and rejected");
 }
 
 TEST_F(PreferenceTest, APairWithDifferentPromptsIsLeftOutAndNamed) {

@@ -41,13 +41,12 @@ TEST_F(PromptDatasetTest, GivesIdsAndTheWholeRow) {
 
 TEST_F(PromptDatasetTest, BrokenRowsAreRefusedAtLoadByLine) {
   const std::string good = "{\"text\": \"a\"}\n";
-  EXPECT_EQ(error(good + "{\"text\": 3}\n"), ":2: \"text\": wants a string or a list of messages, found an integer");
+  EXPECT_EQ(error(good + "{\"text\": 3}\n"), ":2: \"text\": expected a string or a list of messages, found an integer");
   EXPECT_EQ(error(good + "\n" + good), ":2: an empty line");
   EXPECT_EQ(error(good + "{\"text\": \"\"}\n"), ":2: an empty prompt");
-  EXPECT_EQ(
-      error(good + "{\"txt\": \"\"}\n"),
-      ":2: no \"text\", \"prompt\" or \"messages\" field; the row has \"txt\"; model.data.fields.prompt names the one that is the prompt, "
-      "model.data.prompt_template makes it of several");
+  EXPECT_EQ(error(good + "{\"txt\": \"\"}\n"),
+            ":2: no \"text\", \"prompt\" or \"messages\" field; the row has \"txt\"; set model.data.fields.prompt to the field with the "
+            "prompt, or model.data.prompt_template to combine several");
 }
 
 TEST_F(PromptDatasetTest, TheNextThatFitsStandsInForOneThatIsTooLong) {
@@ -75,7 +74,7 @@ TEST_F(PromptDatasetTest, OrTooLongOnesAreLeftOutAtLoad) {
 TEST_F(PromptDatasetTest, WhereNoneFitsTheFileIsRefused) {
   const PromptDataset prompts = data("{\"text\": \"aaaa\"}\n", 3);
   EXPECT_EQ(error_of([&] { return prompts.get(0).id; }),
-            (folder_ / "f.jsonl").string() + ":1: not one row fits; wants prompts of at most 3 tokens");
+            (folder_ / "f.jsonl").string() + ":1: no row fits; expected prompts of at most 3 tokens");
 }
 
 TEST_F(PromptDatasetTest, ARowThatIsNotThereIsABug) {
@@ -87,7 +86,7 @@ TEST_F(PromptDatasetTest, ARowThatIsNotThereIsABug) {
 TEST(MaxPromptTokens, LeavesRoomForTheAnswer) {
   EXPECT_EQ(max_prompt_tokens(4096, 1024), 3072);
   EXPECT_EQ(error_of([] { return max_prompt_tokens(64, 64); }),
-            "model.data.seq_length: 64 tokens leave no room for a prompt beside an answer of up to 64 (length_params.max_length)");
+            "model.data.seq_length: 64 tokens leave no room for a prompt before an answer of up to 64 (length_params.max_length)");
 }
 
 TEST_F(PromptDatasetTest, GradeSchoolMathsLoadsByAFieldName) {

@@ -54,11 +54,10 @@ TEST_F(PromptReaderTest, OrTheNamedFieldOrATemplate) {
 }
 
 TEST_F(PromptReaderTest, WhatIsMissingOrEmptyIsNamed) {
-  EXPECT_EQ(
-      error([&] { return prompt(R"({"x": 1})"); }),
-      ":1: no \"text\", \"prompt\" or \"messages\" field; the row has \"x\"; model.data.fields.prompt names the one that is the prompt, "
-      "model.data.prompt_template makes it of several");
-  EXPECT_EQ(error([&] { return prompt(R"({"text": 1})"); }), ":1: \"text\": wants a string or a list of messages, found an integer");
+  EXPECT_EQ(error([&] { return prompt(R"({"x": 1})"); }),
+            ":1: no \"text\", \"prompt\" or \"messages\" field; the row has \"x\"; set model.data.fields.prompt to the field with the "
+            "prompt, or model.data.prompt_template to combine several");
+  EXPECT_EQ(error([&] { return prompt(R"({"text": 1})"); }), ":1: \"text\": expected a string or a list of messages, found an integer");
   EXPECT_EQ(error([&] { return prompt(R"({"text": ""})"); }), ":1: an empty prompt");
   config_.names.prompt = "q";
   EXPECT_EQ(error([&] { return prompt(R"({"text": "t"})"); }), ":1: no \"q\" field; the row has \"text\"");
@@ -72,7 +71,7 @@ TEST_F(PromptReaderTest, WhereOneIsAMessageBothAreRendered) {
   EXPECT_EQ(answered(R"({"conversations": [{"from": "human", "value": "q"}], "r": [{"from": "gpt", "value": "a"}]})"),
             "<user:q><assistant:|a>");
   EXPECT_EQ(error([&] { return answered(R"({"prompt": "q", "r": [{"from": "gpt", "value": "a"}, {"from": "gpt", "value": "b"}]})"); }),
-            ":1: the answer: wants one message, found 2");
+            ":1: the answer: expected one message, found 2");
 }
 
 TEST_F(PromptReaderTest, AWholeDialogueEndsWithTheAnswer) {
@@ -82,7 +81,7 @@ TEST_F(PromptReaderTest, AWholeDialogueEndsWithTheAnswer) {
   EXPECT_EQ(texts.prompt, "<user:q><assistant:");
   EXPECT_EQ(texts.response, "a>");
   EXPECT_EQ(error([&] { return reader.whole_dialogue(at(R"({"messages": [{"role": "user", "content": "q"}]})")).prompt; }),
-            ":1: \"messages\": wants a prompt and an answer, found one message");
+            ":1: \"messages\": expected a prompt and an answer, found one message");
 }
 
 TEST_F(PromptReaderTest, ATemplateThatChangesThePromptIsRefused) {
@@ -91,7 +90,7 @@ TEST_F(PromptReaderTest, ATemplateThatChangesThePromptIsRefused) {
   });
   EXPECT_EQ(
       error([&] { return reader.with_response(at(R"({"prompt": [{"role": "user", "content": "q"}], "r": "a"})"), Json("a"), "r").prompt; }),
-      ":1: the chat template renders the prompt alone otherwise than before its answer");
+      ":1: the chat template renders the prompt differently with and without its answer");
 }
 
 TEST_F(PromptReaderTest, TextGetsBosAndEosOnlyWhereAsked) {

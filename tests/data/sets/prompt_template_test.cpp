@@ -42,7 +42,7 @@ TEST(PromptTemplate, FillsInARowAsItStands) {
   EXPECT_EQ(error_of<RowError>([&] { return PromptTemplate("{x}", "k").fill(file.row(0)); }),
             file.path().string() + ":1: no \"x\" field; the row has \"q\", \"a\"");
   EXPECT_EQ(error_of<RowError>([&] { return PromptTemplate("{a}", "k").fill(file.row(0)); }),
-            file.path().string() + ":1: \"a\": wants a string, found an integer");
+            file.path().string() + ":1: \"a\": expected a string, found an integer");
 }
 
 TEST(PromptTemplate, WithoutPlaceholdersItIsRefused) {

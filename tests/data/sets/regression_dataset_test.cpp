@@ -55,9 +55,9 @@ TEST_F(RegressionTest, OrTooLongOnesAreLeftOut) {
 
 TEST_F(RegressionTest, BadLabelsAreRefusedAtLoad) {
   EXPECT_EQ(error("{\"text\": \"a\"}\n"), ":1: no \"label\" field; the row has \"text\"");
-  EXPECT_EQ(error("{\"text\": \"a\", \"label\": 3}\n"), ":1: \"label\": wants a list of numbers, found an integer");
-  EXPECT_EQ(error("{\"text\": \"a\", \"label\": [1, null]}\n"), ":1: \"label\"[1]: wants a number, found null");
-  EXPECT_EQ(error("{\"text\": \"a\", \"label\": [1]}\n"), ":1: \"label\": 1 numbers; wants 2 (regression.num_attributes)");
+  EXPECT_EQ(error("{\"text\": \"a\", \"label\": 3}\n"), ":1: \"label\": expected a list of numbers, found an integer");
+  EXPECT_EQ(error("{\"text\": \"a\", \"label\": [1, null]}\n"), ":1: \"label\"[1]: expected a number, found null");
+  EXPECT_EQ(error("{\"text\": \"a\", \"label\": [1]}\n"), ":1: \"label\": 1 numbers; expected 2 (regression.num_attributes)");
   EXPECT_EQ(error("{\"text\": \"a\", \"label\": [1, 2]}\n{\"text\": \"\", \"label\": [1, 2]}\n"), ":2: an empty prompt");
 }
 

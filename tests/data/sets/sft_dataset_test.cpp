@@ -108,9 +108,9 @@ TEST_F(SftTest, TemplatesAndFieldsThatDoNotFitAreRefused) {
                 "model.data.train_ds say which fields are used");
   EXPECT_EQ(
       error_of([&] { return row(R"({"messages": []})"); }),
-      (folder_ / "f.jsonl").string() + ":1: no \"input\" field; the row has \"messages\"; rows of conversations want model.data.chat=true");
+      (folder_ / "f.jsonl").string() + ":1: no \"input\" field; the row has \"messages\"; rows of conversations need model.data.chat=true");
   EXPECT_EQ(error_of([&] { return row(R"({"input": ["a"], "output": "b"})"); }),
-            (folder_ / "f.jsonl").string() + ":1: \"input\": wants a string, found a list");
+            (folder_ / "f.jsonl").string() + ":1: \"input\": expected a string, found a list");
 }
 
 TEST_F(SftTest, FilesMayBeBlended) {
@@ -118,7 +118,7 @@ TEST_F(SftTest, FilesMayBeBlended) {
   EXPECT_EQ(open_sft_data(config_, "model.data.train_ds").size(), 2);
   config_.file_path = nullptr;
   EXPECT_EQ(error_of([&] { return open_sft_data(config_, "model.data.train_ds").size(); }),
-            "model.data.train_ds.file_path: not set; wants a file");
+            "model.data.train_ds.file_path: not set; expected a file");
 }
 
 TEST_F(SftTest, ARealInstructionFileLoads) {

@@ -85,7 +85,7 @@ TEST(ModelFiles, EverythingThatDoesNotFitIsInOneError) {
                 "    model.layers.2.input_layernorm.weight\n"
                 "    old\n"
                 "  of another shape (1):\n"
-                "    model.layers.0.self_attn.k_proj.weight: found [24, 24], wanted [12, 24]");
+                "    model.layers.0.self_attn.k_proj.weight: found [24, 24], expected [12, 24]");
 }
 
 TEST(ModelFiles, ALongListOfFaultsIsCut) {
@@ -220,9 +220,9 @@ TEST(ModelFiles, ACriticStartsFromARewardModelWithTheSameHead) {
 TEST(ModelFiles, TheWrongKindOfFolderIsRefused) {
   const Folder language(testing::kTinyLlama), score(testing::kTinyLlama, {HeadKind::score, 2, false});
   EXPECT_EQ(error_of([&] { return load(score.path()); }),
-            score.path().string() + ": a score model (2 labels) where a language model is wanted");
+            score.path().string() + ": a score model (2 labels) where a language model is expected");
   EXPECT_EQ(error_of([&] { return load_score(language.path()); }),
-            language.path().string() + ": no score head (tensor score.weight) where a reward model or critic is wanted");
+            language.path().string() + ": no score head (tensor score.weight) where a reward model or critic is expected");
 }
 
 TEST(ModelFiles, CompanionsComeAlong) {

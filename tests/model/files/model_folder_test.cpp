@@ -78,7 +78,7 @@ TEST(ModelFolder, ANameThatIsNowhereSaysWhereWasLooked) {
             str("--model: no model Org/None; looked for the folder ", (std::filesystem::current_path() / "Org/None").string(),
                 " and in the Hugging Face cache for ", (folder / "models--Org--None").string(),
                 ". kedge downloads nothing; `hf download Org/None` fetches it"));
-  EXPECT_EQ(folder_fault(""), "--model: wants a model folder, or Org/Name of a model in the Hugging Face cache");
+  EXPECT_EQ(folder_fault(""), "--model: expected a model folder, or Org/Name of a model in the Hugging Face cache");
 }
 
 TEST(ModelFolder, APathIsNotLookedForInTheCache) {
@@ -97,9 +97,9 @@ TEST(ModelFolder, AHalfDownloadedModelIsCalledThat) {
   EXPECT_EQ(folder_fault("m"), "--model: " + model + " has no refs/main: an incomplete download?");
   put(model + "/refs/main", kHash);
   EXPECT_EQ(folder_fault("m"),
-            "--model: " + model + "/refs/main names the snapshot " + kHash + ", which is not there: an incomplete download?");
+            "--model: " + model + "/refs/main names the snapshot " + kHash + ", which does not exist: an incomplete download?");
   put(model + "/refs/main", "../../elsewhere");
-  EXPECT_EQ(folder_fault("m"), model + "/refs/main: wants the name of a snapshot, found \"../../elsewhere\"");
+  EXPECT_EQ(folder_fault("m"), model + "/refs/main: expected the name of a snapshot, found \"../../elsewhere\"");
 }
 
 TEST(ModelFolder, OtherFormatsAreRefusedWithWhatToDo) {
@@ -143,11 +143,11 @@ TEST(ModelFolder, RunsAndCheckpointsHaveOneInside) {
   const TempFolder folder;
   const std::string here = "--model: " + folder.path().string() + ": ";
   make_folder(folder / "checkpoints");
-  EXPECT_EQ(folder_fault(folder.path().string()), here + "a run that has left no model yet; name one of its checkpoints, " +
+  EXPECT_EQ(folder_fault(folder.path().string()), here + "a run that has not written a model yet; give one of its checkpoints, " +
                                                       (folder / "checkpoints/NAME").string() +
                                                       ", or take the best or newest: kedge export " + folder.path().string() + " OUT");
   put(folder / "model/adapter_config.json");
-  EXPECT_THAT(folder_fault(folder.path().string()), HasSubstr(here + "its model/ holds adapters, which want their base"));
+  EXPECT_THAT(folder_fault(folder.path().string()), HasSubstr(here + "its model/ holds adapters, which need their base model"));
   put(folder / "model/config.json");
   EXPECT_EQ(find_model_folder(folder.path().string(), "--model"), folder / "model");
 }

@@ -166,7 +166,7 @@ TEST(PeftFiles, KeysThatAreSetToNothingAreFine) {
 TEST(PeftFiles, NumbersThatMakeNoSenseAreNamed) {
   const AdapterFolder rank;
   rank.set("r", 0);
-  EXPECT_EQ(rank.fault(), rank.config() + ": r: 0 is no rank");
+  EXPECT_EQ(rank.fault(), rank.config() + ": r: 0 is not a rank");
   for (const double dropout : {1.0, -0.5}) {
     const AdapterFolder folder;
     folder.set("lora_dropout", dropout);
@@ -174,7 +174,7 @@ TEST(PeftFiles, NumbersThatMakeNoSenseAreNamed) {
   }
   const AdapterFolder alpha;
   alpha.set("lora_alpha", "big");
-  EXPECT_EQ(alpha.fault(), alpha.config() + ": lora_alpha: wants a number, found \"big\"");
+  EXPECT_EQ(alpha.fault(), alpha.config() + ": lora_alpha: expected a number, found \"big\"");
 }
 
 TEST(PeftFiles, TensorsThatDoNotFitAreNamed) {
@@ -192,18 +192,18 @@ TEST(PeftFiles, TensorsThatDoNotFitAreNamed) {
                     weights.remove(prefix + "lora_A.weight");
                     weights.add(prefix + "lora_A.weight", at::zeros({4, 25}));
                   }),
-            file(shape) + ": tensor " + prefix + "lora_A.weight: found [4, 25], wanted [4, 24]");
+            file(shape) + ": tensor " + prefix + "lora_A.weight: found [4, 25], expected [4, 24]");
   EXPECT_EQ(fault(module,
                   [&](WeightFolder& weights) {
                     weights.rename(prefix + "lora_A.weight", "base_model.model.model.layers.2.mlp.x.lora_A.weight");
                   }),
-            file(module) + ": model.layers.2.mlp.x is no linear layer of this llama model of 2 layers (1 such)");
+            file(module) + ": model.layers.2.mlp.x is not a linear layer of this llama model of 2 layers (1 such)");
   EXPECT_EQ(fault(name, [&](WeightFolder& weights) { weights.rename(prefix + "lora_A.weight", prefix + "lora_magnitude_vector"); }),
-            file(name) + ": tensor " + prefix + "lora_magnitude_vector: wants names that end in .lora_A.weight or .lora_B.weight");
+            file(name) + ": tensor " + prefix + "lora_magnitude_vector: expected names that end in .lora_A.weight or .lora_B.weight");
   EXPECT_EQ(fault(missing, [&](WeightFolder& weights) { weights.remove(prefix + "lora_B.weight"); }),
             file(missing) + ": tensor " + prefix + "lora_B.weight is missing");
   rank.set("r", 8);
-  EXPECT_EQ(rank.fault(), file(rank) + ": tensor " + prefix + "lora_A.weight: found [4, 24], wanted [8, 24]");
+  EXPECT_EQ(rank.fault(), file(rank) + ": tensor " + prefix + "lora_A.weight: found [4, 24], expected [8, 24]");
 }
 
 // Adapters with a score head of two labels, saved beside them.
@@ -294,7 +294,7 @@ TEST(PeftFiles, HeadsThatDoNotFitAreNamed) {
   const std::string tensor = ": tensor base_model.model.score.";
   const ScoreFolder plain(false), with_bias(true), missing(false), unlisted(false);
   const auto file = [](const ScoreFolder& folder) { return (folder.path() / kAdapterFile).string(); };
-  EXPECT_EQ(plain.fault(*ScoreFolder::base(false, 3)), file(plain) + tensor + "weight: found [2, 24], wanted [3, 24]");
+  EXPECT_EQ(plain.fault(*ScoreFolder::base(false, 3)), file(plain) + tensor + "weight: found [2, 24], expected [3, 24]");
   EXPECT_EQ(plain.fault(*tiny_model(testing::kTinyLlama, {})),
             plain.path().string() + ": an adapter with a score head (modules_to_save) on a language model");
   EXPECT_EQ(with_bias.fault(*ScoreFolder::base(false, 2)), file(with_bias) + tensor + "bias: the model's score head has no bias");
@@ -303,7 +303,7 @@ TEST(PeftFiles, HeadsThatDoNotFitAreNamed) {
   EXPECT_EQ(error_of([&] { return load_adapter_head(missing.path()); }), file(missing) + tensor + "weight is missing");
   unlisted.set_modules({});
   EXPECT_EQ(unlisted.fault(*ScoreFolder::base(false, 2)),
-            file(unlisted) + tensor + "weight: wants names that end in .lora_A.weight or .lora_B.weight");
+            file(unlisted) + tensor + "weight: expected names that end in .lora_A.weight or .lora_B.weight");
 }
 
 TEST(PeftFiles, AnAdapterThatDoesNotLoadLeavesTheModelAsItWas) {

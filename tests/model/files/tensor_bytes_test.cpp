@@ -72,7 +72,8 @@ TEST(TensorBytes, NanAndInfinitiesAreSeenAnywhere) {
 
 TEST(TensorBytes, TypesFilesDoNotHoldAreRefused) {
   EXPECT_EQ(weight_type_of(at::kHalf, "x"), WeightType::f16);
-  EXPECT_EQ(error_of([] { return weight_type_of(at::kDouble, "out"); }), "out: weights cannot be kept as Double; wants fp32, bf16 or fp16");
+  EXPECT_EQ(error_of([] { return weight_type_of(at::kDouble, "out"); }),
+            "out: weights cannot be kept as Double; expected fp32, bf16 or fp16");
 }
 
 }  // namespace

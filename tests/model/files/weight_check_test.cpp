@@ -76,8 +76,8 @@ TEST(WeightCheck, EverythingThatDoesNotFitIsNamedAtOnce) {
             "DIR: the weights are not those of the llama model in config.json\n"
             "  missing (1):\n    model.layers.0.self_attn.q_proj.weight\n"
             "  unexpected (1):\n    model.layers.9.self_attn.q_proj.weight\n"
-            "  of another shape (1):\n    model.embed_tokens.weight: found [7, 4], wanted [5, 4]\n"
-            "  of a type that is not supported (1):\n    model.layers.0.input_layernorm.weight: found I8, wanted F32, BF16 or F16");
+            "  of another shape (1):\n    model.embed_tokens.weight: found [7, 4], expected [5, 4]\n"
+            "  of a type that is not supported (1):\n    model.layers.0.input_layernorm.weight: found I8, expected F32, BF16 or F16");
 }
 
 TEST(WeightCheck, LongListsAreCutShort) {

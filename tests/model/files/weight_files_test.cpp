@@ -47,7 +47,7 @@ TEST(WeightFiles, ATensorThatIsNotThereIsNamedWithItsLikes) {
   write_tensors(folder / "model.safetensors", {"model.norm.weight", "x"});
   const WeightFiles weights(folder.path());
   EXPECT_EQ(error_of([&] { return weights.bytes("model.norm.wieght"); }),
-            folder.path().string() + ": tensor model.norm.wieght is not there; nearest: model.norm.weight");
+            folder.path().string() + ": tensor model.norm.wieght is missing; nearest: model.norm.weight");
   EXPECT_THROW(weights.drop("y"), UsageError);
 }
 
@@ -94,10 +94,10 @@ TEST(WeightFiles, AnIndexThatTheShardsContradictIsRefused) {
   EXPECT_EQ(fault(R"({"a": "one.safetensors", "b": "one.safetensors"})"),
             index + ": says that one.safetensors holds tensor b, but it does not");
   EXPECT_EQ(fault(R"({"a": "one.safetensors", "b": "two.safetensors"})"),
-            (folder / "one.safetensors").string() + ": tensor a stands in two.safetensors too");
+            (folder / "one.safetensors").string() + ": tensor a is in two.safetensors too");
   EXPECT_EQ(fault("{}"), index + ": weight_map: names no tensor");
-  EXPECT_EQ(fault("[]"), index + ": weight_map: wants an object, found []");
-  EXPECT_EQ(fault(R"({"a": 3})"), index + ": weight_map.a: wants a string, found 3");
+  EXPECT_EQ(fault("[]"), index + ": weight_map: expected an object, found []");
+  EXPECT_EQ(fault(R"({"a": 3})"), index + ": weight_map.a: expected a string, found 3");
 }
 
 TEST(WeightFiles, AnIndexNamesOnlyFilesOfItsFolder) {
@@ -105,7 +105,7 @@ TEST(WeightFiles, AnIndexNamesOnlyFilesOfItsFolder) {
   for (const std::string name : {"", ".", "..", "../model.safetensors", "/etc/passwd", "a/b", "a\\\\b", "a\\u0000b"}) {
     folder.file(kIndex, R"({"weight_map": {"a": ")" + name + "\"}}");
     EXPECT_THAT(error_of([&] { return WeightFiles(folder.path()); }),
-                HasSubstr("weight_map.a: wants the name of a file in the folder, found"))
+                HasSubstr("weight_map.a: expected the name of a file in the folder, found"))
         << name;
   }
   folder.file(kIndex, R"({"weight_map": {"a": ")" + std::string(5000, 'x') + "\"}}");
@@ -133,7 +133,7 @@ TEST(WeightFiles, AFolderWithoutWeightsIsRefused) {
   EXPECT_EQ(error_of([&] { return WeightFiles(folder.path()); }), fault);
   folder.file("adapter_model.safetensors", "x");
   EXPECT_EQ(error_of([&] { return WeightFiles(folder.path()); }),
-            fault + "; adapter_model.safetensors holds an adapter, which is no model without its base");
+            fault + "; adapter_model.safetensors holds an adapter, which is not a model without its base");
   EXPECT_EQ(error_of([&] { return WeightFiles(folder / "none"); }), (folder / "none").string() + ": no such folder");
 }
 

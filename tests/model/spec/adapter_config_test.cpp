@@ -66,7 +66,7 @@ TEST(AdapterConfig, AHeadThatCannotBeOneIsNamed) {
   const AdapterFiles files(R"(, "modules_to_save": ["score"])");
   files.add_head("base_model.model.", {6});
   EXPECT_EQ(error_of([&] { return load_adapter_head(files.path()); }),
-            files.weights() + ": tensor base_model.model.score.weight: found [6], wanted [labels, hidden]");
+            files.weights() + ": tensor base_model.model.score.weight: found [6], expected [labels, hidden]");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(LoraConfig, NamesMeanTheEndOfAModuleAtADot) {
   EXPECT_THAT(chosen(llama(), {"q_proj", "down_proj"}), ElementsAre("self_attn.q_proj", "mlp.down_proj"));
   EXPECT_THAT(chosen(gpt2_slices(), {"c_proj"}), ElementsAre("attn.c_proj", "mlp.c_proj"));
   EXPECT_THAT(chosen(gpt2_slices(), {"mlp.c_proj"}), ElementsAre("mlp.c_proj"));
-  EXPECT_THAT(error_of([] { return chosen(llama(), {"proj"}); }), ::testing::HasSubstr("\"proj\" is no linear layer"));
+  EXPECT_THAT(error_of([] { return chosen(llama(), {"proj"}); }), ::testing::HasSubstr("\"proj\" is not a linear layer"));
 }
 
 TEST(LoraConfig, ASliceNamedTwiceIsChosenOnceInTheModelsOrder) {
@@ -77,14 +77,14 @@ TEST(LoraConfig, LayersCountFromOne) {
 TEST(LoraConfig, WhatMeansNothingIsNamed) {
   EXPECT_EQ(
       error_of([] { return chosen(llama(), {"qproj"}); }),
-      "peft.target_modules: \"qproj\" is no linear layer of this model; it has down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, "
+      "peft.target_modules: \"qproj\" is not a linear layer of this model; it has down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, "
       "v_proj, and the groups attention_qkv, attention_dense, mlp_fc1, mlp_fc2, attention, mlp and all");
   EXPECT_EQ(error_of([] { return chosen(llama(), {"all"}, std::vector<int64_t>{0}); }),
-            "peft.layer_selection: 0 is none of the layers 1 to 3");
+            "peft.layer_selection: 0 is not one of the layers 1 to 3");
   EXPECT_EQ(error_of([] { return chosen(llama(), {"all"}, std::vector<int64_t>{4}); }),
-            "peft.layer_selection: 4 is none of the layers 1 to 3");
-  EXPECT_EQ(error_of([] { return chosen(llama(), {}); }), "peft: no layer is chosen");
-  EXPECT_EQ(error_of([] { return chosen(llama(), {"all"}, std::vector<int64_t>{}); }), "peft: no layer is chosen");
+            "peft.layer_selection: 4 is not one of the layers 1 to 3");
+  EXPECT_EQ(error_of([] { return chosen(llama(), {}); }), "peft: no layer is selected");
+  EXPECT_EQ(error_of([] { return chosen(llama(), {"all"}, std::vector<int64_t>{}); }), "peft: no layer is selected");
 }
 
 TEST(LoraConfig, TheScaleIsAlphaOverTheRankAndOneWithoutAlpha) {

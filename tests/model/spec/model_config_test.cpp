@@ -154,14 +154,14 @@ TEST(ModelConfig, EveryRefusedKeyIsNamed) {
   EXPECT_EQ(fault("{}"), "config.json: model_type: missing; known are llama, mistral, qwen2, qwen3 and gpt2");
   EXPECT_EQ(fault(R"({"model_type": "t5"})"),
             "config.json: model_type: \"t5\" is not supported; known are llama, mistral, qwen2, qwen3 and gpt2");
-  EXPECT_EQ(fault("[]"), "config.json: wants an object, found []");
+  EXPECT_EQ(fault("[]"), "config.json: expected an object, found []");
   EXPECT_EQ(fault(R"({"model_type": "llama"})"), "config.json: no \"vocab_size\" field");
   EXPECT_EQ(fault(R"({"model_type": "llama", "vocab_size": 0})"), "config.json: vocab_size: 0 is not a size");
   EXPECT_EQ(fault(R"({"model_type": "llama", "vocab_size": 2147483648})"), "config.json: vocab_size: 2147483648 is not a size");
   EXPECT_EQ(fault(R"({"model_type": "llama", "vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2147483647,
                       "num_attention_heads": 6})"),
             "config.json: num_hidden_layers: 2147483647 layers; at most 10000 are read");
-  EXPECT_EQ(fault(R"({"model_type": "llama", "vocab_size": 1.5})"), "config.json: vocab_size: wants an integer, found 1.5");
+  EXPECT_EQ(fault(R"({"model_type": "llama", "vocab_size": 1.5})"), "config.json: vocab_size: expected an integer, found 1.5");
   EXPECT_EQ(fault(config("llama", R"("hidden_act": "gelu_10")")),
             "config.json: hidden_act: the activation \"gelu_10\" is not supported; known are silu, gelu, gelu_new, relu and relu2");
   EXPECT_EQ(fault(config("llama", R"("num_key_value_heads": 4)")),
@@ -172,7 +172,7 @@ TEST(ModelConfig, EveryRefusedKeyIsNamed) {
   EXPECT_EQ(fault(config("llama", R"("rms_norm_eps": -1)")), "config.json: the norms' epsilon is -1");
   EXPECT_EQ(fault(config("llama", R"("quantization_config": {"bits": 4})")),
             "config.json: quantization_config: quantized weights are not supported ({\"bits\": 4})");
-  EXPECT_EQ(fault(config("llama", R"("mlp_bias": 1)")), "config.json: mlp_bias: wants true or false, found 1");
+  EXPECT_EQ(fault(config("llama", R"("mlp_bias": 1)")), "config.json: mlp_bias: expected true or false, found 1");
   EXPECT_EQ(fault(R"({"model_type": "gpt2", "vocab_size": 9, "n_embd": 10, "n_layer": 1, "n_head": 3})"),
             "config.json: n_embd: 10 is not a multiple of n_head 3");
   EXPECT_EQ(fault(gpt2(R"("scale_attn_weights": false)")), "config.json: scale_attn_weights: false is not supported");

@@ -94,20 +94,20 @@ TEST(Rope, WhatMakesNoSenseIsNamed) {
             "config.json: rope_scaling.rope_type: \"longrope\" is not supported; known are default, linear, dynamic, yarn and llama3");
   EXPECT_EQ(fault(R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})"),
             "config.json: rope_parameters.full_attention: rotary settings for each kind of layer are not supported");
-  EXPECT_EQ(fault(R"({"rope_parameters": 3})"), "config.json: rope_parameters: wants an object, found 3");
-  EXPECT_EQ(fault(R"({"rope_theta": "big"})"), "config.json: rope_theta: wants a number, found \"big\"");
+  EXPECT_EQ(fault(R"({"rope_parameters": 3})"), "config.json: rope_parameters: expected an object, found 3");
+  EXPECT_EQ(fault(R"({"rope_theta": "big"})"), "config.json: rope_theta: expected a number, found \"big\"");
   EXPECT_EQ(fault(R"({"rope_parameters": {"rope_theta": "big"}})"),
-            "config.json: rope_parameters.rope_theta: wants a number, found \"big\"");
+            "config.json: rope_parameters.rope_theta: expected a number, found \"big\"");
   EXPECT_EQ(fault(R"({"original_max_position_embeddings": true, "rope_scaling": {"rope_type": "linear", "factor": 2}})"),
-            "config.json: original_max_position_embeddings: wants a number, found true");
-  EXPECT_EQ(fault(R"({"rope_theta": 1})"), "config.json: rope_scaling: rope_theta is 1, wants more than 1");
-  EXPECT_EQ(fault("{}", 5), "config.json: rope_scaling: 5 of 5 channels of a head would be rotated; wants an even number of them");
+            "config.json: original_max_position_embeddings: expected a number, found true");
+  EXPECT_EQ(fault(R"({"rope_theta": 1})"), "config.json: rope_scaling: rope_theta is 1, expected more than 1");
+  EXPECT_EQ(fault("{}", 5), "config.json: rope_scaling: 5 of 5 channels of a head would be rotated; expected an even number of them");
   EXPECT_EQ(fault(R"({"partial_rotary_factor": 2})"),
-            "config.json: rope_scaling: 16 of 8 channels of a head would be rotated; wants an even number of them");
+            "config.json: rope_scaling: 16 of 8 channels of a head would be rotated; expected an even number of them");
   EXPECT_EQ(fault(R"({"rope_scaling": {"rope_type": "linear"}})"), "config.json: rope_scaling: no \"factor\" field");
   EXPECT_EQ(fault(R"({"rope_scaling": {"rope_type": "linear", "factor": 0.5}})"), "config.json: rope_scaling.factor: 0.5 is below 1");
   EXPECT_EQ(fault(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}})"),
-            "config.json: rope_scaling: wants 0 < low_freq_factor < high_freq_factor, found 4 and 4");
+            "config.json: rope_scaling: expected 0 < low_freq_factor < high_freq_factor, found 4 and 4");
   EXPECT_EQ(fault(R"({"rope_scaling": {"rope_type": "yarn", "factor": 8, "original_max_position_embeddings": 0}})"),
             "config.json: rope_scaling.original_max_position_embeddings: 0 is not a length");
 }

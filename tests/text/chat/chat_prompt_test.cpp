@@ -98,7 +98,7 @@ TEST(ChatPrompt, RendersMessagesWithCapitalisedRoles) {
 TEST(ChatPrompt, ASystemMessageComesFirstAndOnce) {
   EXPECT_EQ(error_of([] { rendered(R"([{"role": "user", "content": "q"}, {"role": "system", "content": "s"}])", false); }),
             "a system message may only come first");
-  EXPECT_EQ(error_of([] { rendered(R"([{"role": "user", "content": null}])", false); }), "user's content: wants a string, found null");
+  EXPECT_EQ(error_of([] { rendered(R"([{"role": "user", "content": null}])", false); }), "user's content: expected a string, found null");
 }
 
 }  // namespace

@@ -163,8 +163,8 @@ TEST(ChatTemplate, TheFingerprintIsThatOfTheTexts) {
 TEST(ChatTemplate, WhatTheTemplateRaisesNamesItsLine) {
   const ChatTemplate chat = ChatTemplate::from_text("\n{{ raise_exception('roles must alternate') }}", "model/chat_template.jinja");
   EXPECT_EQ(error_of([&] { return chat.render(messages("[{}]")); }), "model/chat_template.jinja:2: roles must alternate");
-  EXPECT_EQ(error_of([&] { return chat.render(Json(1)); }), "model/chat_template.jinja: messages: wants a list, found 1");
-  EXPECT_EQ(error_of([&] { return chat.render(messages("[1]")); }), "model/chat_template.jinja: messages: wants an object, found 1");
+  EXPECT_EQ(error_of([&] { return chat.render(Json(1)); }), "model/chat_template.jinja: messages: expected a list, found 1");
+  EXPECT_EQ(error_of([&] { return chat.render(messages("[1]")); }), "model/chat_template.jinja: messages: expected an object, found 1");
 }
 
 }  // namespace

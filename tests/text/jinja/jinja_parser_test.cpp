@@ -50,7 +50,7 @@ TEST(JinjaParser, TargetsAreNames) {
 }
 
 TEST(JinjaParser, BreakStandsInsideALoopOfTheSameFunction) {
-  const std::string wanted = "t:1: break and continue stand only inside a for";
+  const std::string wanted = "t:1: break and continue are only allowed inside a for";
   EXPECT_EQ(error_in("{% break %}"), wanted);
   EXPECT_EQ(error_in("{% for a in b %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}"), wanted);
   EXPECT_EQ(error_in("{% for a in b %}{% generation %}{% break %}{% endgeneration %}{% endfor %}"), wanted);

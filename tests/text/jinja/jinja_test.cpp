@@ -38,9 +38,10 @@ TEST(Jinja, GenerationBlocksAreFoundInTheText) {
 TEST(Jinja, AGenerationBlockThatCannotBeFoundIsRefused) {
   const auto parsed = JinjaTemplate::parse("{% macro m() %}\n<{% generation %}a{% endgeneration %}>{% endmacro %}{{ m() }}", "t");
   EXPECT_EQ(parsed.render(Json(Json::Object{})), "<a>");
-  EXPECT_EQ(error_of([&] { return parsed.render_generated(Json(Json::Object{})); }),
-            "t:2: the text of this {% generation %} block does not stand in the output as it is; it must not be inside a macro, a set or a "
-            "filter");
+  EXPECT_EQ(
+      error_of([&] { return parsed.render_generated(Json(Json::Object{})); }),
+      "t:2: the text of this {% generation %} block does not appear unchanged in the output; it must not be inside a macro, a set or a "
+      "filter");
 }
 
 TEST(Jinja, LimitsAreTheCallers) {
@@ -57,7 +58,7 @@ TEST(Jinja, LimitsAreTheCallers) {
 }
 
 TEST(Jinja, VariablesAreAnObject) {
-  EXPECT_EQ(error_of([] { return JinjaTemplate::parse("x", "t").render(Json(1)); }), "t: variables: wants an object, found 1");
+  EXPECT_EQ(error_of([] { return JinjaTemplate::parse("x", "t").render(Json(1)); }), "t: variables: expected an object, found 1");
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(JinjaValue, ValuesInsideOneAnotherAreBounded) {
               for (int i = 0; i < 1000; ++i) value = Value::list({value});
               return value;
             }),
-            "values stand more than 300 levels inside one another");
+            "values are nested more than 300 levels deep");
   EXPECT_EQ(value.depth(), 300U);
 }
 

@@ -40,7 +40,7 @@ TEST(Bpe, UnknownCharactersVanishOrBecomeUnk) {
   EXPECT_THAT(encode(BpeModel(vocab_of(tokens), kMerges, {.unk_token = "<unk>"}, "here"), "axyb"), ElementsAre(0, 5, 5, 1));
   EXPECT_THAT(encode(BpeModel(vocab_of(tokens), kMerges, {.unk_token = "<unk>", .fuse_unk = true}, "here"), "axyb"), ElementsAre(0, 5, 1));
   EXPECT_EQ(testing::error_of([&] { return encode(BpeModel(vocab_of(tokens), kMerges, {.unk_token = "?"}, "here"), "x"); }),
-            "the text has a character that the vocabulary lacks, and so is its unk_token \"?\" lacking");
+            "the text has a character that is not in the vocabulary, and its unk_token \"?\" is not either");
 }
 
 TEST(Bpe, FallsBackToBytesWhereTheVocabularyHasThemAll) {

@@ -48,13 +48,13 @@ TEST(BpeTrainer, StopsAtTheSizeItWasGiven) {
 
 TEST(BpeTrainer, NamesWhatIsWrong) {
   EXPECT_EQ(testing::error_of([] { return train_bpe({}, {.vocab_size = 100}); }),
-            "a vocabulary of 100 is too small: wants 259 or more for bytes and special tokens");
+            "a vocabulary of 100 is too small: 259 or more are needed for bytes and special tokens");
   const std::vector<std::string> broken = {"fine", "bad\xFF"};
   EXPECT_EQ(testing::error_of([&] { return train_bpe(broken, {}); }), "text 1 is not UTF-8 at byte 3");
   EXPECT_EQ(testing::error_of([&] {
               return train_bpe({}, {.special_tokens = {"<a>", "<a>"}});
             }),
-            "a special token is empty or stands twice: \"<a>\"");
+            "a special token is empty or occurs twice: \"<a>\"");
 }
 
 }  // namespace

@@ -57,27 +57,27 @@ TEST(JsonTokenizer, ReadsOldSpellings) {
 
 TEST(JsonTokenizer, NamesWhatItLacksAndWhatIsWrong) {
   const auto error = [](std::string_view json) { return testing::error_of([&] { return toy(json).vocab_size(); }); };
-  EXPECT_EQ(error("[]"), "toy.json: wants an object, found []");
+  EXPECT_EQ(error("[]"), "toy.json: expected an object, found []");
   EXPECT_EQ(error("{}"), "toy.json: no \"model\" field");
   EXPECT_EQ(error(R"({"model": {"type": "WordPiece", "vocab": {}}})"),
-            "toy.json: model.type: the model type \"WordPiece\" is not supported; wants BPE or Unigram");
+            "toy.json: model.type: the model type \"WordPiece\" is not supported; expected BPE or Unigram");
   EXPECT_EQ(error(R"({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}})"),
-            "toy.json: model.type: the model type \"WordLevel\" is not supported; wants BPE or Unigram");
+            "toy.json: model.type: the model type \"WordLevel\" is not supported; expected BPE or Unigram");
   EXPECT_EQ(error(R"({"model": {"vocab": {}}})"),
-            "toy.json: model.type: the model type \"WordPiece\" is not supported; wants BPE or Unigram");
-  EXPECT_EQ(error(R"({"version": "2.0", "model": {"vocab": {}, "merges": []}})"), "toy.json: version: wants \"1.0\", found \"2.0\"");
-  EXPECT_EQ(error(R"({"model": {"vocab": {"a": "x"}, "merges": []}})"), "toy.json: model.vocab[\"a\"]: wants an integer, found \"x\"");
+            "toy.json: model.type: the model type \"WordPiece\" is not supported; expected BPE or Unigram");
+  EXPECT_EQ(error(R"({"version": "2.0", "model": {"vocab": {}, "merges": []}})"), "toy.json: version: expected \"1.0\", found \"2.0\"");
+  EXPECT_EQ(error(R"({"model": {"vocab": {"a": "x"}, "merges": []}})"), "toy.json: model.vocab[\"a\"]: expected an integer, found \"x\"");
   EXPECT_EQ(error(R"({"model": {"vocab": {"a": -1}, "merges": []}})"), "toy.json: model.vocab[\"a\"]: -1 is not a token id");
   EXPECT_EQ(error(R"({"model": {"vocab": {"a": 0, "b": 0}, "merges": []}})"),
             "toy.json: model.vocab[\"b\"]: the id 0 belongs to another token already");
   EXPECT_EQ(error(R"({"model": {"vocab": {"a": 0}, "merges": ["a"]}})"),
-            "toy.json: model.merges[0]: wants two tokens and a space, found \"a\"");
+            "toy.json: model.merges[0]: expected two tokens and a space, found \"a\"");
   EXPECT_EQ(error(R"({"model": {"vocab": {"a": 0}, "merges": [["a", 1]]}})"),
-            "toy.json: model.merges[0]: wants two tokens, found [\"a\", 1]");
+            "toy.json: model.merges[0]: expected two tokens, found [\"a\", 1]");
   EXPECT_EQ(error(R"({"model": {"vocab": {"a": 0}, "merges": [["a", "a"]]}})"),
             "toy.json: model.merges[0]: the token \"aa\" is not in the vocabulary");
   EXPECT_EQ(error(R"({"model": {"vocab": {}, "merges": [], "dropout": 0.1}})"),
-            "toy.json: model.dropout: random merges are not supported; wants null or 0");
+            "toy.json: model.dropout: random merges are not supported; expected null or 0");
   EXPECT_EQ(error(R"({"model": {"vocab": {}, "merges": []}, "added_tokens": [{"content": "x"}]})"),
             "toy.json: added_tokens[0]: no \"id\" field");
   EXPECT_EQ(error(R"({"pre_tokenizer": {"type": "Odd"}, "model": {"vocab": {}, "merges": []}})"),

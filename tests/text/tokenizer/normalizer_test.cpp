@@ -72,7 +72,7 @@ TEST(Normalizer, NamesWhatItLacks) {
   EXPECT_EQ(error(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "BertNormalizer"}]})"),
             "here.normalizers[1]: the normalizer type \"BertNormalizer\" is not supported");
   EXPECT_EQ(error(R"({"type": "Replace", "content": ""})"), "here: no \"pattern\" field");
-  EXPECT_EQ(error(R"({"type": "Strip", "strip_left": 1, "strip_right": true})"), "here.strip_left: wants true or false, found 1");
+  EXPECT_EQ(error(R"({"type": "Strip", "strip_left": 1, "strip_right": true})"), "here.strip_left: expected true or false, found 1");
   EXPECT_EQ(error(R"json({"type": "Replace", "pattern": {"Regex": "(?<n>a)"}, "content": ""})json"),
             "here.pattern.Regex: the expression (?<n>a) uses (?< at byte 1, which is not supported");
 }

@@ -53,7 +53,7 @@ TEST(PostProcessor, NamesWhatIsWrong) {
             "here.special_tokens: no \"x\" field");
   EXPECT_EQ(
       error(R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}], "special_tokens": {}})"),
-      "here.single: wants the text once, found it 2 times");
+      "here.single: expected the text once, found it 2 times");
   EXPECT_EQ(error(R"({"type": "BertProcessing", "sep": ["s", -1], "cls": ["c", 8]})"), "here.sep[1]: -1 is not a token id");
 }
 

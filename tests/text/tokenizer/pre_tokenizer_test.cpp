@@ -109,13 +109,13 @@ TEST(PreTokenizer, NamesWhatItLacks) {
   EXPECT_EQ(error(R"({"type": "Sequence", "pretokenizers": [{"type": "UnicodeScripts"}]})"),
             "here.pretokenizers[0]: the pre-tokenizer type \"UnicodeScripts\" is not supported");
   EXPECT_EQ(error(R"({"type": "Punctuation", "behavior": "Gone"})"),
-            "here.behavior: \"Gone\" is not supported; wants Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
-  EXPECT_EQ(error(R"({"type": "Metaspace", "replacement": "ab"})"), "here.replacement: wants one character, found \"ab\"");
+            "here.behavior: \"Gone\" is not supported; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+  EXPECT_EQ(error(R"({"type": "Metaspace", "replacement": "ab"})"), "here.replacement: expected one character, found \"ab\"");
   EXPECT_EQ(error(R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "last"})"),
             "here.prepend_scheme: \"last\" is not supported");
   EXPECT_EQ(error(R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "add_prefix_space": false})"),
             "here: add_prefix_space is false, but prepend_scheme is \"first\"");
-  EXPECT_EQ(error("3"), "here: wants an object, found 3");
+  EXPECT_EQ(error("3"), "here: expected an object, found 3");
 }
 
 }  // namespace

@@ -51,19 +51,19 @@ TEST(SentencePieceModel, NamesWhatIsWrong) {
   EXPECT_EQ(error("IQ== 0\nIg== 1\n"),
             "here: is a tiktoken file (lines of base64 and a rank), not a SentencePiece model; kedge reads the tokenizer.json that the "
             "same model's "
-            "Hugging Face folder has: put it beside this file");
+            "Hugging Face folder has: put it next to this file");
   EXPECT_EQ(error(number_field(1, 5)), "here: not a SentencePiece model: a field of the wrong kind");
   EXPECT_EQ(error(kPieces + text_field(2, number_field(3, 4))),
-            "here: SentencePiece's model type CHAR is not supported; wants UNIGRAM or BPE");
+            "here: SentencePiece's model type CHAR is not supported; expected UNIGRAM or BPE");
   EXPECT_EQ(error(kPieces + text_field(5, text_field(2, "x"))), "here: a denormalizer (replacements made when decoding) is not supported");
-  EXPECT_EQ(error(kPieces + piece("a", 0)), "here: piece 3 \"a\" stands twice");
+  EXPECT_EQ(error(kPieces + piece("a", 0)), "here: piece 3 \"a\" occurs twice");
   EXPECT_EQ(error(kPieces + piece("", 0)), "here: piece 3 is empty");
   EXPECT_EQ(error(kPieces + piece("\xFF", 0)), "here: piece 3 is not UTF-8");
   EXPECT_EQ(error(kPieces + piece(std::string("a\0", 2), 0)), "here: piece 3 holds a NUL");
   EXPECT_EQ(error(kPieces + piece("b", NAN)), "here: piece 3 has a score that is not a number");
   EXPECT_EQ(error(kPieces + piece("b", 0, 9)), "here: piece 3 is of an unknown type 9");
   EXPECT_EQ(error(kPieces + piece("<0xZZ>", 0, 6)), "here: piece 3 \"<0xZZ>\" is said to be a byte");
-  EXPECT_EQ(error(piece("a", 0)), "here: wants one unknown piece, found 0");
+  EXPECT_EQ(error(piece("a", 0)), "here: expected one unknown piece, found 0");
   EXPECT_EQ(error(kPieces + text_field(2, number_field(35, 1))), "here: byte_fallback is set, but the 256 byte pieces are not all there");
 }
 

@@ -19,7 +19,7 @@ TEST(TextEncoder, MissingSpecialTokensAreNamed) {
   TextEncoder encoder = byte_encoder();
   EXPECT_EQ(encoder.eos_id(), testing::kToyEos);
   encoder.bos.reset(), encoder.eos.reset();
-  EXPECT_EQ(error_of([&] { return encoder.bos_id(); }), "a BOS token is asked for, and the tokenizer has none");
+  EXPECT_EQ(error_of([&] { return encoder.bos_id(); }), "a BOS token is requested, and the tokenizer has none");
   EXPECT_EQ(error_of([&] { return encoder.eos_id(); }), "an EOS token is needed, and the tokenizer has none");
 }
 

@@ -80,7 +80,7 @@ TEST(TokenDecoder, NamesWhatItLacks) {
   const auto error = [](std::string_view json) { return testing::error_of([&] { return decode(json, {}); }); };
   EXPECT_EQ(error(R"({"type": "Sequence", "decoders": [{"type": "WordPiece"}]})"),
             "here.decoders[0]: the decoder type \"WordPiece\" is not supported");
-  EXPECT_EQ(error(R"({"type": "Strip", "content": "ab", "start": 0, "stop": 0})"), "here.content: wants one character, found \"ab\"");
+  EXPECT_EQ(error(R"({"type": "Strip", "content": "ab", "start": 0, "stop": 0})"), "here.content: expected one character, found \"ab\"");
   EXPECT_EQ(error(R"({"type": "Strip", "content": "a", "start": -1, "stop": 0})"), "here.start: -1 is negative");
 }
 

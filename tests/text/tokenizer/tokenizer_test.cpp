@@ -102,7 +102,7 @@ TEST(LoadTokenizer, ReadsVocabAndMerges) {
   EXPECT_TRUE(tokenizer->is_special(4));
   folder.file("tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})");
   EXPECT_EQ(testing::error_of([&] { return load_tokenizer(folder.path()); }),
-            folder.path().string() + ": how CLIPTokenizer splits text is not known; a tokenizer.json would tell");
+            folder.path().string() + ": how CLIPTokenizer splits text is not known; provide a tokenizer.json");
 }
 
 TEST(LoadTokenizer, ReadsQwen2sVocabAndMerges) {
@@ -130,7 +130,7 @@ TEST(LoadTokenizer, NamesAFolderWithoutATokenizer) {
   EXPECT_FALSE(has_tokenizer(folder.path()));
   EXPECT_EQ(testing::error_of([&] { return load_tokenizer(folder.path()); }),
             folder.path().string() +
-                ": no tokenizer: wants tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
+                ": no tokenizer: expected tokenizer.json, tokenizer.model, vocab.json with merges.txt, or encoder.json with vocab.bpe");
   EXPECT_EQ(testing::error_of([&] { return load_tokenizer(folder / "nowhere"); }), (folder / "nowhere").string() + ": no such folder");
 }
 

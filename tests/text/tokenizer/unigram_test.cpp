@@ -46,11 +46,11 @@ TEST(Unigram, NamesWhatIsWrong) {
   EXPECT_EQ(testing::error_of([] {
               return UnigramModel({{"a", -1}, {"a", -2}}, 0, false, "here");
             }),
-            "here.vocab[1]: the piece \"a\" stands twice, or there are too many");
+            "here.vocab[1]: the piece \"a\" occurs twice, or there are too many");
   EXPECT_EQ(testing::error_of([] {
               return encode(UnigramModel({{"a", -1}}, std::nullopt, false, "here"), "x");
             }),
-            "the text has a character that the vocabulary lacks, and the tokenizer has no unk_id");
+            "the text has a character that is not in the vocabulary, and the tokenizer has no unk_id");
 }
 
 TEST(Unigram, SinglePrecisionStartsAgainBeforeItRunsOut) {

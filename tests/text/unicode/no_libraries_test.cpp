@@ -18,13 +18,13 @@ using ::testing::ElementsAre;
 TEST(NoLibraries, ErrorsNameThePackage) {
   EXPECT_FALSE(has_regex());
   EXPECT_EQ(testing::error_of([] { return Regex(R"(\d)", "here"); }),
-            "here: the expression \\d wants PCRE2, and kedge was built without it: install libpcre2-dev and build again");
+            "here: the expression \\d needs PCRE2, and kedge was built without it: install libpcre2-dev and build again");
   EXPECT_EQ(testing::error_of([] { return to_normal_form("e\u0301", NormalForm::nfc); }),
-            "this text wants a Unicode normal form, and kedge was built without utf8proc: install libutf8proc-dev and build again");
+            "this text needs a Unicode normal form, and kedge was built without utf8proc: install libutf8proc-dev and build again");
   EXPECT_EQ(testing::error_of([] { return to_lower_case("\u00C9"); }),
-            "this text wants Unicode's lower case, and kedge was built without utf8proc: install libutf8proc-dev and build again");
+            "this text needs Unicode's lower case, and kedge was built without utf8proc: install libutf8proc-dev and build again");
   EXPECT_EQ(testing::error_of([] { return grapheme_length("e\u0301"); }),
-            "this text wants Unicode's graphemes, and kedge was built without utf8proc: install libutf8proc-dev and build again");
+            "this text needs Unicode's graphemes, and kedge was built without utf8proc: install libutf8proc-dev and build again");
 }
 
 TEST(NoLibraries, WhatNeedsNoneWorks) {

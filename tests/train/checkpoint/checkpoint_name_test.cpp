@@ -39,10 +39,10 @@ TEST(CheckpointName, PatternsThatCannotBeRead) {
     EXPECT_EQ(error_of([&] {
                 return name_of(str("a{x:", format, "}"), {{"x", 1}});
               }),
-              str("filename: \"", format, "\" is no format; wanted one such as .3f"));
-  EXPECT_EQ(error_of([] { return name_of("a/b"); }), "filename: \"a/b\" is no name for a checkpoint's folder");
-  EXPECT_EQ(error_of([] { return name_of(".a"); }), "filename: \".a\" is no name for a checkpoint's folder");
-  EXPECT_EQ(error_of([] { return name_of(""); }), "filename: \"\" is no name for a checkpoint's folder");
+              str("filename: \"", format, "\" is not a format; expected one such as .3f"));
+  EXPECT_EQ(error_of([] { return name_of("a/b"); }), "filename: \"a/b\" is not a valid name for a checkpoint's folder");
+  EXPECT_EQ(error_of([] { return name_of(".a"); }), "filename: \".a\" is not a valid name for a checkpoint's folder");
+  EXPECT_EQ(error_of([] { return name_of(""); }), "filename: \"\" is not a valid name for a checkpoint's folder");
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ TEST(CheckpointStore, AFileThatCannotBeReadIsTheWorldsError) {
     told = error.what();
   }
   ::setrlimit(RLIMIT_NOFILE, &old);
-  EXPECT_THAT(told, ::testing::HasSubstr("model/weights: cannot be read: Too many open files. Try again; where it stays so, move "));
+  EXPECT_THAT(told, ::testing::HasSubstr("model/weights: cannot be read: Too many open files. Try again; if the error persists, move "));
 }
 
 // Any one file missing, shorter or longer, and the record itself in pieces.

@@ -107,7 +107,7 @@ TEST(RunFolder, ADamagedCheckpointIsPassedOverAndNotForkedFrom) {
   write_atomic(folder / "state", state);
   EXPECT_EQ(find_resume(in(temp), temp.path(), store)->step(), 7);
   EXPECT_EQ(error_of([&] { return open_checkpoint(folder, "--fork"); }),
-            "--fork: not a whole checkpoint: " + folder.string() + ": state: its bytes are not those that were saved");
+            "--fork: incomplete checkpoint: " + folder.string() + ": state: its bytes are not those that were saved");
 }
 
 // As a bad block does it: the last and the best are the same file under two names.
@@ -124,7 +124,7 @@ TEST(RunFolder, WhereNoCheckpointCanBeUsedNothingBeginsAnew) {
       error_of([&] { return find_resume(in(temp), temp.path(), store); }),
       temp.path().string() + ": none of its checkpoints can be used:\n  " + best.string() +
           ": state: its bytes are not those that were saved\n  " + last.string() +
-          ": state: its bytes are not those that were saved\nPut back what is missing. To start over, move these folders away, or give "
+          ": state: its bytes are not those that were saved\nRestore what is missing. To start again, move these folders away, or set "
           "another exp_manager.explicit_log_dir.");
   std::filesystem::remove_all(best);
   write_atomic(last / "meta.json", "{");
@@ -155,7 +155,7 @@ TEST(RunFolder, ACheckpointThatIsNotWholeIsNamed) {
   const Path folder = temp / "checkpoints/run-step=7-last";
   std::filesystem::remove(folder / "state");
   EXPECT_EQ(error_of([&] { return open_checkpoint(folder, "--fork"); }),
-            "--fork: not a whole checkpoint: " + folder.string() + ": state is missing");
+            "--fork: incomplete checkpoint: " + folder.string() + ": state is missing");
   EXPECT_THAT(error_of([&] { return open_checkpoint(temp / "none", "--fork"); }), HasSubstr("--fork: no folder"));
 }
 

@@ -22,7 +22,7 @@ int no_locks(int /*file*/, int /*operation*/) { return errno = ENOSYS, -1; }
 int everybodys(int /*file*/, int /*operation*/) { return 0; }
 
 std::string held(const TempFolder& temp) {
-  return str(temp.path().string(), ": another run is at work in this folder (process ", ::getpid(), " on ");
+  return str(temp.path().string(), ": another run is using this folder (process ", ::getpid(), " on ");
 }
 
 TEST(RunLock, IsHeldByOneRunAtATime) {

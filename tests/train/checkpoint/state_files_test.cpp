@@ -71,7 +71,7 @@ TEST(StateFiles, APartIsReadAloneAndATakenTensorIsNotCopied) {
               files.read_part("x", {.begin = 0, .size = 256}, part);
               return 0;
             }),
-            (temp / "state" / "state.safetensors").string() + ": x has the shape [300], wanted [256]");
+            (temp / "state" / "state.safetensors").string() + ": x has the shape [300], expected [256]");
 }
 
 TEST(StateFiles, OneWithoutCopiesTakesNoMemory) {
@@ -100,8 +100,8 @@ TEST(StateFiles, WhatDoesNotFitIsNamed) {
     });
   };
   EXPECT_EQ(read("y", at::zeros({4})), file + ": no y");
-  EXPECT_EQ(read("x", at::zeros({2, 2})), file + ": x has the shape [4], wanted [2, 2]");
-  EXPECT_EQ(read("x", at::zeros({4}, at::kBFloat16)), file + ": x is F32, wanted BF16");
+  EXPECT_EQ(read("x", at::zeros({2, 2})), file + ": x has the shape [4], expected [2, 2]");
+  EXPECT_EQ(read("x", at::zeros({4}, at::kBFloat16)), file + ": x is F32, expected BF16");
   EXPECT_EQ(error_of([&] { return files.at("step"); }), (temp / "state" / "state.json").string() + ": no \"step\" field");
 }
 

@@ -215,7 +215,7 @@ TEST(Optimizer, MomentsAreStoredAsAsked) {
 
 TEST(Optimizer, SettingsThatMakeNoSenseAreNamed) {
   Parameters parameters(specs(), {.trainable = true}), frozen(specs(), {});
-  EXPECT_EQ(error_of([&] { return Optimizer({.betas = {0.9}}, parameters); }), "optim.betas: wants two numbers, found 1");
+  EXPECT_EQ(error_of([&] { return Optimizer({.betas = {0.9}}, parameters); }), "optim.betas: expected two numbers, found 1");
   EXPECT_EQ(error_of([&] { return Optimizer({.betas = {0.9, 1}}, parameters); }), "optim.betas: 1 is not in [0, 1)");
   EXPECT_THROW(Optimizer({}, frozen), Bug);
 }

@@ -86,7 +86,7 @@ TEST(Schedule, ARunThatBarelyTrainsIsWarnedOf) {
   };
   const ScheduleConfig usual;
   EXPECT_EQ(hint(usual, 2, 2),
-            "model.optim.sched: the learning rate of this run's 2 updates is 4.5e-08 in the mean, while optim.lr is 9e-07: it rises over "
+            "model.optim.sched: the learning rate of this run's 2 updates is 4.5e-08 on average, while optim.lr is 9e-07: it rises over "
             "warmup_steps=10 updates, and the last constant_steps=1000 are made at min_lr=9e-08; for a run this short use "
             "model.optim.sched.name=constant model.optim.sched.warmup_steps=0");
   EXPECT_NE(hint(usual, 50, 50), std::nullopt);  // at min_lr right after the warm-up
