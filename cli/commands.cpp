@@ -25,8 +25,8 @@ A first alignment: BASE is the folder of a chat model, the files are JSON lines 
         'model.data.data_prefix={train: [pairs.jsonl], validation: [pairs.jsonl], test: [pairs.jsonl]}'
   kedge serve reward rm_model_file=runs/judge/model inference.port=5555 &
   kedge reinforce pretrained_checkpoint.restore_from_path=runs/sft/model remote_rm.host=localhost \
-        'model.data.data_prefix={train: [prompts.jsonl], validation: [prompts.jsonl], test: [prompts.jsonl]}' \
-        remote_rm.port=5555 exp_manager.explicit_log_dir=runs/rl
+        remote_rm.port=5555 exp_manager.explicit_log_dir=runs/rl \
+        'model.data.data_prefix={train: [prompts.jsonl], validation: [prompts.jsonl], test: [prompts.jsonl]}'
   kedge generate --model runs/rl/model --chat
 )";
 

@@ -80,7 +80,7 @@ int run_track(const Arguments& arguments) {
   parse_arguments(describe(options), arguments, kTrackPositionals);
   std::vector<std::string> folders, overrides;
   for (const std::string& word : options.what) (word.find('=') == std::string::npos ? folders : overrides).push_back(word);
-  check(folders.size() == 1, "kedge track: wants the folder of one run, found ", folders.size());
+  check(folders.size() == 1, "kedge track: expected the folder of one run, found ", folders.size());
   const Path folder = folders[0];
   check(is_run(folder), folder.string(), ": not the folder of a run");
   check(is_own_run(folder), folder.string(), ": belongs to another user, and its settings name programs; kedge track is for your own runs");

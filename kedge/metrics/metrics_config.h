@@ -35,8 +35,8 @@ struct MetricsConfig {
     field("mlflow_logger_kwargs", mlflow_logger_kwargs, "the MLflow server and run");
     field("create_wandb_logger", create_wandb_logger, "send metrics to Weights & Biases, with your own Python's wandb package");
     field("wandb_logger_kwargs", wandb_logger_kwargs, "the W&B run");
-    field("tracker_wait_s", tracker_wait_s, "how long the end of a run waits for MLflow and W&B; kedge track sends the rest", at_least(0),
-          unit("s"));
+    field("tracker_wait_s", tracker_wait_s, "how long the end of a run waits for each of MLflow and W&B; kedge track sends the rest",
+          at_least(0), unit("s"));
   }
 };
 

@@ -146,7 +146,7 @@ expect 2 'busy: a run that has not written a model yet; give one of its checkpoi
 
 # What is wrong
 expect 2 'parent: no folder|--fork: no folder' "${sft[@]}" exp_manager.explicit_log_dir=refused --fork nowhere
-expect 2 'refused: a run that never began' "${inspect[@]}" refused
+expect 2 'refused: a run that never started' "${inspect[@]}" refused
 expect 2 'nowhere' "${inspect[@]}" nowhere
 mkdir shelf && cp -r online shelf/one
 expect 2 'shelf: contains runs but is not one itself; inspect one of them: shelf/one' "${inspect[@]}" shelf

@@ -39,8 +39,10 @@ port=$(free_port)
 "$kedge" serve reward "$files/inference_rm.yaml" "${here_cpu[@]}" rm_model_file=judge inference.port="$port" >judge.log 2>&1 &
 judge=$!
 await judge.log
+expect 0 'fits' "$kedge" plan reinforce "$files/gpt_reinforce_actor.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" "$prompts" model.encoder_seq_length=64 \
+  model.reinforce.num_rollout_samples=4 model.global_batch_size=4
 for name in reinforce rs; do
-  expect 0 'done: step 2 of 2' "$kedge" $name "$files/gpt_${name}_actor.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=$name \
+  expect 0 'done: step 2 of 2' "$kedge" train_gpt_${name}_actor "$files/gpt_${name}_actor.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=$name \
     "$prompts" model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=1 model.$name.num_rollout_samples=4 model.$name.length_params.max_length=8 \
     trainer.$name.max_steps=2 trainer.$name.val_check_interval=1 remote_rm.reward_model.port="$port"
 done

@@ -133,13 +133,13 @@ expect 0 "^slow, step 4$" "$kedge" show slow --step 4
 expect 0 "^older, step 4$" "$kedge" show older --step 4
 made branch "${reinforce[@]}" "${rule[@]}" model.optim.lr=2e-3 --fork "$(ls -d slow/checkpoints/*step=3-* | head -n 1)"
 expect 0 'from the checkpoint of step 3' "$kedge" replay branch --step 4
-expect 0 '^4 steps up to step 6 replay to the bit' "$kedge" bisect branch
+expect 0 '^4 steps up to step 6 replay bit for bit' "$kedge" bisect branch
 expect 2 'no step 2; its steps are 3 to 6' "$kedge" replay branch --step 2
 # A run that goes on with other settings keeps those it had in its checkpoints
 cp -r slow longer
 made longer "${reinforce[@]}" "${rule[@]}" trainer.reinforce.max_steps=9 model.optim.lr=5e-3
 for step in 2 6 7 8; do expect 0 "step $step replays" "$kedge" replay longer --step $step; done
-expect 0 '^9 steps up to step 8 replay to the bit' "$kedge" bisect longer
+expect 0 '^9 steps up to step 8 replay bit for bit' "$kedge" bisect longer
 # Files that changed are named
 cp prompts.jsonl kept.jsonl
 sed -i '1s/"number": 1}/"number": 2}/' prompts.jsonl

@@ -52,7 +52,7 @@ TEST(CriticOwner, BelongsToTheRunThatRestoredIt) {
     EXPECT_EQ(status_of([&] { toy->train(toy_critic_batch(6, 8, 2), "", {}, caller); }), 409);
     EXPECT_EQ(status_of([&] { toy->save(6, "", caller); }), 409);
   }
-  EXPECT_THAT(error_of<RequestError>([&] { return toy->restore(0, "", other); }), HasSubstr("of the run other-2"));
+  EXPECT_THAT(error_of<RequestError>([&] { return toy->restore(0, "", other); }), HasSubstr("run other-2"));
   EXPECT_TRUE(testing::same_bits(testing::weights_of(toy->model()), before));
   EXPECT_EQ(toy->train_calls(), 1);
   toy->restore(0, "", {.run = "other-2", .takes_over = true});

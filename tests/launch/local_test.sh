@@ -49,6 +49,11 @@ cmp ppo/actor/model/model.safetensors separate/actor/model/model.safetensors || 
 [ "$(stat -c %a reinforce/token)" = 600 ] || fail "the token has mode $(stat -c %a reinforce/token)"
 grep -qF "$(cat reinforce/token)" reinforce.log && fail 'the token is in the log'
 
+# A file with NeMo-Aligner's keys, which names a reward server itself
+begin nemo reinforce.sh "$here/../../configs/reference/gpt_reinforce_actor.yaml" trainer.devices=1 trainer.num_nodes=1 trainer.precision=32 "${for_reinforce[@]}" trainer.reinforce.max_epochs=1 "${for_reward[@]}"
+ends_with nemo 0
+[ -f nemo/actor/model/model.safetensors ] || fail "a run from NeMo-Aligner's file leaves no model"
+
 # A server that cannot start ends the run at once, with what it said; an actor that fails gives its exit code
 KEDGE_REWARD_MODEL=nowhere begin unserved reinforce.sh "${long[@]}"
 begin wrong rs.sh model.rs.no_such_key=1 "${for_reward[@]}"

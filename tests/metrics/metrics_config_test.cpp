@@ -51,7 +51,7 @@ TEST(MetricsConfig, TrackersThatCannotWorkAreRefusedBeforeTheRun) {
   MetricsConfig config;
   check_trackers(config);
   config.create_mlflow_logger = true;
-  EXPECT_NE(testing::error_of([&] { check_trackers(config); }).find("tracking_uri: create_mlflow_logger wants the address"),
+  EXPECT_NE(testing::error_of([&] { check_trackers(config); }).find("tracking_uri: create_mlflow_logger requires the address"),
             std::string::npos);
   config.mlflow_logger_kwargs.emplace().tracking_uri = "http://localhost:5000";
   check_trackers(config);

@@ -165,7 +165,7 @@ TEST(ModelServer, CallsThatChangeAModelWantTheTokenThatItMade) {
   for (const char* target : {"/v2/models/count/infer", "/v2/models/count/versions/1/infer", "/v2/models/%63ount/infer?x"}) {
     const HttpResponse response = call(server, "POST", target, body);
     EXPECT_EQ(response.status, 401) << target;
-    EXPECT_NE(response.body.find("expected a token"), std::string::npos) << response.body;
+    EXPECT_NE(response.body.find("requires a token"), std::string::npos) << response.body;
   }
   EXPECT_EQ(call(server, "POST", "/v2/models/count/infer", body, {{"Authorization", "Bearer wrong"}}).status, 401);
   EXPECT_EQ(counter.sum(), 0);

@@ -4,6 +4,7 @@ servers computed must be what was trained on."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import kedge_servers as servers
 
 LIMIT_S = 300
 STEPS = 4
+TRAIN_S = 0.3  # of a call: long enough for a call for values to overtake it
 
 
 def reward_of(ids):
@@ -67,6 +69,7 @@ def serve(port, folder, combined):
     def infer(requests):
         answers = []
         for request in requests:
+            note(call="values", rows=int(request["tokens"].shape[0]), after=critic.calls)
             answer = {"values": critic.values(request["tokens"])}
             if combined:
                 answer["rewards"] = rewards_of(request, "infer")
@@ -75,6 +78,7 @@ def serve(port, folder, combined):
 
     def train(requests):
         request, = requests
+        time.sleep(TRAIN_S)
         loss = critic.train(request["tokens"], request["returns"], request["mask"])
         note(call="train", rows=int(request["tokens"].shape[0]), loss=float(loss))
         return [{"loss_mean": numpy.array([loss], dtype=numpy.float32)}]
@@ -150,9 +154,9 @@ class Trainers(unittest.TestCase):
         self.addCleanup(server.stop)
         return server
 
-    def run_kedge(self, algorithm, run, *settings):
+    def run_kedge(self, algorithm, run, *settings, launcher=()):
         prompts = self.folder / "prompts.jsonl"
-        command = [KEDGE, algorithm, f"pretrained_checkpoint.restore_from_path={self.folder / 'policy'}", "trainer.accelerator=cpu", "trainer.threads=1",
+        command = [*launcher, KEDGE, algorithm, f"pretrained_checkpoint.restore_from_path={self.folder / 'policy'}", "trainer.accelerator=cpu", "trainer.threads=1",
                    f"model.data.data_prefix={{train: [{prompts}], validation: [{prompts}], test: [{prompts}]}}", "model.encoder_seq_length=32", "model.global_batch_size=4",
                    f"model.{algorithm}.num_rollout_samples=4", f"model.{algorithm}.num_val_samples=2", f"model.{algorithm}.length_params.max_length=8",
                    f"trainer.{algorithm}.max_epochs=4", f"trainer.{algorithm}.max_steps={STEPS}", f"trainer.{algorithm}.val_check_interval=2",
@@ -216,11 +220,25 @@ class Trainers(unittest.TestCase):
         self.check_critic(run, server)
         print(f"ppo, separate: {len(rows)} rewards, all equal")
 
+    def test_values_on_every_rank_have_seen_the_training_before(self):
+        mpirun = shutil.which("mpirun")
+        if mpirun is None:
+            self.skipTest("no mpirun")
+        server = self.serve("ranks")
+        run = self.folder / "ppo_ranks"
+        self.run_kedge("ppo", run, "remote_critic_rm.combine_rm_and_critic_server=false", "remote_critic_rm.critic.ip=127.0.0.1", f"remote_critic_rm.critic.port={server.port}",
+                       "remote_critic_rm.reward_model.ip=127.0.0.1", f"remote_critic_rm.reward_model.port={server.port}",
+                       launcher=(mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2"))
+        rows = 0
+        for call in server.calls("values"):
+            self.assertEqual(call["after"], rows // 4, "a call for values overtook the training of the step before")
+            rows += call["rows"]
+        self.assertEqual(rows, 4 * STEPS)
+
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4] == "1")
-        time.sleep(0)
     else:
         KEDGE = sys.argv.pop(1)
         unittest.main(verbosity=2)

@@ -36,7 +36,7 @@ TEST(HttpReward, AddressesAreReadWhole) {
   EXPECT_EQ(bare.port, 80);
   EXPECT_EQ(bare.target, "/");
   for (const char* url : {"https://rm01/", "rm01:5000", "http://", "http://:80/", "http://rm01:x/", "http://rm01:0/", "http://rm01:70000/"})
-    EXPECT_EQ(error_of<UsageError>([&] { (void)parse_http_address(url, "reward.sources.a.url"); }).substr(0, 28),
+    EXPECT_EQ(error_of<UsageError>([&] { (void)parse_http_address(url, "reward.sources.a.url"); }).substr(0, 31),
               "reward.sources.a.url: expected ")
         << url;
 }

@@ -74,6 +74,16 @@ std::optional<std::string> low_rate_hint(const OnlineSettings& settings, const O
                        plan.steps.max_steps * plan.updates_per_step, where);
 }
 
+std::string ending_remedy(const OnlineSettings& settings) {
+  const std::string section = "model." + settings.name;
+  return str(settings.drops_unfinished ? str(", and trainer.", settings.name,
+                                             ".unfinished=drop does not train on those: updates without a response that ended change "
+                                             "nothing. Set trainer.",
+                                             settings.name, ".unfinished=keep, allow")
+                                       : "; to let them end, allow",
+             " longer ones (", section, ".length_params.max_length), or name what ends them (", section, ".sampling_params.end_strings)");
+}
+
 void warn_of_settings(const OnlineSettings& settings) {
   if (!settings.names_reward)
     log_warn("no reward is configured (reward.sources, remote_rm): using the reward server at ",

@@ -56,6 +56,9 @@ struct OnlinePlan {
 // As low_rate_hint() of the schedule, for the updates of the plan.
 [[nodiscard]] std::optional<std::string> low_rate_hint(const OnlineSettings& settings, const OnlinePlan& plan);
 
+// What to do about responses that do not end: the second half of a warning.
+[[nodiscard]] std::string ending_remedy(const OnlineSettings& settings);
+
 // Warns of settings that are legal but rarely intended.
 void warn_of_settings(const OnlineSettings& settings);
 

@@ -298,15 +298,7 @@ void OnlineTrainer::look_at_ends(const RolloutRows& rows) const {
   if (parts_.group.rank() != 0) return;
   std::vector<std::pair<TokenId, std::string>> ends;
   for (const TokenId id : responses_.end_ids()) ends.emplace_back(id, parts_.tokenizer.token_of(id));
-  const std::string section = "model." + settings_.name;
-  const std::string remedy =
-      str(settings_.drops_unfinished ? str(", and trainer.", settings_.name,
-                                           ".unfinished=drop does not train on those: updates without a "
-                                           "response that ended change nothing. Set trainer.",
-                                           settings_.name, ".unfinished=keep, allow")
-                                     : "; to let them end, allow",
-          " longer ones (", section, ".length_params.max_length), or name what ends them (", section, ".sampling_params.end_strings)");
-  if (const auto hint = ending_hint(rows, ends, remedy)) log_warn(*hint);
+  if (const auto hint = ending_hint(rows, ends, ending_remedy(settings_))) log_warn(*hint);
 }
 
 std::vector<Minibatch> OnlineTrainer::minibatches_of(const RolloutRows& rows, std::vector<int64_t> places) const {

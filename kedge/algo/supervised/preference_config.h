@@ -44,6 +44,7 @@ struct PreferenceTuningConfig {
 
 // Keys of `model.dpo`.
 struct DpoTuningConfig : PreferenceTuningConfig {
+  static constexpr const char* kName = "dpo";
   DpoLoss preference_loss = DpoLoss::dpo;
   double gt_reward_scale = 1, label_smoothing = 0;
 
@@ -59,6 +60,7 @@ struct DpoTuningConfig : PreferenceTuningConfig {
 
 // Keys of `model.kto`.
 struct KtoTuningConfig : PreferenceTuningConfig {
+  static constexpr const char* kName = "kto";
   double desirable_loss_weight = 1, undesirable_loss_weight = 1;
 
   void fields(auto&& field) {
@@ -80,21 +82,23 @@ struct PreferenceModelConfig : NetworkConfig {
   }
 };
 
-struct DpoConfig {
+// A run whose loss has the settings `Tuning`; its loop and its loss have sections of that name.
+template <typename Tuning>
+struct PreferenceRunConfig {
   struct Trainer : ComputeConfig {
-    SupervisedConfig dpo;
+    SupervisedConfig loop;
 
     void fields(auto&& field) {
       ComputeConfig::fields(field);
-      field("dpo", dpo, "the training loop");
+      field(Tuning::kName, loop, "the training loop");
     }
   };
   struct Model : PreferenceModelConfig {
-    DpoTuningConfig dpo;
+    Tuning loss;
 
     void fields(auto&& field) {
       PreferenceModelConfig::fields(field);
-      field("dpo", dpo, "the loss");
+      field(Tuning::kName, loss, "the loss");
     }
   };
   Trainer trainer;
@@ -110,36 +114,7 @@ struct DpoConfig {
     field.ignored("precision", "trainer.precision applies");
   }
 };
-
-struct KtoConfig {
-  struct Trainer : ComputeConfig {
-    SupervisedConfig kto;
-
-    void fields(auto&& field) {
-      ComputeConfig::fields(field);
-      field("kto", kto, "the training loop");
-    }
-  };
-  struct Model : PreferenceModelConfig {
-    KtoTuningConfig kto;
-
-    void fields(auto&& field) {
-      PreferenceModelConfig::fields(field);
-      field("kto", kto, "the loss");
-    }
-  };
-  Trainer trainer;
-  RunConfig exp_manager;
-  PretrainedConfig pretrained_checkpoint;
-  Model model;
-
-  void fields(auto&& field) {
-    field("trainer", trainer, "device, precision and length of training");
-    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
-    field("pretrained_checkpoint", pretrained_checkpoint, "the model to start from, which is also the reference");
-    field("model", model, "the network, its data, its loss and its optimizer");
-    field.ignored("precision", "trainer.precision applies");
-  }
-};
+using DpoConfig = PreferenceRunConfig<DpoTuningConfig>;
+using KtoConfig = PreferenceRunConfig<KtoTuningConfig>;
 
 }  // namespace kedge

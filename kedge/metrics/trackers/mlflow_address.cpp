@@ -35,12 +35,13 @@ MlflowAddress mlflow_address(const MlflowConfig& config) {
   const std::string variable = variable_or_empty("MLFLOW_TRACKING_URI");
   const std::string uri = config.tracking_uri.value_or(variable);
   const std::string origin = config.tracking_uri ? kUriKey : "MLFLOW_TRACKING_URI";
-  check(!uri.empty(), kUriKey, ": create_mlflow_logger wants the address of an MLflow server here or in the variable MLFLOW_TRACKING_URI, ",
+  check(!uri.empty(), kUriKey,
+        ": create_mlflow_logger requires the address of an MLflow server here or in the variable MLFLOW_TRACKING_URI, ",
         "for example http://localhost:5000");
   check(!uri.starts_with("https://"), origin, ": ", uri,
         ": https is not supported. Let a proxy on this machine (stunnel, nginx) carry it, ", "and give its http:// address");
   check(uri.starts_with("http://"), origin, ": ", uri,
-        ": wants the http:// address of an MLflow server. For files on this machine, start one: ",
+        ": expected the http:// address of an MLflow server. For files on this machine, start one: ",
         "mlflow server --backend-store-uri sqlite:///mlflow.db --port 5000, and give http://localhost:5000");
   std::string_view rest = std::string_view(uri).substr(7);
   check(rest.find('@') == std::string_view::npos, origin,
@@ -55,7 +56,7 @@ MlflowAddress mlflow_address(const MlflowConfig& config) {
   address.host = rest.substr(0, has_port ? colon : rest.size());
   if (address.host.starts_with('[') && address.host.ends_with(']')) address.host = address.host.substr(1, address.host.size() - 2);
   const bool is_port = !has_port || (read_integer(rest.substr(colon + 1), address.port) && address.port > 0 && address.port < 65536);
-  check(is_port && !address.host.empty(), origin, ": ", uri, ": wants http://HOST:PORT");
+  check(is_port && !address.host.empty(), origin, ": ", uri, ": expected http://HOST:PORT");
   return address;
 }
 

@@ -187,7 +187,7 @@ TrackerState TrackerState::from_json(const Json& json, const std::string& where)
   if (const Json* ahead = json.find("ahead"))
     for (const Json& number : ahead->as_array(where)) {
       const Json::Array& parts = number.as_array(where);
-      check(parts.size() == 3, where, ": \"ahead\" wants [step, name, value]");
+      check(parts.size() == 3, where, ": \"ahead\" must be [step, name, value]");
       state.held.ahead.push_back({parts[0].as_integer(where), parts[1].as_text(where), read_metric(parts[2], where)});
     }
   if (const Json* unsure = json.find("unsure")) {

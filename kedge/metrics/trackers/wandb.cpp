@@ -68,19 +68,22 @@ void check_wandb(const WandbConfig& config) {
   const std::string otherwise = "; or set exp_manager.create_wandb_logger=false";
   std::unique_ptr<ChildProcess> process;
   try {
-    process = std::make_unique<ChildProcess>(std::vector<std::string>{python, "-c", "import wandb.proto.wandb_internal_pb2"});
+    process = std::make_unique<ChildProcess>(
+        std::vector<std::string>{python, "-c", "import wandb.proto.wandb_internal_pb2; print('it is there')"});
   } catch (const Error& error) {
     throw UsageError(str("exp_manager.create_wandb_logger: ", error.what(), ". Name a Python that has the wandb package in ",
                          "exp_manager.wandb_logger_kwargs.python or the variable KEDGE_PYTHON", otherwise));
   }
   process->close_input();
-  std::string errors;
+  std::string said, errors;
   while (!process->ended()) {
+    read_pipe(process->output(), said);
     read_pipe(process->errors(), errors);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  read_pipe(process->output(), said);
   read_pipe(process->errors(), errors);
-  check(*process->ended() == "ended with exit code 0", "exp_manager.create_wandb_logger: ", python, " cannot load the wandb package (",
+  check(said.find("it is there") != std::string::npos, "exp_manager.create_wandb_logger: ", python, " cannot load the wandb package (",
         last_line(errors), "). Install it: ", python, " -m pip install wandb; or name another Python in ",
         "exp_manager.wandb_logger_kwargs.python or the variable KEDGE_PYTHON", otherwise);
 }

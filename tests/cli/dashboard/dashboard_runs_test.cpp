@@ -38,7 +38,7 @@ TEST(DashboardRuns, ARunIsFollowedWhileItGoesOn) {
   EXPECT_EQ(member(told, "step"), Json(3));
   EXPECT_EQ(member(told, "max_steps"), Json(10));
   EXPECT_EQ(member(told, "running"), Json(false));
-  EXPECT_THAT(member(told, "status").as_text(""), HasSubstr("nothing runs"));
+  EXPECT_THAT(member(told, "status").as_text(""), HasSubstr("not running"));
   EXPECT_EQ(member(told, "seconds"), Json(6.0));
   {
     const RunLock lock(toy.folder());

@@ -29,18 +29,18 @@ TEST(MlflowAddress, AddressesAreOfTheKeyOrTheVariable) {
 
 TEST(MlflowAddress, SaysWhatToDoAboutAddressesThatCannotBe) {
   const ScopedVariable variable("MLFLOW_TRACKING_URI", std::nullopt);
-  EXPECT_EQ(
-      error_of([] { return mlflow_address({}); }),
-      "exp_manager.mlflow_logger_kwargs.tracking_uri: create_mlflow_logger wants the address of an MLflow server here or in the variable "
-      "MLFLOW_TRACKING_URI, for example http://localhost:5000");
+  EXPECT_EQ(error_of([] { return mlflow_address({}); }),
+            "exp_manager.mlflow_logger_kwargs.tracking_uri: create_mlflow_logger requires the address of an MLflow server here or in the "
+            "variable "
+            "MLFLOW_TRACKING_URI, for example http://localhost:5000");
   const auto error = [](const char* uri) { return error_of([&] { return mlflow_address(at(uri)); }); };
   EXPECT_NE(error("https://tracker").find("https is not supported. Let a proxy"), std::string::npos);
   EXPECT_NE(
-      error("file:./mlruns").find("file:./mlruns: wants the http:// address of an MLflow server. For files on this machine, start one"),
+      error("file:./mlruns").find("file:./mlruns: expected the http:// address of an MLflow server. For files on this machine, start one"),
       std::string::npos);
   EXPECT_NE(error("http://me:secret@tracker").find("MLFLOW_TRACKING_PASSWORD"), std::string::npos);
-  EXPECT_NE(error("http://tracker:x").find("wants http://HOST:PORT"), std::string::npos);
-  EXPECT_NE(error("http://:5000").find("wants http://HOST:PORT"), std::string::npos);
+  EXPECT_NE(error("http://tracker:x").find("expected http://HOST:PORT"), std::string::npos);
+  EXPECT_NE(error("http://:5000").find("expected http://HOST:PORT"), std::string::npos);
 }
 
 TEST(MlflowAddress, NamesHoldWhatMlflowTakes) {

@@ -113,7 +113,7 @@ TEST_F(Wandb, AProcessThatDiesIsAnErrorAndTheNextOneGoesOn) {
     }
     return 0;
   });
-  EXPECT_TRUE(error.starts_with("the wandb process was ended by signal 6")) << error;
+  EXPECT_NE(error.find("signal 6"), std::string::npos) << error;
   EXPECT_EQ(link.connect(memory_, no_save_), -1);
   link.send(row(0, 0.5));
   link.finish(RunOutcome::finished);
