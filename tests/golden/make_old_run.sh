@@ -30,6 +30,5 @@ YAML
 "$kedge" reinforce config.yaml trainer.reinforce.max_steps=4
 cp -r run whole
 "$kedge" reinforce config.yaml trainer.reinforce.max_steps=8 exp_manager.explicit_log_dir=whole
-sha256sum whole/model/model.safetensors | cut -d ' ' -f 1 >weights.sha256
 grep -h '"train_rollouts/rewards"' whole/metrics.jsonl >rewards.jsonl
 rm -rf whole run/log.txt run/.lock

@@ -45,7 +45,7 @@ TEST(RecordedReward, IsOneSourcesPart) {
   EXPECT_EQ(said[0].parts, (std::vector<std::pair<std::string, double>>{{"a", 0.5}}));
   EXPECT_EQ(size.submit({records.known}).get().at(0).value, 3);
   EXPECT_THAT(testing::error_of([&] { return tone.submit({records.unknown}).get(); }),
-              StartsWith("prompt 2: what reward.sources.tone said"));
+              StartsWith("prompt 2: the reward from reward.sources.tone"));
 }
 
 TEST(RecordedReward, FailsWhereTheSourceFailed) {
