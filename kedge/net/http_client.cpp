@@ -97,8 +97,11 @@ class HttpConnection::Parts {
   // A name server that does not answer is waited for as long as the host itself would be.
   std::vector<tcp::endpoint> find_host(Milliseconds time) {
     Failure failure;
-    if (const auto address = asio::ip::make_address(host_, failure); !failure)
-      return {tcp::endpoint(address, static_cast<uint16_t>(std::stoul(port_)))};
+    const auto number = static_cast<uint16_t>(std::stoul(port_));
+    if (const auto address = asio::ip::make_address(host_, failure); !failure) return {tcp::endpoint(address, number)};
+    // This machine by definition (RFC 6761), also where neither a name server nor /etc/hosts knows it.
+    if (host_ == "localhost")
+      return {tcp::endpoint(asio::ip::make_address("::1"), number), tcp::endpoint(asio::ip::make_address("127.0.0.1"), number)};
     const auto found = call_at_most<std::vector<tcp::endpoint>>(
         [host = host_, port = port_] {
           asio::io_context io;
