@@ -82,7 +82,7 @@ start_mlflow
 kill -CONT $pid
 wait $pid || fail "a run whose MLflow server was killed ends with $?: $(tail -n 5 server_killed.log)"
 grep -q 'MLflow at .*The run goes on' server_killed.log || fail "the run did not say that its server was away"
-grep -q 'MLflow at .*is there again and has caught up' server_killed.log || fail "the run did not say that its server was back"
+grep -q 'MLflow at .*is reachable again and has caught up' server_killed.log || fail "the run did not say that its server was back"
 
 # The run is killed three times, well behind a checkpoint, and resumed. The second time wandb is killed before it.
 resumes=0

@@ -41,7 +41,7 @@ void Tracker::begin_anew() {
   while (std::filesystem::exists(str(state_file().string(), ".before-", number))) ++number;
   std::filesystem::rename(state_file(), str(state_file().string(), ".before-", number));
   state_ = {};
-  log_info(link_->name(), ": metrics.jsonl begins anew, and so does a new run there");
+  log_info(link_->name(), ": metrics.jsonl starts from scratch, so a new run is created there");
 }
 
 void Tracker::take_back(int64_t cut) {
@@ -218,7 +218,7 @@ void TrackerSink::run() {
     }
     try {
       tracker_->send_all();
-      if (is_away) log_info(name, ": is there again and has caught up");
+      if (is_away) log_info(name, ": is reachable again and has caught up");
       is_away = false;
       next_pause = tracker_->options().first_pause;
       if (end) tracker_->finish(*end);
@@ -234,7 +234,7 @@ void TrackerSink::run() {
       tracker_->disconnect();
       all_kept = false;
       if (is_stopping()) break;
-      if (!is_away) log_warn(name, ": ", error.what(), ". The run goes on; what is missing there is sent later");
+      if (!is_away) log_warn(name, ": ", error.what(), ". The run continues; missing lines are sent later");
       is_away = true;
       pause(next_pause);
       next_pause = std::min(next_pause * 2, tracker_->options().last_pause);
