@@ -81,7 +81,7 @@ kill -STOP $pid
 start_mlflow
 kill -CONT $pid
 wait $pid || fail "a run whose MLflow server was killed ends with $?: $(tail -n 5 server_killed.log)"
-grep -q 'MLflow at .*The run goes on' server_killed.log || fail "the run did not say that its server was away"
+grep -q 'MLflow at .*The run continues' server_killed.log || fail "the run did not say that its server was away"
 grep -q 'MLflow at .*is reachable again and has caught up' server_killed.log || fail "the run did not say that its server was back"
 
 # The run is killed three times, well behind a checkpoint, and resumed. The second time wandb is killed before it.
@@ -106,7 +106,7 @@ pid=$!
 wait_for_step wandb_killed $pid 30
 kill -9 "$(pgrep -P $pid -f 'import wandb')" || fail "no wandb process to kill"
 wait $pid || fail "a run whose wandb process was killed ends with $?"
-grep -q 'W&B: the wandb process .*signal 9.*The run goes on' wandb_killed.log || fail "the run did not say that wandb was killed"
+grep -q 'W&B: the wandb process .*signal 9.*The run continues' wandb_killed.log || fail "the run did not say that wandb was killed"
 
 # A critic's server has trackers of its own.
 start_critic critic "${both[@]}"
