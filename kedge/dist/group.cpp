@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <utility>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
@@ -52,6 +53,18 @@ Group Group::over_mpi() {
   group.world_ = std::shared_ptr<const mpi::World>(new mpi::World, leave);
   group.rank_ = group.world_->rank();
   group.size_ = group.world_->size();
+  return group;
+}
+
+Group Group::split(int colour) const {
+  if (size_ == 1) return *this;
+  agree(make_call("split"), Freedom::none);
+  // The parts end with the whole, whose end the ranks agree on.
+  auto part = std::shared_ptr<const mpi::World>(world_->split(colour, rank_).release(), [world = world_](const mpi::World* one) { delete one; });
+  Group group;
+  group.rank_ = part->rank();
+  group.size_ = part->size();
+  if (group.size_ > 1) group.world_ = std::move(part);
   return group;
 }
 

@@ -24,6 +24,7 @@ class World;
 }
 struct CollectiveCall;
 enum class Freedom;
+class Transport;
 
 enum class Reduce { sum, max };  // of a NaN and anything: NaN
 
@@ -37,6 +38,13 @@ class Group {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
 
+  // Those ranks that call it with the same colour (0 or more), in their order here. Every rank calls it.
+  [[nodiscard]] Group split(int colour) const;
+  // The same ranks, whose GPU tensors travel this way, and those of the CPU the other; where there is none, over MPI.
+  [[nodiscard]] Group with_transport(std::shared_ptr<Transport> accelerated, std::shared_ptr<Transport> host = nullptr) const;
+  // How tensors of a device travel; not for a group of one.
+  [[nodiscard]] Transport& transport(bool is_cuda) const;
+
   // No rank returns before all have entered.
   void barrier() const;
 
@@ -48,7 +56,7 @@ class Group {
   void all_reduce(std::span<double> values, Reduce reduce) const;
 
   // Tensors of any strides, also empty and without dimensions. Extra memory is bounded (below 100 MiB) where the tensor
-  // is contiguous. CUDA tensors go through pinned host memory. Nothing is recorded for autograd.
+  // is contiguous. Nothing is recorded for autograd.
   //
   // In place. bf16 and fp16 are summed in fp32 and rounded once; integers wrap around; there is no sum of bool.
   void broadcast(const at::Tensor& tensor, int root) const;
@@ -72,7 +80,8 @@ class Group {
 
   int rank_ = 0;
   int size_ = 1;
-  std::shared_ptr<const mpi::World> world_;  // null in a group of one
+  std::shared_ptr<const mpi::World> world_;             // null in a group of one
+  mutable std::shared_ptr<Transport> host_, accelerated_;  // the second is null where all tensors go over MPI
 };
 
 }  // namespace kedge

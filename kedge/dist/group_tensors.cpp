@@ -1,7 +1,8 @@
-// The tensor calls of Group. Tensors are sent in pieces of bounded size; a piece of a CPU tensor is sent from and received
-// into the tensor's own memory, one of a CUDA tensor through pinned host memory.
+// The tensor calls of Group: what travels, and how it is reduced. Tensors are sent in pieces of bounded size, so that little memory is
+// needed beside them.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <ATen/ops/maximum.h>
 #include <c10/core/DeviceGuard.h>
@@ -11,7 +12,7 @@
 #include "kedge/core/tensor.h"
 #include "kedge/dist/collective_signature.h"
 #include "kedge/dist/group.h"
-#include "kedge/dist/mpi.h"
+#include "kedge/dist/host_transport.h"
 
 namespace kedge {
 namespace {
@@ -34,48 +35,10 @@ void put_back(const Tensor& flat, const Tensor& tensor) {
   if (!tensor.is_contiguous()) tensor.detach().copy_(flat.view(tensor.sizes()));
 }
 
-mpi::Bytes bytes_of(const Tensor& host) { return {static_cast<std::byte*>(host.data_ptr()), host.nbytes()}; }
-
-std::vector<mpi::Bytes> bytes_of(const std::vector<Tensor>& hosts) {
-  std::vector<mpi::Bytes> all;
-  for (const Tensor& host : hosts) all.push_back(bytes_of(host));
-  return all;
-}
-
-void exchange(const mpi::World& world, const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
-  const std::vector<mpi::Bytes> sent = bytes_of(to);
-  world.exchange(std::vector<mpi::ConstBytes>(sent.begin(), sent.end()), bytes_of(from));
-}
-
 // The elements [start, start + length) of a flat tensor, as many of them as there are.
 Tensor part(const Tensor& flat, int64_t start, int64_t length) {
   start = std::min(start, flat.numel());
   return flat.narrow(0, start, std::min(length, flat.numel() - start));
-}
-
-// Host memory for the slices of one piece: the slices themselves on the CPU, pinned memory for those on a CUDA device.
-class HostMemory {
- public:
-  HostMemory(const Tensor& flat, int64_t numel) {
-    if (!flat.is_cpu()) pinned_ = at::empty({numel}, flat.options().device(at::kCPU).pinned_memory(true));
-  }
-
-  void start_piece() { used_ = 0; }
-
-  Tensor for_slice(const Tensor& slice) {
-    if (!pinned_.defined()) return slice;
-    used_ += slice.numel();
-    return pinned_.narrow(0, used_ - slice.numel(), slice.numel());
-  }
-
- private:
-  Tensor pinned_;
-  int64_t used_ = 0;
-};
-
-// Between a slice and its host memory; nothing to do if they are the same.
-void copy_over(const Tensor& to, const Tensor& from) {
-  if (!to.is_same(from)) to.copy_(from);
 }
 
 // How many elements of each of `num_slices` slices make one piece.
@@ -83,44 +46,53 @@ int64_t piece_length(const Tensor& tensor, int64_t num_slices) {
   return std::max<int64_t>(1, kPieceBytes / tensor.element_size() / num_slices);
 }
 
-// parts[r] goes to rank r. `out` becomes the reduction, in rank order, of what all ranks sent to this one.
-void reduce_parts(const mpi::World& world, const std::vector<Tensor>& parts, const Tensor& scratch, const Tensor& out, Reduce reduce) {
-  std::vector<Tensor> received;
-  for (size_t rank = 0; rank < parts.size(); ++rank)
-    received.push_back(scratch.narrow(0, static_cast<int64_t>(rank) * out.numel(), out.numel()));
-  exchange(world, parts, received);
-  const bool widen = reduce == Reduce::sum && (out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kHalf);
-  Tensor total = widen ? received[0].to(at::kFloat) : received[0];
-  for (size_t rank = 1; rank < received.size(); ++rank) {
-    if (reduce == Reduce::sum)
-      total.add_(received[rank]);
-    else
-      at::maximum_out(total, total, received[rank]);
-  }
-  out.copy_(total);
+std::vector<Tensor> cut(const Tensor& flat, int64_t num_parts, int64_t length) {
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < num_parts; ++i) parts.push_back(part(flat, i * length, length));
+  return parts;
 }
 
-Tensor scratch_like(const Tensor& flat, int64_t numel) { return at::empty({numel}, flat.options().device(at::kCPU)); }
+// parts[r] goes to rank r. `out` becomes the reduction, in rank order, of what all ranks sent to this one.
+void reduce_parts(Transport& transport, const std::vector<Tensor>& parts, const Tensor& scratch, const Tensor& out, Reduce reduce) {
+  const std::vector<Tensor> received = cut(scratch.narrow(0, 0, std::ssize(parts) * out.numel()), std::ssize(parts), out.numel());
+  transport.exchange(parts, received);
+  if (reduce == Reduce::sum) return sum_in_order(received, out);
+  Tensor largest = received[0];
+  for (size_t rank = 1; rank < received.size(); ++rank) at::maximum_out(largest, largest, received[rank]);
+  out.copy_(largest);
+}
 
 }  // namespace
+
+Group Group::with_transport(std::shared_ptr<Transport> accelerated, std::shared_ptr<Transport> host) const {
+  Group group = *this;
+  group.accelerated_ = std::move(accelerated);
+  if (host != nullptr) group.host_ = std::move(host);
+  return group;
+}
+
+Transport& Group::transport(bool is_cuda) const {
+  ensure(world_ != nullptr, "a group of one sends nothing");
+  if (is_cuda && accelerated_ != nullptr) return *accelerated_;
+  if (host_ == nullptr) host_ = std::make_shared<HostTransport>(*world_);
+  return *host_;
+}
 
 void Group::broadcast(const Tensor& tensor, int root) const {
   check_root(root);
   if (size_ == 1) return;
   agree(call_for(str("broadcast from rank ", root), tensor), Freedom::none);
   const c10::DeviceGuard guard(tensor.device());
-  const Tensor flat = flat_view(tensor);
+  const Tensor flat = flat_view(tensor), nothing = flat.narrow(0, 0, 0);
   const int64_t length = std::min(piece_length(flat, 1), flat.numel());
-  HostMemory memory(flat, length);
+  const bool sends = rank_ == root;
   for (int64_t start = 0; start < flat.numel(); start += length) {
-    const Tensor slice = part(flat, start, length);
-    memory.start_piece();
-    const Tensor host = memory.for_slice(slice);
-    if (rank_ == root) copy_over(host, slice);
-    world_->broadcast(bytes_of(host), root);
-    if (rank_ != root) copy_over(slice, host);
+    const Tensor piece = part(flat, start, length);
+    std::vector<Tensor> to(static_cast<size_t>(size_), sends ? piece : nothing), from(static_cast<size_t>(size_), nothing);
+    from[static_cast<size_t>(root)] = piece;
+    transport(tensor.is_cuda()).exchange(to, from);
   }
-  if (rank_ != root) put_back(flat, tensor);
+  if (!sends) put_back(flat, tensor);
 }
 
 void Group::all_reduce(const Tensor& tensor, Reduce reduce) const {
@@ -130,20 +102,13 @@ void Group::all_reduce(const Tensor& tensor, Reduce reduce) const {
   const c10::DeviceGuard guard(tensor.device());
   const Tensor flat = flat_view(tensor);
   const int64_t length = std::min(piece_length(flat, 1), flat.numel());
-  HostMemory memory(flat, length);
-  const Tensor scratch = scratch_like(flat, length + size_);  // a piece, rounded up to equal shares
+  const Tensor scratch = at::empty({length + size_}, flat.options());  // a piece, rounded up to equal shares
   for (int64_t start = 0; start < flat.numel(); start += length) {
-    const Tensor slice = part(flat, start, length);
-    memory.start_piece();
-    const Tensor host = memory.for_slice(slice);
-    copy_over(host, slice);
-    const int64_t share = (slice.numel() + size_ - 1) / size_;
-    std::vector<Tensor> shares;
-    for (int rank = 0; rank < size_; ++rank) shares.push_back(part(host, rank * share, share));
+    const Tensor piece = part(flat, start, length);
+    const std::vector<Tensor> shares = cut(piece, size_, (piece.numel() + size_ - 1) / size_);
     const Tensor mine = shares[static_cast<size_t>(rank_)];
-    reduce_parts(*world_, shares, scratch, mine, reduce);
-    exchange(*world_, std::vector(shares.size(), mine), shares);
-    copy_over(slice, host);
+    reduce_parts(transport(tensor.is_cuda()), shares, scratch, mine, reduce);
+    transport(tensor.is_cuda()).exchange(std::vector(shares.size(), mine), shares);
   }
   put_back(flat, tensor);
 }
@@ -158,22 +123,14 @@ Tensor Group::reduce_scatter(const Tensor& tensor, Reduce reduce) const {
   std::vector<int64_t> shape = tensor.sizes().vec();
   shape[0] /= size_;
   const Tensor result = at::empty(shape, tensor.options());
-  const Tensor flat = flat_view(tensor);
-  const Tensor flat_result = result.view(-1);
+  const Tensor flat = flat_view(tensor), flat_result = result.view(-1);
   const int64_t length = std::min(piece_length(flat, size_), flat_result.numel());
-  HostMemory memory(flat, length * (size_ + 1));
-  const Tensor scratch = scratch_like(flat, length * size_);
+  const Tensor scratch = at::empty({length * size_}, flat.options());
+  const std::vector<Tensor> rows = cut(flat, size_, flat_result.numel());
   for (int64_t start = 0; start < flat_result.numel(); start += length) {
-    memory.start_piece();
-    std::vector<Tensor> hosts;
-    for (int rank = 0; rank < size_; ++rank) {
-      const Tensor slice = part(flat.narrow(0, rank * flat_result.numel(), flat_result.numel()), start, length);
-      copy_over(hosts.emplace_back(memory.for_slice(slice)), slice);
-    }
-    const Tensor slice = part(flat_result, start, length);
-    const Tensor host = memory.for_slice(slice);
-    reduce_parts(*world_, hosts, scratch, host, reduce);
-    copy_over(slice, host);
+    std::vector<Tensor> pieces;
+    for (const Tensor& row : rows) pieces.push_back(part(row, start, length));
+    reduce_parts(transport(tensor.is_cuda()), pieces, scratch, part(flat_result, start, length), reduce);
   }
   return result;
 }
@@ -191,29 +148,14 @@ Tensor Group::gather(const Tensor& tensor, std::string_view name, Freedom freedo
   shape[0] = 0;
   for (const CollectiveCall& call : calls) shape[0] += call.dims[0];
   const Tensor result = at::empty(shape, tensor.options());
-
   const Tensor flat_result = result.view(-1);
   std::vector<Tensor> blocks;  // rank r's rows, flat
-  int64_t longest = 0;
   for (int64_t start = 0; const CollectiveCall& call : calls) {
     const int64_t numel = std::accumulate(call.shape().begin(), call.shape().end(), int64_t{1}, std::multiplies<>());
     blocks.push_back(flat_result.narrow(0, start, numel));
     start += numel;
-    longest = std::max(longest, numel);
   }
-  const Tensor flat = flat_view(tensor);
-  const int64_t length = std::min(piece_length(flat, size_), longest);
-  HostMemory memory(flat, length * size_);
-  for (int64_t start = 0; start < longest; start += length) {
-    memory.start_piece();
-    std::vector<Tensor> slices;
-    std::vector<Tensor> hosts;
-    for (const Tensor& block : blocks) hosts.push_back(memory.for_slice(slices.emplace_back(part(block, start, length))));
-    const Tensor mine = hosts[static_cast<size_t>(rank_)];
-    mine.copy_(part(flat, start, length));
-    exchange(*world_, std::vector(hosts.size(), mine), hosts);
-    for (size_t rank = 0; rank < hosts.size(); ++rank) copy_over(slices[rank], hosts[rank]);
-  }
+  transport(tensor.is_cuda()).exchange(std::vector(blocks.size(), flat_view(tensor)), blocks);
   return result;
 }
 

@@ -37,6 +37,7 @@ struct Library {
   decltype(MPI_Comm_rank)* comm_rank = find<decltype(MPI_Comm_rank)>("MPI_Comm_rank");
   decltype(MPI_Comm_set_errhandler)* set_error_handler = find<decltype(MPI_Comm_set_errhandler)>("MPI_Comm_set_errhandler");
   decltype(MPI_Comm_size)* comm_size = find<decltype(MPI_Comm_size)>("MPI_Comm_size");
+  decltype(MPI_Comm_split)* comm_split = find<decltype(MPI_Comm_split)>("MPI_Comm_split");
   decltype(MPI_Error_string)* error_string = find<decltype(MPI_Error_string)>("MPI_Error_string");
   decltype(MPI_Finalize)* finalize = find<decltype(MPI_Finalize)>("MPI_Finalize");
   decltype(MPI_Finalized)* finalized = find<decltype(MPI_Finalized)>("MPI_Finalized");
@@ -70,6 +71,20 @@ void checked(int code, const char* call) {
   throw Error(str(call, ": ", text.substr(0, static_cast<size_t>(length))));
 }
 
+// MPI's handles are pointers in some libraries and numbers in others.
+uintptr_t number_of(MPI_Comm communicator) {
+  static_assert(sizeof(MPI_Comm) <= sizeof(uintptr_t));
+  uintptr_t number = 0;
+  std::memcpy(&number, &communicator, sizeof communicator);
+  return number;
+}
+
+MPI_Comm communicator_of(uintptr_t number) {
+  MPI_Comm communicator{};
+  std::memcpy(&communicator, &number, sizeof communicator);
+  return communicator;
+}
+
 // Calls visit(message) for consecutive messages of at most `message_bytes`.
 template <typename Byte, typename Visit>
 void in_messages(std::span<Byte> data, size_t message_bytes, Visit&& visit) {
@@ -90,22 +105,37 @@ World::World() {
   // Failures come back as codes, so that they reach the log with our rank like any other error.
   checked(library().set_error_handler(library().world, library().errors_return), "MPI_Comm_set_errhandler");
   if (threads < MPI_THREAD_SERIALIZED) throw Error("this MPI cannot be used from more than one thread (MPI_THREAD_SERIALIZED)");
+  communicator_ = number_of(library().world);
   checked(library().comm_rank(library().world, &rank_), "MPI_Comm_rank");
   checked(library().comm_size(library().world, &size_), "MPI_Comm_size");
 }
 
-World::~World() { library().finalize(); }
+World::World(uintptr_t communicator) : communicator_(communicator), is_all_(false) {
+  checked(library().set_error_handler(communicator_of(communicator), library().errors_return), "MPI_Comm_set_errhandler");
+  checked(library().comm_rank(communicator_of(communicator), &rank_), "MPI_Comm_rank");
+  checked(library().comm_size(communicator_of(communicator), &size_), "MPI_Comm_size");
+}
+
+std::unique_ptr<World> World::split(int colour, int key) const {
+  MPI_Comm part{};
+  checked(library().comm_split(communicator_of(communicator_), colour, key, &part), "MPI_Comm_split");
+  return std::unique_ptr<World>(new World(number_of(part)));
+}
+
+World::~World() {
+  if (is_all_) library().finalize();  // which frees the parts as well; freeing one earlier would be a collective call
+}
 
 void World::all_gather(ConstBytes mine, Bytes all) const {
   ensure(all.size() == mine.size() * static_cast<size_t>(size_) && mine.size() <= kMaxMessageBytes, "all_gather of ", mine.size(),
          " bytes into ", all.size());
   const int count = static_cast<int>(mine.size());
-  checked(library().all_gather(mine.data(), count, library().byte, all.data(), count, library().byte, library().world), "MPI_Allgather");
+  checked(library().all_gather(mine.data(), count, library().byte, all.data(), count, library().byte, communicator_of(communicator_)), "MPI_Allgather");
 }
 
 void World::broadcast(Bytes data, int root, size_t message_bytes) const {
   in_messages(data, message_bytes, [&](Bytes message) {
-    checked(library().broadcast(message.data(), static_cast<int>(message.size()), library().byte, root, library().world), "MPI_Bcast");
+    checked(library().broadcast(message.data(), static_cast<int>(message.size()), library().byte, root, communicator_of(communicator_)), "MPI_Bcast");
   });
 }
 
@@ -120,7 +150,7 @@ void World::exchange(std::span<const ConstBytes> to, std::span<const Bytes> from
     const size_t source = (self + size - step) % size;
     in_messages(from[source], message_bytes, [&](Bytes message) {
       checked(library().receive(message.data(), static_cast<int>(message.size()), library().byte, static_cast<int>(source), kTag,
-                                library().world, &requests.emplace_back()),
+                                communicator_of(communicator_), &requests.emplace_back()),
               "MPI_Irecv");
     });
   }
@@ -128,7 +158,7 @@ void World::exchange(std::span<const ConstBytes> to, std::span<const Bytes> from
     const size_t target = (self + step) % size;
     in_messages(to[target], message_bytes, [&](ConstBytes message) {
       checked(library().send(message.data(), static_cast<int>(message.size()), library().byte, static_cast<int>(target), kTag,
-                             library().world, &requests.emplace_back()),
+                             communicator_of(communicator_), &requests.emplace_back()),
               "MPI_Isend");
     });
   }

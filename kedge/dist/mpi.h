@@ -2,6 +2,8 @@
 // Bytes between the ranks of an MPI job. Internal to this module; independent of what the bytes mean and of which calls match.
 // mpi.cpp is the only file that uses MPI; a build without MPI has no_mpi.cpp in its place.
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -13,13 +15,16 @@ using ConstBytes = std::span<const std::byte>;
 // MPI counts in int, so long messages travel in pieces.
 inline constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 
-// All ranks of the job. One per process; calls come from one thread at a time and in the same order on every rank.
+// All ranks of the job, or some of them. Calls come from one thread at a time and in the same order on every rank.
 class World {
  public:
-  World();   // starts MPI
-  ~World();  // ends it, and waits until all ranks do
+  World();   // all ranks: starts MPI, once per process
+  ~World();  // of all ranks: ends MPI, and waits until all ranks do
   World(const World&) = delete;
   World& operator=(const World&) = delete;
+
+  // Those ranks that call it with the same colour, ordered by their keys. It must not outlive this one.
+  [[nodiscard]] std::unique_ptr<World> split(int colour, int key) const;
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
@@ -32,6 +37,10 @@ class World {
   void exchange(std::span<const ConstBytes> to, std::span<const Bytes> from, size_t message_bytes = kMaxMessageBytes) const;
 
  private:
+  explicit World(uintptr_t communicator);
+
+  uintptr_t communicator_ = 0;  // MPI's own, a pointer or a number
+  bool is_all_ = true;
   int rank_ = 0;
   int size_ = 1;
 };

@@ -14,7 +14,10 @@ namespace {
 }  // namespace
 
 World::World() { refuse(); }
+World::World(uintptr_t) { refuse(); }
 World::~World() = default;
+
+std::unique_ptr<World> World::split(int, int) const { refuse(); }
 
 void World::all_gather(ConstBytes, Bytes) const { refuse(); }
 void World::broadcast(Bytes, int, size_t) const { refuse(); }

@@ -19,11 +19,11 @@ AdapterHead shape_of(const ScoreView& head) {
 std::vector<ParameterSpec> adapter_specs(const std::vector<LinearSlice>& slices, int64_t rank, const AdapterHead& head) {
   std::vector<ParameterSpec> specs;
   for (const LinearSlice& slice : slices) {
-    specs.push_back({slice.module + ".lora_A.weight", {rank, slice.in_size}, true, ParameterSpec::Init::normal});
-    specs.push_back({slice.module + ".lora_B.weight", {slice.rows, rank}, true, ParameterSpec::Init::zeros});
+    specs.push_back({slice.module + ".lora_A.weight", {rank, slice.in_size}, true, ParameterSpec::Init::normal, -1});
+    specs.push_back({slice.module + ".lora_B.weight", {slice.rows, rank}, true, ParameterSpec::Init::zeros, -1});
   }
-  if (!head.shape.empty()) specs.push_back({"score.weight", head.shape, true, ParameterSpec::Init::normal});
-  if (head.bias) specs.push_back({"score.bias", {head.shape[0]}, false, ParameterSpec::Init::zeros});
+  if (!head.shape.empty()) specs.push_back({"score.weight", head.shape, true, ParameterSpec::Init::normal, -1});
+  if (head.bias) specs.push_back({"score.bias", {head.shape[0]}, false, ParameterSpec::Init::zeros, -1});
   return specs;
 }
 

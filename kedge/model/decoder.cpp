@@ -104,8 +104,11 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
   if (keep) tape.layers.resize(static_cast<size_t>(config_.num_layers));
   for (size_t i = 0; i < static_cast<size_t>(config_.num_layers); ++i) {
     if (keep && tape.options.checkpoint) tape.layers[i].x = x;
+    parameters_.open_layer(i);
     x = layer_forward(layer(i), context, x, keep && !tape.options.checkpoint ? &tape.layers[i] : nullptr);
+    parameters_.close_layer(i);
   }
+  parameters_.end_forward();
   Normed normed = norm(x, last_norm());
   Tensor out = std::exchange(normed.out, Tensor());
   if (keep) tape.last = std::move(x), tape.norm = std::move(normed);
@@ -114,19 +117,26 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
 
 void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
   ensure(tape.adapted == (adapters_ != nullptr && adapters_->enabled()), "adapters were switched between a pass and its backward");
+  parameters_.begin_backward();
   Tensor dx = norm_backward(dhidden, tape.last, tape.norm, last_norm(), {});
   tape.last.reset(), tape.norm = {};
   const PassContext context = tape.context();
   const bool wants_embedding = parameters_.options().trainable;
   for (size_t i = tape.layers.size(); i-- > 0;) {
+    parameters_.begin_layer_backward(i);
     const LayerView view = layer(i);
     LayerState& state = tape.layers[i];
     if (tape.options.checkpoint) static_cast<void>(layer_forward(view, context, Tensor(state.x), &state));
     dx = layer_backward(view, context, dx, state, i > 0 || wants_embedding);
+    parameters_.end_layer_backward(i);
   }
-  if (!wants_embedding) return;
-  add_rows_(parameters_.gradient(places_.embedding), tape.batch.ids, dx);
-  if (places_.positions >= 0) add_rows_(parameters_.gradient(places_.positions), tape.batch.positions, dx);
+  if (wants_embedding) {
+    parameters_.open_embedding_gradient();
+    add_rows_(parameters_.gradient(places_.embedding), tape.batch.ids, dx);
+    if (places_.positions >= 0) add_rows_(parameters_.gradient(places_.positions), tape.batch.positions, dx);
+  }
+  parameters_.end_backward();
+  if (adapters_ != nullptr) adapters_->parameters().end_backward();
 }
 
 Tensor Decoder::hidden(const PackedBatch& batch, const PassOptions& options) const {

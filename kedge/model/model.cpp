@@ -31,6 +31,7 @@ void Model::add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices
   ensure(!adapters_ && !parameters_.options().trainable, "adapters are added to a frozen network, once");
   StorageOptions storage = parameters_.options();
   storage.trainable = trainable;
+  storage.shards.kind = Sharding::none;  // they are small
   const ScoreView head = places_.score < 0 ? ScoreView{} : ScoreView::of(parameters_, places_.score, places_.score_bias);
   adapters_ = std::make_unique<Adapters>(lora, std::move(slices), storage, head);
   decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, adapters_.get());
@@ -53,13 +54,20 @@ void Model::merge_adapters() {
   decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, nullptr);
 }
 
+void Model::complete_pass() const {
+  parameters_.complete_pass();
+  if (adapters_) adapters_->parameters().complete_pass();
+}
+
 HeadView Model::language_head() const {
   ensure(places_.head >= 0, "a score model has no language head");
+  if (at::GradMode::is_enabled()) parameters_.open_head_gradient();
   return {parameters_.value(places_.head), parameters_.gradient(places_.head)};
 }
 
 ScoreView Model::score_head() const {
   ensure(places_.score >= 0, "a language model has no score head");
+  if (at::GradMode::is_enabled()) parameters_.open_head_gradient();
   if (adapters_ == nullptr || !adapters_->enabled()) return ScoreView::of(parameters_, places_.score, places_.score_bias);
   return ScoreView::of(adapters_->parameters(), adapters_->score(), adapters_->score_bias());
 }

@@ -48,6 +48,10 @@ class Model {
 
   [[nodiscard]] Tensor hidden(const PackedBatch& batch, const PassOptions& options = {}) const { return decoder_->hidden(batch, options); }
   [[nodiscard]] const Decoder& decoder() const { return *decoder_; }  // changes when adapters are added or removed
+  // Ranks that hold the model together make the same number of training passes, forward and backward. Every rank calls it after each of
+  // them: one that left something out, having no rows or nothing to learn from, takes part in what the others need.
+  void complete_pass() const;
+
   [[nodiscard]] HeadView language_head() const;
   [[nodiscard]] ScoreView score_head() const;  // the adapters' own while they are on
 

@@ -1,10 +1,13 @@
 #pragma once
-// A model's parameters in flat buffers: the number type the network computes with, fp32 master weights and gradients.
-// Storage never moves, so views of a slice see every update.
+// A model's parameters in flat buffers: the number type the network computes with, fp32 master weights and gradients. Several ranks may
+// hold them together (dist/shard_layout.h); then what a rank does not own exists only while it is used.
+// Views of a slice see every update: their storage never changes, only its memory comes and goes where weights or gradients are sharded.
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kedge/core/tensor.h"
+#include "kedge/dist/shard_exchange.h"
 #include "kedge/model/spec/parameter_layout.h"
 
 namespace kedge {
@@ -12,11 +15,15 @@ namespace kedge {
 struct StorageOptions {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  bool trainable = false;  // with gradients, and fp32 master weights if dtype is another
+  bool trainable = false;    // with gradients, and fp32 master weights if dtype is another
+  ShardOptions shards = {};  // the ranks that hold the parameters together
 };
 
 // How many elements a flat buffer of such parameters has, with the gaps between the slices.
 [[nodiscard]] int64_t flat_size(const std::vector<ParameterSpec>& specs);
+// Its buckets, cut over `shard_ranks` of `num_ranks`: the matrices of a layer, those before and those after the layers, and all that does
+// not decay. One rank alone has two.
+[[nodiscard]] ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_ranks, int num_ranks);
 
 class Parameters {
  public:
@@ -25,32 +32,109 @@ class Parameters {
   [[nodiscard]] const StorageOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<ParameterSpec>& specs() const { return specs_; }
   [[nodiscard]] int64_t num_elements() const { return num_elements_; }  // without the gaps between the slices
+  [[nodiscard]] const ShardLayout& layout() const { return exchange_.layout(); }
+  [[nodiscard]] int64_t size() const { return layout().size(); }
 
   // A parameter's slice in its own shape.
   [[nodiscard]] const Tensor& value(int parameter) const { return values_[static_cast<size_t>(parameter)]; }
-  [[nodiscard]] const Tensor& master(int parameter) const { return masters_[static_cast<size_t>(parameter)]; }
+  [[nodiscard]] const Tensor& master(int parameter) const;  // not if masters are sharded
   // Undefined if nothing is trained.
   [[nodiscard]] const Tensor& gradient(int parameter) const { return gradients_[static_cast<size_t>(parameter)]; }
 
-  // The complete buffers. Gaps between slices are zero and stay zero.
-  [[nodiscard]] const Tensor& flat() const { return flat_; }
-  [[nodiscard]] const Tensor& flat_master() const { return flat_master_; }  // flat() itself if that is fp32 or nothing is trained
-  [[nodiscard]] const Tensor& flat_gradient() const { return flat_gradient_; }
+  // The complete buffers, where they are not sharded. Gaps between slices are zero and stay zero.
+  [[nodiscard]] const Tensor& flat() const;
+  [[nodiscard]] const Tensor& flat_master() const;  // flat() itself if that is fp32 or nothing is trained
+  [[nodiscard]] const Tensor& flat_gradient() const;
   // The first elements are those that decay.
   [[nodiscard]] int64_t num_decaying() const { return num_decaying_; }
 
-  // Copies the master weights into the ones the network computes with.
+  // What this rank updates and saves: everything, or its part of every bucket. Slices of the flat buffers, in their order.
+  struct OwnPart {
+    Share range;  // in the flat buffers
+    Tensor master, value, gradient;
+  };
+  [[nodiscard]] const std::vector<OwnPart>& own_parts() const { return own_parts_; }
+  [[nodiscard]] bool has_whole_masters() const { return flat_master_.defined(); }
+  // Does some other rank hold, and save, the same?
+  [[nodiscard]] bool is_copy() const;
+
+  // Copies the master weights into the ones the network computes with, on every rank.
   void publish();
+  // The second half of it: every rank has the values of its own parts, and all get those they need. Collective.
+  void share_values();
+  // New master weights of some rows of a parameter, unpublished; every rank is given the same.
+  void write_rows(int parameter, int64_t row, const Tensor& rows);
+  // All master weights on the first rank, in host memory where they had to be gathered; undefined on the others. Collective.
+  [[nodiscard]] Tensor gather_masters() const;
+
+  // What is stored of the weights that the network computes with: all of them, or this rank's parts.
+  [[nodiscard]] const Tensor& stored_values() const { return cuts_weights_ ? own_values_ : flat_; }
+  [[nodiscard]] bool cuts_weights() const { return cuts_weights_; }
+
   // Seeded initial values: a parameter's draws depend on the seed and its place alone.
   void initialise(uint64_t seed, double normal_range);
   void initialise(int parameter, uint64_t seed, double normal_range);  // one of them, unpublished
 
+  // Gradients of several ranks. They are summed after every pass, and the buffers are then free for the next one.
+  [[nodiscard]] bool reduces_each_pass() const;
+  void zero_gradients();
+  void finish_gradients();  // the sums over all ranks are in own_parts(). Collective.
+
+  // What a pass through the network uses, in this order; for the decoder. Where weights are sharded, a layer's are gathered before it is
+  // used and given back after; where gradients are, a layer's are summed over the ranks after its backward and given back.
+  void open_layer(size_t layer) const;
+  void close_layer(size_t layer) const;
+  void end_forward() const;
+  void open_head_gradient() const;  // before the head's backward
+  void begin_backward() const;      // the head's is done
+  void begin_layer_backward(size_t layer) const;
+  void end_layer_backward(size_t layer) const;
+  void open_embedding_gradient() const;
+  void end_backward() const;
+  // Ranks make the same number of passes, since these are collective. Takes part in what this rank left out of one.
+  void complete_pass() const;
+
  private:
+  friend class WholeWeights;
+  void allocate();
+  void make_slices();
+  void list_own_parts();
+  [[nodiscard]] std::vector<Tensor> bucket_rows(const Tensor& flat, at::ScalarType dtype, bool come_and_go) const;
+  [[nodiscard]] Tensor own_slice(const Tensor& own, const Tensor& flat, size_t bucket) const;
+  [[nodiscard]] bool is_layer(size_t bucket) const;
+  [[nodiscard]] bool keeps_value(size_t bucket) const { return !cuts_weights_ || !is_layer(bucket); }
+  void gather_value(size_t bucket) const;
+  void open_gradient(size_t bucket) const;
+  void reduce_gradient(size_t bucket) const;
+  void hold_whole() const;
+  void let_go() const;
+
   std::vector<ParameterSpec> specs_;
   StorageOptions options_;
+  ShardExchange exchange_;
   int64_t num_elements_ = 0, num_decaying_ = 0;
-  Tensor flat_, flat_master_, flat_gradient_;
+  bool cuts_weights_ = false, cuts_gradients_ = false;  // are they sharded?
+  std::vector<size_t> layer_buckets_;  // by layer
+  Tensor flat_, flat_master_, flat_gradient_;  // undefined where they are sharded
+  Tensor own_values_, own_masters_, own_sums_;  // of all own parts, one after the other; undefined where they are slices of the above
+  std::vector<Tensor> value_buckets_, gradient_buckets_;
   std::vector<Tensor> values_, masters_, gradients_;
+  std::vector<OwnPart> own_parts_;
+  mutable int num_holders_ = 0;
+  mutable int64_t num_forward_ = 0, num_backward_ = 0;  // of the present pass
+};
+
+// While it lives, all weights are gathered, and passes need no other rank. For generation, validation and log-probabilities. Its
+// construction is collective.
+class WholeWeights {
+ public:
+  explicit WholeWeights(const Parameters& parameters) : parameters_(parameters) { parameters_.hold_whole(); }
+  ~WholeWeights() { parameters_.let_go(); }
+  WholeWeights(const WholeWeights&) = delete;
+  WholeWeights& operator=(const WholeWeights&) = delete;
+
+ private:
+  const Parameters& parameters_;
 };
 
 // A score head ready to use: weight [labels, hidden], bias [labels] or undefined, and fp32 gradients if they are trained. The weight is

@@ -33,8 +33,21 @@ at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
   return device.is_cuda() ? at::kBFloat16 : at::kFloat;
 }
 
-StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device) {
-  const StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none};
+ShardOptions shard_options(const NetworkConfig& network, const Group& world) {
+  const int size = static_cast<int>(network.sharding_group.value_or(world.size()));
+  check(size <= world.size() && world.size() % size == 0, "model.sharding_group: ", size, " ranks do not divide the ", world.size(),
+        world.size() == 1 ? " rank" : " ranks", " of the job");
+  const bool is_distributed = network.optim.name == OptimizerKind::distributed_fused_adam;
+  ShardOptions options;
+  options.kind = network.sharding.value_or(is_distributed ? Sharding::optimizer : Sharding::none);
+  options.shard = size == world.size() ? world : world.split(world.rank() / size);
+  options.replicas = size == world.size() ? Group::single() : world.split(world.rank() % size);
+  options.collectives = network.collectives;
+  return options;
+}
+
+StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device, const ShardOptions& shards) {
+  const StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none, shards};
   check(storage.dtype != at::kHalf, "trainer.precision: ", *compute.precision, " is not supported; bf16 has the range that training needs");
   return storage;
 }

@@ -12,8 +12,12 @@ namespace kedge {
 // fp32, bf16 or fp16: as configured, else the device's default.
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
 
+// Who holds what of a trained network. UsageError if the groups do not divide the ranks. Collective.
+[[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Group& world);
+
 // How the weights of a trained network are stored; with adapters they are frozen. UsageError for fp16.
-[[nodiscard]] StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device);
+[[nodiscard]] StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device,
+                                              const ShardOptions& shards = {});
 
 // The adapters of `model.peft`, to train: new ones, or those of a folder. Nothing without a scheme.
 void add_trained_adapters(Model& model, const NetworkConfig& network);

@@ -18,15 +18,11 @@ struct Way {
   bool copies = true;  // a checkpoint is written from a copy
 };
 
-int64_t parameter_bytes(const MemoryInput& input) {
-  return flat_size(make_parameters(input.model, input.head).specs) * (input.dtype == at::kFloat ? 4 : 2);
-}
-
 // All phases of a run that goes this way. Keys and values count as `cache`.
 std::vector<PhaseBytes> phases_of(const MemoryDemand& demand, const MemoryPlan& plan, const Way& way, int64_t cache) {
   const bool is_cuda = demand.update.is_cuda;
   const ReferenceBytes reference =
-      way.reference ? reference_bytes(*way.reference, parameter_bytes(demand.update), is_cuda) : ReferenceBytes{};
+      way.reference ? reference_bytes(*way.reference, plan.parameters, is_cuda) : ReferenceBytes{};
   const int64_t others = demand.companions + demand.beside + reference.device;
   const int64_t always = plan.total() + others;
   const int64_t host = plan.host_optimizer + reference.host + (is_cuda ? gpu_host_bytes() : 0);
@@ -38,9 +34,9 @@ std::vector<PhaseBytes> phases_of(const MemoryDemand& demand, const MemoryPlan& 
 
   std::vector<PhaseBytes> phases = {{"load", plan.parameters + plan.master_weights + plan.fixed + others, host}};
   const auto add = [&](const std::string& name, int64_t work) { phases.push_back({name, always + waiting + work, host + host_waiting}); };
-  if (generates) add("generate", cache + demand.generation->bytes.workspace);
-  if (demand.looks) add("log-probs", cache + plan.look);
-  if (way.reference && generates) add("reference", cache + plan.look);
+  if (generates) add("generate", cache + plan.gathered + demand.generation->bytes.workspace);
+  if (demand.looks) add("log-probs", cache + plan.gathered + plan.look);
+  if (way.reference && generates) add("reference", cache + plan.gathered + plan.look);
   if (demand.look > 0) add("values", demand.look);
   add("update", held + plan.peak() - plan.total());
   if (demand.saves) phases.push_back({"save", always + held + (is_cuda ? 0 : snapshot), host + host_waiting});
@@ -72,7 +68,7 @@ MemoryFit try_way(const MemoryDemand& demand, const MemoryRoom& room, const Way&
   verdict.phases = phases_of(demand, verdict.plan, way, verdict.cache);
   verdict.reference = way.reference;
   if (way.reference)
-    verdict.reference_bytes = reference_bytes(*way.reference, parameter_bytes(demand.update), demand.update.is_cuda).device;
+    verdict.reference_bytes = reference_bytes(*way.reference, verdict.plan.parameters, demand.update.is_cuda).device;
   verdict.needed = (most_of(verdict.phases, &PhaseBytes::device) - demand.beside) * room.num_ranks + demand.beside;
   verdict.host_needed = demand.update.is_cuda ? most_of(verdict.phases, &PhaseBytes::host) * room.host_ranks : 0;
   verdict.free = room.device;
@@ -132,6 +128,8 @@ std::vector<Remedy> remedies_for(const MemoryDemand& demand, const MemoryKeys& k
   if (input.is_cuda && !input.optimizer.offload_adam_states)
     remedies.push_back(
         {"model.optim.offload_adam_states=true", [](MemoryDemand& other) { other.update.optimizer.offload_adam_states = true; }});
+  if (input.shard_ranks > 1 && input.sharding != Sharding::all)
+    remedies.push_back({"model.sharding=all", [](MemoryDemand& other) { other.update.sharding = Sharding::all; }});
   if (!input.lora)
     remedies.push_back({"model.peft.peft_scheme=lora", [](MemoryDemand& other) {
                           other.update.lora.emplace();

@@ -147,7 +147,7 @@ int OnlineJob::run(const RunOptions& options) {
                       .model = *model,
                       .steps = setup.plan.steps,
                       .intervals = setup.plan.intervals,
-                      .write_model = [&](const Path& path) { trainer->write_model(path); }});
+                      .model_writer = [&] { return trainer->model_writer(); }});
 }
 
 std::unique_ptr<OnlineTrainer> OnlineJob::make_trainer(OnlineParts parts, const OnlineSettings& settings) const {

@@ -46,7 +46,7 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
   check_sources(settings.reward.watch, "reward.watch");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
-  storage = training_storage(job.compute(), settings.model, mesh.device);
+  storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh.world));
   plan_memory(options);
 }
 
@@ -125,6 +125,8 @@ void OnlineSetup::plan_memory(const Options& options) {
   if (has_adapters) input.lora = settings.model.peft.lora_tuning;
   input.optimizer = settings.model.optim;
   input.num_ranks = mesh.world.size();
+  input.shard_ranks = storage.shards.shard.size();
+  input.sharding = storage.shards.kind;
   const int64_t rows = settings.model.global_batch_size / mesh.world.size();
   input.longest = lengths.context;
   input.tokens = std::min(rows * lengths.context, std::max(settings.rollouts.tokens_per_pass, lengths.context));

@@ -17,6 +17,7 @@
 #include "kedge/metrics/progress.h"
 #include "kedge/train/checkpoint/resume_rules.h"
 #include "kedge/train/checkpoint/run_record.h"
+#include "kedge/train/checkpoint/state_parts.h"
 
 namespace kedge {
 namespace {
@@ -28,6 +29,9 @@ constexpr std::array kRules = {
     ChangeRule{"network", ChangeKind::refused, "the checkpoint holds another network"},
     ChangeRule{"tokenizer", ChangeKind::refused, "its ids mean something else"},
     ChangeRule{"ranks", ChangeKind::converted, "batches are the same on any number of ranks"},
+    ChangeRule{"model.sharding", ChangeKind::free, ""},
+    ChangeRule{"model.sharding_group", ChangeKind::converted, "gradients are summed in another order"},
+    ChangeRule{"model.collectives", ChangeKind::converted, "gradients are summed in another order"},
     ChangeRule{"model.peft", ChangeKind::refused, "the adapters have another shape"},
     ChangeRule{"model.peft.restore_from_path", ChangeKind::free, "the checkpoint's adapters count"},
     ChangeRule{"model.peft.lora_tuning.adapter_dropout", ChangeKind::free, ""},
@@ -98,6 +102,7 @@ int RunSession::run(const Start& start) {
   options.saves_block = job_.memory.blocks;
   options.rehearses = job_.rehearses;
   options.record = record_;
+  options.folder = folder_;
   if (!job_.run.saves()) options.intervals.save = 0;
   if (job_.run.max_time_per_run) options.time_limit = parse_time_limit(*job_.run.max_time_per_run, "exp_manager.max_time_per_run");
   const LoopParts parts{start.trainer, job_.world, log, saver ? &*saver : nullptr, signals_, begin_};
@@ -114,7 +119,9 @@ int RunSession::run(const Start& start) {
     throw_if_out_of_memory(error, start.trainer.failed_phase());
     throw;
   }
-  if (writes()) finish(start, result);
+  const bool has_model = result.reason == "complete" && job_.run.writes_model();
+  const FolderWriter write = has_model ? start.model_writer() : FolderWriter();
+  if (writes()) finish(start, result, write);
   log.finish(outcome_of(result));
   return result.exit_code;
 }
@@ -141,6 +148,7 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
     lock_.emplace(folder_);
     remove_temporaries(folder_);
     remove_temporaries(folder_ / "rollouts");
+    remove_parts(folder_);
     store_.emplace(folder_ / "checkpoints", job_.run.checkpoint_callback_params);
     set_log_file((folder_ / "log.txt").string());
     if (fork) {
@@ -233,11 +241,11 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
              ".max_epochs or max_steps continues it, another exp_manager.explicit_log_dir starts from scratch");
 }
 
-void RunSession::finish(const Start& start, const LoopResult& result) const {
+void RunSession::finish(const Start& start, const LoopResult& result, const FolderWriter& write) const {
   const bool complete = result.reason == "complete";
   const bool has_stepped = result.first_step_s > 0;
   if (complete && !has_stepped && has_told(result.step)) return;  // restarted, it has nothing to add
-  if (complete && job_.run.writes_model()) write_model(start);
+  if (write) write_model(write);
   Json summary;
   summary.set("reason", result.reason);
   summary.set("step", result.step);
@@ -271,14 +279,14 @@ bool RunSession::has_told(int64_t step) const {
 }
 
 // First under a temporary name, so that a model folder is always complete.
-void RunSession::write_model(const Start& start) const {
+void RunSession::write_model(const FolderWriter& write) const {
   const Path unfinished = folder_ / ".model-unfinished";
   remove_tree(unfinished);
   const std::optional<Checkpoint> best = job_.run.checkpoint_callback_params.save_best_model ? store_->best_sound() : std::nullopt;
   if (best) {
     fs::copy(best->folder / "model", unfinished, fs::copy_options::recursive);
   } else {
-    start.write_model(unfinished);
+    write(unfinished);
   }
   sync_tree(unfinished);  // the summary, which says that it is there, must not outlive it
   remove_tree(folder_ / "model");

@@ -91,7 +91,7 @@ int SupervisedJob::run(const RunOptions& options) {
                       .model = *setup.model,
                       .steps = setup.plan.steps,
                       .intervals = setup.plan.intervals,
-                      .write_model = [&](const Path& folder) { trainer.write_model(folder); },
+                      .model_writer = [&] { return trainer.model_writer(); },
                       .add_summary = [&](Json& summary, const Metrics& last) { add_summary(summary, last); }});
 }
 

@@ -54,6 +54,7 @@ struct SupervisedSetup {
   SupervisedJob& job;
   SupervisedSections sections;
   Mesh mesh;
+  ShardOptions shards;
   Path folder;  // of the model
   ModelConfig network;
   std::unique_ptr<Tokenizer> tokenizer;

@@ -10,6 +10,7 @@ SupervisedSetup::SupervisedSetup(SupervisedJob& given)
     : job(given),
       sections(job.sections()),
       mesh(open_mesh(sections.compute)),
+      shards(shard_options(sections.network, mesh.world)),
       folder(find_model_folder(sections.model_path, sections.model_key)),
       network(load_model_config(folder)),
       tokenizer(load_tokenizer(folder)) {
@@ -19,7 +20,7 @@ SupervisedSetup::SupervisedSetup(SupervisedJob& given)
   data = measure_data(task.train, job.batches().micro_size);
 }
 
-StorageOptions SupervisedSetup::storage() const { return training_storage(sections.compute, sections.network, mesh.device); }
+StorageOptions SupervisedSetup::storage() const { return training_storage(sections.compute, sections.network, mesh.device, shards); }
 
 int64_t SupervisedSetup::cache_bytes() const {
   return job.cache_bytes(network, storage().dtype == at::kFloat ? 4 : 2, data.largest_micro.longest);
@@ -35,6 +36,8 @@ MemoryRequest SupervisedSetup::memory_request() const {
   if (sections.network.peft.peft_scheme == PeftScheme::lora) input.lora = sections.network.peft.lora_tuning;
   input.optimizer = sections.network.optim;
   input.num_ranks = mesh.world.size();
+  input.shard_ranks = shards.shard.size();
+  input.sharding = shards.kind;
   input.tokens = data.largest_micro.tokens;
   input.rows = data.largest_micro.rows;
   input.longest = data.largest_micro.longest;

@@ -4,9 +4,11 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/train/checkpoint/state_parts.h"
 
 namespace kedge {
 namespace {
@@ -132,7 +134,16 @@ class Loop {
     const bool blocks = options_.saves_block || (parts_.saver != nullptr && parts_.saver->has_failed());
     StateSnapshot state(!blocks);
     const FolderWriter write_model = parts_.trainer.save(state);
-    if (!writes() || parts_.saver == nullptr) return;
+    const std::vector<int> others = ranks_with_parts(state);
+    const Path stage = parts_stage(options_.folder, result_.step);
+    const auto shared = std::make_shared<StateSnapshot>(std::move(state));
+    if (!writes()) {
+      const int rank = parts_.group.rank();
+      if (shared->has_tensors()) part_writer_.start(stage, rank, [shared, rank](const Path& to) { shared->write_tensors(to, rank); });
+      if (blocks) part_writer_.wait();
+      return;
+    }
+    if (parts_.saver == nullptr) return;
     CheckpointMeta meta;
     meta.counters = parts_.trainer.counters();
     meta.counters["step"] = result_.step;
@@ -140,11 +151,21 @@ class Loop {
     meta.metrics = monitors_of(present_numbers());
     meta.record = options_.record;
     meta.record.set("log", positions_json(parts_.log.positions()));
-    parts_.saver->start(std::move(meta), [state = std::make_shared<StateSnapshot>(std::move(state)), write_model](const Path& folder) {
-      state->write(folder / "state");
+    parts_.saver->start(std::move(meta), [shared, write_model, others, stage](const Path& folder) {
+      shared->write(folder / "state");
       write_model(folder / "model");
+      if (!others.empty()) collect_parts(stage, others, folder / "state");
     });
     if (blocks) parts_.saver->wait();
+  }
+
+  // Of the ranks above 0, those that write a part of the state.
+  [[nodiscard]] std::vector<int> ranks_with_parts(const StateSnapshot& state) const {
+    const std::vector<std::string> all = parts_.group.all_gather(state.has_tensors() ? "part" : "");
+    std::vector<int> ranks;
+    for (int rank = 1; rank < parts_.group.size(); ++rank)
+      if (!all[static_cast<size_t>(rank)].empty()) ranks.push_back(rank);
+    return ranks;
   }
 
   void write(const StepReport& report) {
@@ -166,6 +187,7 @@ class Loop {
   std::optional<Alarm> alarm_;  // after the last step
   Metrics validation_;          // the newest one's numbers
   int64_t validated_at_ = -1;
+  PartWriter part_writer_;
   LoopResult result_;
 };
 

@@ -72,6 +72,7 @@ struct LoopOptions {
   bool rehearses = false;    // before the first step
   bool saves_block = false;  // training waits while a checkpoint is written, without a copy
   Json record;               // kept in every checkpoint
+  Path folder = {};          // the run's, in which ranks write their parts of a checkpoint; only for several ranks
 };
 
 struct LoopResult {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "kedge/core/error.h"
@@ -267,6 +268,55 @@ int64_t update_workspace(const MemoryInput& input, int64_t share, int64_t moment
   return moves ? 2 * std::min(share, int64_t{1} << 27U) * moment : 0;
 }
 
+// In elements, of the rank that has most.
+struct ShardedSizes {
+  int64_t updated = 0;                                     // master weights and moments
+  int64_t whole_gradients = 0, sums = 0;                   // gradients of a pass, and their sums over ranks
+  int64_t temporary_gradients = 0, temporary_weights = 0;  // of the bucket in work
+  int64_t elsewhere = 0;                                   // weights that other ranks have, between passes
+  int64_t layers = 0;                                      // weights that come and go
+};
+
+int64_t largest_share(const ShardLayout& layout) {
+  int64_t most = 0;
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) most = std::max(most, layout.own_size(rank));
+  return most;
+}
+
+// Elements of the buckets of layers: of all, and of the largest.
+std::pair<int64_t, int64_t> layer_sizes(const std::vector<ParameterSpec>& specs) {
+  std::vector<int64_t> sizes;
+  for (const ParameterSpec& spec : specs) {
+    if (spec.layer < 0 || !spec.decays) continue;
+    sizes.resize(std::max(sizes.size(), static_cast<size_t>(spec.layer) + 1));
+    sizes[static_cast<size_t>(spec.layer)] += flat_size({spec});
+  }
+  return {std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end())};
+}
+
+ShardedSizes sharded_sizes(const MemoryInput& input, const std::vector<ParameterSpec>& base, const std::vector<ParameterSpec>& trained) {
+  const int64_t size = flat_size(trained);
+  if (input.num_ranks == 1) return {.updated = size, .whole_gradients = size};
+  const Sharding kind = input.lora ? Sharding::none : input.sharding;  // adapters are small
+  const ShardLayout layout = shard_layout(trained, input.shard_ranks, input.num_ranks);
+  int64_t largest = 0;
+  for (size_t b = 0; b < layout.num_buckets(); ++b) largest = std::max(largest, length(layout.bucket(b)));
+  const int64_t share = largest_share(layout);
+  ShardedSizes sizes{.updated = kind == Sharding::none ? size : share, .whole_gradients = size, .sums = share};
+  sizes.temporary_gradients = std::min(largest, ShardExchange::kPieceElements);
+  if (kind >= Sharding::gradients) {
+    sizes.whole_gradients = 0;
+    sizes.temporary_gradients += largest;
+  }
+  if (input.sharding != Sharding::all) return sizes;
+  const auto [layers, largest_layer] = layer_sizes(base);
+  sizes.layers = layers;
+  sizes.temporary_weights = largest_layer;
+  // The parts that this rank stores, and complete buckets of what is outside the layers.
+  sizes.elsewhere = layers - largest_share(shard_layout(base, input.shard_ranks, input.num_ranks));
+  return sizes;
+}
+
 std::string line(const std::string& name, int64_t bytes, const std::string& note) {
   const std::string size = format_bytes(bytes);
   const auto padding = [](size_t width, const std::string& text) { return std::string(width - std::min(width, text.size()), ' '); };
@@ -288,26 +338,26 @@ MemoryPlan plan_memory(const MemoryInput& input) {
   }
   const int64_t element = input.dtype == at::kFloat ? 4 : 2;
   const int64_t size = flat_size(trained), all = flat_size(places.specs) + (input.lora ? size : 0);
-  const bool is_shared = input.optimizer.name == OptimizerKind::distributed_fused_adam;
-  constexpr int64_t kBlock = 128;  // as the optimizer cuts shares
-  const int64_t share = is_shared ? (size / kBlock + input.num_ranks - 1) / input.num_ranks * kBlock : size;
+  const ShardedSizes shards = sharded_sizes(input, places.specs, trained);
   const int64_t moment = input.optimizer.name == OptimizerKind::sgd ? 0 : input.optimizer.moments == MomentType::fp32 ? 4 : 2;
 
   MemoryPlan plan;
   plan.is_cuda = input.is_cuda;
-  plan.parameters = all * element;
-  plan.master_weights = input.dtype == at::kFloat ? 0 : size * 4;
-  plan.gradients = size * 4;
+  plan.parameters = (all - shards.elsewhere) * element;
+  plan.gathered = shards.layers * element;
+  plan.master_weights = input.dtype == at::kFloat ? 0 : shards.updated * 4;
+  plan.gradients = (shards.whole_gradients + shards.sums) * 4;
   const bool offloads = input.optimizer.offload_adam_states && input.is_cuda;
-  if (offloads) plan.host_optimizer = 2 * pinned_bytes(share * moment);
-  if (!offloads) plan.optimizer = 2 * share * moment;
+  if (offloads) plan.host_optimizer = 2 * pinned_bytes(shards.updated * moment);
+  if (!offloads) plan.optimizer = 2 * shards.updated * moment;
   const MicroBatchMemory::Peak peak = MicroBatchMemory(input, adapted).play();
   plan.activations = peak.kept;
-  plan.workspace = std::max(peak.most, update_workspace(input, share, moment)) - peak.kept + (input.is_cuda ? kCublasWorkspace : 0);
+  plan.workspace = std::max(peak.most, update_workspace(input, shards.updated, moment)) - peak.kept +
+                   (input.is_cuda ? kCublasWorkspace : 0) + shards.temporary_gradients * 4 + shards.temporary_weights * element;
   plan.look = MicroBatchMemory(input, adapted).look() + (input.is_cuda ? kCublasWorkspace : 0);
   if (input.is_cuda) plan.slack = (plan.activations + plan.workspace) / kSlackParts;
   plan.fixed = process_bytes(input.is_cuda);
-  plan.snapshot = size * 4 + 2 * size * moment;
+  plan.snapshot = (size + (shards.updated < size ? shards.updated : 0)) * 4 + 2 * shards.updated * moment;
   return plan;
 }
 
@@ -333,6 +383,7 @@ std::string MemoryPlan::table() const {
   text += line("between steps", total(), "");
   text += line("activations", activations, "kept by a forward pass");
   text += line("workspace", workspace, "logits and other temporary tensors");
+  if (gathered > 0) text += line("gathered", gathered, "other ranks' weights, in generation and forward-only passes");
   if (slack > 0) text += line("slack", slack, "between the allocator's pieces");
   text += line("peak", peak(), "");
   text += line("snapshot", snapshot, "in host memory while a checkpoint is written");
@@ -349,6 +400,7 @@ Json MemoryPlan::json() const {
   json.set("workspace", workspace);
   json.set("slack", slack);
   json.set("look", look);
+  json.set("gathered", gathered);
   json.set("fixed", fixed);
   json.set("total", total());
   json.set("peak", peak());

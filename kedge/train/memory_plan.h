@@ -22,7 +22,8 @@ struct MemoryInput {
   bool is_cuda = false;
   std::optional<LoraConfig> lora;  // otherwise everything trains
   OptimizerConfig optimizer;
-  int num_ranks = 1;  // that share the moments
+  int num_ranks = 1, shard_ranks = 1;  // in all, and of those that share one copy of the model
+  Sharding sharding = Sharding::none;
   // The largest micro-batch: tokens of all its rows, and of its longest row.
   int64_t tokens = 0, rows = 1, longest = 0;
   bool checkpoint = false;
@@ -37,6 +38,7 @@ struct MemoryPlan {
   int64_t workspace = 0;    // temporary tensors on top of them at the peak
   int64_t slack = 0;        // fragmentation of the GPU's allocator
   int64_t look = 0;         // memory of a forward-only pass of the same size
+  int64_t gathered = 0;     // weights of other ranks while all are gathered: in generation and for forward-only passes
   int64_t fixed = 0;        // the program and its libraries
   // In host memory, in addition to the above if the host trains.
   int64_t host_optimizer = 0;  // offloaded moments

@@ -1,5 +1,7 @@
 #include "kedge/train/reference_policy.h"
 
+#include <exception>
+
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
 
@@ -10,11 +12,20 @@ namespace {
 class Swap {
  public:
   Swap(Parameters& parameters, const Tensor& reference, const Tensor& room)
-      : parameters_(parameters), weights_(parameters.flat().detach()), room_(room) {
+      : parameters_(parameters), weights_(parameters.stored_values().detach()), room_(room) {
     if (room_.defined()) room_.copy_(weights_);
     weights_.copy_(reference);
+    if (parameters_.cuts_weights()) parameters_.share_values();
   }
-  ~Swap() { room_.defined() ? static_cast<void>(weights_.copy_(room_)) : parameters_.publish(); }
+  ~Swap() noexcept(false) {
+    if (std::uncaught_exceptions() > 0 && parameters_.options().shards.num_ranks() > 1) return;  // the other ranks may not be there
+    if (!room_.defined()) {
+      parameters_.publish();
+      return;
+    }
+    weights_.copy_(room_);
+    if (parameters_.cuts_weights()) parameters_.share_values();
+  }
   Swap(const Swap&) = delete;
   Swap& operator=(const Swap&) = delete;
 
@@ -38,32 +49,35 @@ ReferenceBytes reference_bytes(ReferenceKind kind, int64_t parameter_bytes, bool
 
 ReferencePolicy::ReferencePolicy(Model& policy, ReferenceKind kind) : policy_(policy), kind_(kind) {
   const NoGrad no_grad;
-  const Tensor weights = policy.parameters().flat().detach();
+  const Tensor weights = policy.parameters().stored_values().detach();
   if (kind == ReferenceKind::adapters_off) {
     ensure(policy.adapters() != nullptr, "a reference without adapters of a policy that has none");
   } else if (kind == ReferenceKind::resident) {
     StorageOptions storage = policy.parameters().options();
     storage.trainable = false;
     copy_ = std::make_unique<Model>(policy.config(), policy.head(), storage);
-    copy_->parameters().flat().copy_(weights);
+    copy_->parameters().stored_values().copy_(weights);
+    if (policy.parameters().cuts_weights()) copy_->parameters().share_values();
   } else {
     ensure(policy.adapters() == nullptr, "a swapped reference of a policy with adapters, which would stay on");
     host_ = host_like(weights).copy_(weights);
-    if (policy.parameters().flat_master().is_same(policy.parameters().flat())) saved_ = host_like(weights);
+    if (policy.parameters().options().dtype == at::kFloat) saved_ = host_like(weights);  // there are no other masters
   }
 }
 
 void ReferencePolicy::with(const std::function<void(const Model& reference)>& use) {
   const NoGrad no_grad;
-  if (kind_ == ReferenceKind::resident) return use(*copy_);
   if (kind_ == ReferenceKind::swapped) return with_swapped(use);
-  const AdaptersOff off(policy_.adapters());
-  use(policy_);
+  const AdaptersOff off(kind_ == ReferenceKind::adapters_off ? policy_.adapters() : nullptr);
+  const Model& reference = kind_ == ReferenceKind::resident ? *copy_ : policy_;
+  const WholeWeights whole(reference.parameters());
+  use(reference);
 }
 
 // Only the weights that the network computes with are swapped: masters and moments are not.
 void ReferencePolicy::with_swapped(const std::function<void(const Model& reference)>& use) {
   const Swap swap(policy_.parameters(), host_, saved_);
+  const WholeWeights whole(policy_.parameters());
   use(policy_);
 }
 

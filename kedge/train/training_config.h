@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kedge/config/config_schema.h"
+#include "kedge/dist/shard_layout.h"
 #include "kedge/model/spec/lora_config.h"
 #include "kedge/train/optim/optim_config.h"
 
@@ -75,6 +76,9 @@ struct NetworkConfig {
   int64_t seed = 1234;
   int64_t encoder_seq_length = 4096;
   std::optional<Recompute> activations_checkpoint_granularity;
+  std::optional<Sharding> sharding;
+  std::optional<int64_t> sharding_group;
+  Collectives collectives = Collectives::ordered;
   PeftConfig peft;
   OptimConfig optim;
 
@@ -84,6 +88,12 @@ struct NetworkConfig {
     field(
         "activations_checkpoint_granularity", activations_checkpoint_granularity,
         "full: keep only the input of every layer and recompute the rest; selective: recompute the scores of attention, as null does too");
+    field("sharding", sharding,
+          "what ranks share instead of each holding all of it: none, optimizer (ZeRO-1), gradients too (ZeRO-2), or all, with the weights "
+          "(ZeRO-3); null: optimizer, or none if optim.name is adamw or sgd");
+    field("sharding_group", sharding_group, "ranks that share one copy of the model, such as those of a node; null: all ranks", at_least(1));
+    field("collectives", collectives,
+          "how gradients are summed over ranks: in rank order, with the same bits whatever is sharded (ordered), or as fast as possible");
     field("peft", peft, "adapters");
     field("optim", optim, "the optimizer");
     field.ignored("enable_nge", "there is only one generator");

@@ -66,7 +66,7 @@ struct ToyCommand {
          .model = *model,
          .steps = {4, max_steps},
          .intervals = {max_steps, 2, 2, true},
-         .write_model = [](const Path& to) { make_folder(to), write_atomic(to / "weight", "the last"); },
+         .model_writer = [] { return [](const Path& to) { make_folder(to), write_atomic(to / "weight", "the last"); }; },
          .add_summary = [](Json& summary, const Metrics& last) { summary.set("best_loss", *last.find("validation/loss")); }});
   }
   [[nodiscard]] Json summary() const { return Json::parse(read_text(folder / "summary.json")); }

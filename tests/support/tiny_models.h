@@ -34,10 +34,17 @@ inline void scatter_weights(Parameters& parameters, uint64_t seed, double scale)
 
 inline std::unique_ptr<Model> tiny_model(const char* json, const StorageOptions& storage = {.trainable = true},
                                          const HeadOptions& head = {}) {
-  auto model = std::make_unique<Model>(tiny_config(json), head, storage);
+  StorageOptions alone = storage;
+  alone.shards = {};
+  auto model = std::make_unique<Model>(tiny_config(json), head, alone);
   model->initialise(5);
   scatter_weights(model->parameters(), 100, 0.2);
-  return model;
+  if (storage.shards.num_ranks() == 1) return model;
+  auto shared = std::make_unique<Model>(tiny_config(json), head, storage);
+  for (int i = 0; i < static_cast<int>(model->parameters().specs().size()); ++i)
+    shared->parameters().write_rows(i, 0, model->parameters().master(i));
+  shared->parameters().publish();
+  return shared;
 }
 
 inline std::vector<std::vector<int32_t>> rows_of(const std::vector<int64_t>& lengths, int64_t vocab_size = 31) {

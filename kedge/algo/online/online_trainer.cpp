@@ -132,6 +132,7 @@ std::string OnlineTrainer::failed_phase() const {
 void OnlineTrainer::rehearse() {
   {
     const auto scope = timers_.measure("generate");
+    const WholeWeights whole(parts_.model.parameters());
     rehearse_generation(
         engine_, generation_input(settings_, lengths_, parts_.model.config(), parts_.model.parameters().options(), parts_.group.size()),
         lengths_, settings_.samples_per_prompt);
@@ -211,11 +212,18 @@ std::optional<RolloutRows> OnlineTrainer::recorded(const RecordHeader& header, s
   return rows;
 }
 
+// Their hash, known from the step before if there was one. For records, so that nobody needs it where rank 0 keeps none and is alone.
+std::string OnlineTrainer::weights_before() {
+  if (weights_hash_.empty() && (store_ != nullptr || parts_.group.size() > 1)) weights_hash_ = policy_.weights_hash();
+  return weights_hash_;
+}
+
 OnlineStep OnlineTrainer::generate() {
   const std::vector<int64_t> batch = sampler_.next();
   OnlineStep step;
+  const WholeWeights whole(parts_.model.parameters());
+  const std::string weights = weights_before();
   if (store_ != nullptr) {
-    const std::string weights = weights_hash_.empty() ? policy_.weights_hash() : weights_hash_;
     step.header = {.step = round_, .fingerprint = fingerprint_of(batch, weights), .weights_before = weights};
   }
   if (std::optional<RolloutRows> rows = recorded(step.header, batch)) {
@@ -263,6 +271,7 @@ Metrics OnlineTrainer::warm_up_critic(int64_t warmup) {
   OnlineStep step;
   {
     const auto scope = timers_.measure("generate");
+    const WholeWeights whole(parts_.model.parameters());
     step.rows = maker_.generate(wish(kWarmup, batch, warmup));
   }
   complete(step);
@@ -407,8 +416,10 @@ StepReport OnlineTrainer::finish_step(OnlineStep step, std::vector<Metrics> upda
   report.metrics = all.with_prefix("train_rollouts/");
   report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
   report.samples = {first_sample_table("train_rollouts", step.rows)};
+  weights_hash_.clear();
+  const std::string weights = weights_before();
   if (store_ != nullptr) {
-    step.header.weights_after = weights_hash_ = policy_.weights_hash();
+    step.header.weights_after = weights;
     store_->save(std::move(step.header), std::move(step.rows));
   }
   ++round_;
@@ -417,6 +428,7 @@ StepReport OnlineTrainer::finish_step(OnlineStep step, std::vector<Metrics> upda
 
 StepReport OnlineTrainer::run_validation() {
   ensure(parts_.validation != nullptr, "a validation without prompts");
+  const WholeWeights whole(parts_.model.parameters());
   const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
   RolloutRows rows =
       maker_.generate(wish(kValidation, batch, 0));  // all use the same random numbers, so that metrics differ only by the policy
@@ -475,7 +487,6 @@ FolderWriter OnlineTrainer::save_policy(StateSnapshot& state) const {
   state.set("trainer.round", round_);
   state.set("trainer.rollouts", consumed_rollouts_);
   state.set("trainer.trusts_engine", trusts_engine_);
-  if (parts_.group.rank() != 0) return {};
   return save_model_state(parts_.model, state, parts_.save);
 }
 
@@ -493,6 +504,6 @@ void OnlineTrainer::load(const StateFiles& state) {
   if (critic_) critic_->load(state, round_);
 }
 
-void OnlineTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, parts_.save); }
+FolderWriter OnlineTrainer::model_writer() const { return kedge::model_writer(parts_.model, parts_.save); }
 
 }  // namespace kedge

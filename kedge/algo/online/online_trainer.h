@@ -90,13 +90,14 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
   void note_saved(int64_t step) override;
   void load(const StateFiles& state) override;
-  // The model's folder as a checkpoint has it, at once.
-  void write_model(const Path& folder) const;
+  // Of the model's folder as a checkpoint has it, now. Collective.
+  [[nodiscard]] FolderWriter model_writer() const;
 
  private:
   [[nodiscard]] RolloutRequest wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const;
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch, const std::string& weights_before) const;
   [[nodiscard]] std::optional<RolloutRows> recorded(const RecordHeader& header, std::span<const int64_t> batch);
+  [[nodiscard]] std::string weights_before();
   [[nodiscard]] OnlineStep generate();
   // Computes log-probabilities while rewards and values are pending, then waits for those.
   void complete(OnlineStep& step);

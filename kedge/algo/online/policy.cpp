@@ -1,7 +1,9 @@
 #include "kedge/algo/online/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <exception>
 
 #include "kedge/algo/online/policy_losses.h"
 #include "kedge/core/autograd.h"
@@ -137,6 +139,20 @@ class UpdateSums {
   std::vector<Sum> sums_;
 };
 
+// After a pass, however it ends, other ranks are given what they need of this one.
+class PassCompletion {
+ public:
+  explicit PassCompletion(const Model& model) : model_(model) {}
+  ~PassCompletion() noexcept(false) {
+    if (std::uncaught_exceptions() == 0) model_.complete_pass();
+  }
+  PassCompletion(const PassCompletion&) = delete;
+  PassCompletion& operator=(const PassCompletion&) = delete;
+
+ private:
+  const Model& model_;
+};
+
 }  // namespace
 
 void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows) {
@@ -164,7 +180,10 @@ Policy::Policy(Model& model, Group group, const PolicyOptions& options)
   if (options.reference) reference_.emplace(model, *options.reference);
 }
 
-void Policy::logprobs(std::span<const Pass> passes, RolloutRows& rows) const { add_policy_logprobs(model_, passes, rows); }
+void Policy::logprobs(std::span<const Pass> passes, RolloutRows& rows) const {
+  const WholeWeights whole(model_.parameters());
+  add_policy_logprobs(model_, passes, rows);
+}
 
 void Policy::reference_logprobs(std::span<const Pass> passes, RolloutRows& rows) {
   ensure(reference_.has_value(), "log-probabilities of a reference that does not exist");
@@ -194,13 +213,15 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
                             told = by_place(step.minibatch, step.told, rows.size());
   learner_.zero_gradients();
   UpdateSums sums(model_.device());
-  for (const Pass& pass : update_passes(step.minibatch.passes)) {
+  const std::vector<Pass> passes = update_passes(step.minibatch.passes);
+  for (const Pass& pass : passes) {
+    const PassCompletion completion(model_);
     const Tensor own = tensor_of(token_weights_of(pass, rows, weights), model_.device());
     const bool trains =
         std::any_of(pass.rows.begin(), pass.rows.end(), [&](int64_t row) { return weights[static_cast<size_t>(row)] != 0; });
     // A row that teaches nothing is computed if all rows are.
     if (!trains && step.told.empty()) {
-      if (seen != nullptr) logprobs(std::span(&pass, 1), *seen);
+      if (seen != nullptr) add_policy_logprobs(model_, std::span(&pass, 1), *seen);
       continue;
     }
     std::optional<NoGrad> no_grad;
@@ -221,6 +242,7 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
     }
     if (seen != nullptr) put_logprobs(pass, input, found, *seen);
   }
+  for (int64_t more = learner_.num_passes(std::ssize(passes)) - std::ssize(passes); more > 0; --more) model_.complete_pass();
   // Without a row to learn from, momentum and decay alone would move the weights.
   const bool learns = std::any_of(step.weights.begin(), step.weights.end(), [](double weight) { return weight != 0; });
   const LearnerUpdate update = learner_.update(learns);
@@ -239,11 +261,17 @@ void Policy::rehearse_update(const Pass& largest, const RolloutRows& rows) {
   options.checkpoint = options_.checkpoint_activations;
   options.dropout_seed = dropout_seed(pass.rows[0]);
   backward(model_logprobs(model_, input.batch, input.predicted, {.entropy = true}, options).logprobs.sum());
+  model_.complete_pass();
   learner_.zero_gradients();
 }
 
-bool Policy::has_finite_weights() const { return std::isfinite(model_.trained().flat_master().detach().sum(at::kDouble).item<double>()); }
+bool Policy::has_finite_weights() const {
+  std::array<double, 1> sum = {0};
+  for (const Parameters::OwnPart& part : model_.trained().own_parts()) sum[0] += part.master.detach().sum(at::kDouble).item<double>();
+  group_.all_reduce(std::span<double>(sum), Reduce::sum);
+  return std::isfinite(sum[0]);
+}
 
-std::string Policy::weights_hash() const { return kedge::weights_hash(model_.trained().flat_master()); }
+std::string Policy::weights_hash() const { return kedge::weights_hash(model_.trained()); }
 
 }  // namespace kedge

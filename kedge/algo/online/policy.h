@@ -89,10 +89,10 @@ class Policy {
   [[nodiscard]] int64_t num_updates() const { return learner_.num_updates(); }
   [[nodiscard]] double next_rate() const { return learner_.next_rate(); }  // the learning rate of the next update
   [[nodiscard]] bool drops_out() const;  // adapters have dropout in updates, so log-probabilities differ there
-  [[nodiscard]] bool has_finite_weights() const;
+  [[nodiscard]] bool has_finite_weights() const;  // collective
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  // Hash of every bit of the trained weights.
+  // Hash of every bit of the trained weights. Collective.
   [[nodiscard]] std::string weights_hash() const;
 
   void save(StateSnapshot& state) const { learner_.save(state); }

@@ -141,6 +141,7 @@ void SupervisedTrainer::rehearse() {
   pass.dropout_seed = dropout_seed(0);
   const RowsResult result = parts_.task.train.compute(parts_.largest_rows, pass);
   if (result.loss.defined()) backward(result.loss);
+  parts_.model.complete_pass();
   learner_.zero_gradients();
 }
 
@@ -158,8 +159,10 @@ StepReport SupervisedTrainer::train_step() {
     pass.dropout_seed = dropout_seed(i);
     const RowsResult result = parts_.task.train.compute(micros[i], pass);
     if (result.loss.defined()) backward(result.loss * share);
+    parts_.model.complete_pass();
     sums.add(result);
   }
+  for (int64_t more = learner_.num_passes(std::ssize(micros)) - std::ssize(micros); more > 0; --more) parts_.model.complete_pass();
   const LearnerUpdate update = learner_.update();
   const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
   num_tokens_ += static_cast<int64_t>(all.back());
@@ -174,6 +177,7 @@ StepReport SupervisedTrainer::train_step() {
 
 StepReport SupervisedTrainer::validate() {
   const NoGrad no_grad;
+  const WholeWeights whole(parts_.model.parameters());
   phase_ = "validate";
   StepReport report;
   for (const SupervisedData& data : parts_.task.validation) {
@@ -202,11 +206,10 @@ FolderWriter SupervisedTrainer::save(StateSnapshot& state) const {
   learner_.save(state);
   state.set("sampler", sampler_.state());
   state.set("trainer.tokens", num_tokens_);
-  if (parts_.group.rank() != 0) return {};
   return save_model_state(parts_.model, state, {parts_.save, parts_.base});
 }
 
-void SupervisedTrainer::write_model(const Path& folder) const { write_model_folder(parts_.model, folder, {parts_.save, parts_.base}); }
+FolderWriter SupervisedTrainer::model_writer() const { return kedge::model_writer(parts_.model, {parts_.save, parts_.base}); }
 
 void SupervisedTrainer::load(const StateFiles& state) {
   load_model_state(parts_.model, state);

@@ -122,8 +122,8 @@ class SupervisedTrainer final : public Trainer {
   [[nodiscard]] Counters counters() const override;
   [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
   void load(const StateFiles& state) override;
-  // The model's folder as a checkpoint has it, at once.
-  void write_model(const Path& folder) const;
+  // Of the model's folder as a checkpoint has it, now. Collective.
+  [[nodiscard]] FolderWriter model_writer() const;
 
  private:
   struct Sums;

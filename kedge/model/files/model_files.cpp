@@ -27,7 +27,17 @@ HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const 
   return {HeadKind::score, options.new_labels, options.new_bias};
 }
 
-void load_slices(const Model& model, const WeightFiles& files, const Path& folder, bool fresh_head) {
+// Straight into the weights, or by way of host memory to the parts that this rank holds.
+void read_rows(const TensorSource& source, Parameters& parameters, const WeightSlice& slice) {
+  if (parameters.has_whole_masters()) return read_tensor(source, parameters.master(slice.parameter).narrow(0, slice.row, slice.rows));
+  std::vector<int64_t> shape = parameters.specs()[static_cast<size_t>(slice.parameter)].shape;
+  shape[0] = slice.rows;
+  const Tensor rows = at::empty(shape, at::kFloat);
+  read_tensor(source, rows);
+  parameters.write_rows(slice.parameter, slice.row, rows);
+}
+
+void load_slices(Model& model, const WeightFiles& files, const Path& folder, bool fresh_head) {
   const WeightCheck checked =
       check_weights(files, parameter_layout(model.config(), model.places()), {.head = model.head().kind, .fresh_head = fresh_head});
   check(checked.fits(), checked.text(folder.string(), model.config()));
@@ -35,7 +45,7 @@ void load_slices(const Model& model, const WeightFiles& files, const Path& folde
   for (const auto& [slice, name] : checked.found) {
     const TensorSource source{files.bytes(name), weight_type(*files.find(name), files.where(name)), slice.shape, slice.transposed};
     if (has_non_finite(source)) not_finite.push_back(name);
-    read_tensor(source, model.parameters().master(slice.parameter).narrow(0, slice.row, slice.rows));
+    read_rows(source, model.parameters(), slice);
     files.drop(name);
   }
   if (!not_finite.empty())

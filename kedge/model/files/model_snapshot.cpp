@@ -7,25 +7,19 @@
 namespace kedge {
 namespace {
 
-StorageOptions host_storage(const Parameters& of) { return {.dtype = of.flat_master().scalar_type()}; }
-
-// Between parameters of the same shapes in the same order.
-void copy_masters(const Parameters& from, const Parameters& to) {
-  const Tensor flat = to.flat();
-  flat.copy_(from.flat_master());
-}
+StorageOptions host_storage(const Tensor& masters) { return {.dtype = masters.scalar_type()}; }
 
 }  // namespace
 
-ModelSnapshot::ModelSnapshot(const Model& model) : config_(model.config()) {
+ModelSnapshot::ModelSnapshot(const Model& model, const Tensor& masters) : config_(model.config()) {
   const NoGrad no_grad;
   if (const Adapters* adapters = model.adapters()) {
     const ScoreView head = model.head().kind == HeadKind::score ? model.score_head() : ScoreView{};
-    adapters_ = std::make_unique<Adapters>(adapters->config(), adapters->slices(), host_storage(adapters->parameters()), head);
-    copy_masters(adapters->parameters(), adapters_->parameters());
+    adapters_ = std::make_unique<Adapters>(adapters->config(), adapters->slices(), host_storage(masters), head);
+    adapters_->parameters().flat().copy_(masters);
   } else {
-    model_ = std::make_unique<Model>(config_, model.head(), host_storage(model.parameters()));
-    copy_masters(model.parameters(), model_->parameters());
+    model_ = std::make_unique<Model>(config_, model.head(), host_storage(masters));
+    model_->parameters().flat().copy_(masters);
   }
 }
 

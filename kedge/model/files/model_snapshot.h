@@ -13,9 +13,11 @@ namespace kedge {
 // once, when they are written. Any thread may save; the model may be gone by then.
 class ModelSnapshot {
  public:
-  explicit ModelSnapshot(const Model& model);
+  // `masters`: those of what is trained, as gather_masters() has them.
+  ModelSnapshot(const Model& model, const Tensor& masters);
+  explicit ModelSnapshot(const Model& model) : ModelSnapshot(model, model.trained().flat_master()) {}
 
-  // The copied weights: flat_master() of what is trained, in host memory.
+  // The copied weights, in host memory.
   [[nodiscard]] const Tensor& masters() const { return model_ ? model_->parameters().flat() : adapters_->parameters().flat(); }
 
   // What save_model would have written, or save_adapter and the companions. `base` is the adapters' base_model_name_or_path.

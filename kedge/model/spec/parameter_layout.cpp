@@ -9,9 +9,9 @@ namespace {
 
 using Init = ParameterSpec::Init;
 
-ParameterSpec matrix(std::string name, int64_t rows, int64_t columns) { return {std::move(name), {rows, columns}, true, Init::normal}; }
-ParameterSpec scale(std::string name, int64_t size) { return {std::move(name), {size}, false, Init::ones}; }
-ParameterSpec shift(std::string name, int64_t size) { return {std::move(name), {size}, false, Init::zeros}; }
+ParameterSpec matrix(std::string name, int64_t rows, int64_t columns) { return {std::move(name), {rows, columns}, true, Init::normal, -1}; }
+ParameterSpec scale(std::string name, int64_t size) { return {std::move(name), {size}, false, Init::ones, -1}; }
+ParameterSpec shift(std::string name, int64_t size) { return {std::move(name), {size}, false, Init::zeros, -1}; }
 
 LayerParameters add_layer(ModelParameters& all, const ModelConfig& config, int64_t index) {
   const std::string prefix = str("layers.", index, ".");
@@ -126,7 +126,11 @@ ModelParameters make_parameters(const ModelConfig& config, const HeadOptions& he
   ModelParameters all;
   all.embedding = all.add(matrix("embedding", config.vocab_size, config.hidden_size));
   if (config.learned_positions) all.positions = all.add(matrix("positions", config.max_positions, config.hidden_size));
-  for (int64_t i = 0; i < config.num_layers; ++i) all.layers.push_back(add_layer(all, config, i));
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    const size_t first = all.specs.size();
+    all.layers.push_back(add_layer(all, config, i));
+    for (size_t place = first; place < all.specs.size(); ++place) all.specs[place].layer = i;
+  }
   all.norm = all.add(scale("norm", config.hidden_size));
   if (config.norm_bias) all.norm_bias = all.add(shift("norm.bias", config.hidden_size));
   if (head.kind == HeadKind::score) {

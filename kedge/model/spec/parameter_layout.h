@@ -16,6 +16,7 @@ struct ParameterSpec {
   std::vector<int64_t> shape;
   bool decays = false;  // weight decay: matrices, but neither norms nor biases
   enum class Init { normal, ones, zeros } init = Init::normal;
+  int64_t layer = -1;  // -1: outside the layers
 
   [[nodiscard]] int64_t size() const;
 };

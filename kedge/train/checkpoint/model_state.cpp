@@ -26,6 +26,23 @@ void add_weights(Fingerprint& print, const Parameters& parameters, at::ScalarTyp
   }
 }
 
+bool is_sharded(const Parameters& parameters) {
+  return parameters.options().shards.num_ranks() > 1 && parameters.options().shards.kind != Sharding::none;
+}
+
+FolderWriter snapshot_writer(std::shared_ptr<const ModelSnapshot> snapshot, const ModelFolderOptions& options) {
+  return [snapshot = std::move(snapshot), options](const Path& folder) { snapshot->save(folder, options.save, options.base); };
+}
+
+FolderWriter save_sharded(const Model& model, StateSnapshot* state, const ModelFolderOptions& options) {
+  const Parameters& trained = model.trained();
+  if (state != nullptr && !trained.is_copy())
+    for (const Parameters::OwnPart& part : trained.own_parts())
+      state->add_part(kWeights, {part.range.begin, trained.size()}, part.master);
+  const Tensor masters = trained.gather_masters();
+  return masters.defined() ? snapshot_writer(std::make_shared<const ModelSnapshot>(model, masters), options) : FolderWriter();
+}
+
 }  // namespace
 
 void write_model_folder(const Model& model, const Path& folder, const ModelFolderOptions& options) {
@@ -34,19 +51,32 @@ void write_model_folder(const Model& model, const Path& folder, const ModelFolde
   save_adapter(model, folder, options.base);
 }
 
+FolderWriter model_writer(const Model& model, const ModelFolderOptions& options) {
+  if (is_sharded(model.trained())) return save_sharded(model, nullptr, options);
+  if (!model.trained().options().shards.is_first()) return {};
+  return [&model, options](const Path& folder) { write_model_folder(model, folder, options); };
+}
+
 FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options) {
+  if (is_sharded(model.trained())) return save_sharded(model, &state, options);
+  if (!model.trained().options().shards.is_first()) return {};
   if (!state.copies()) {
     state.add(kWeights, model.trained().flat_master());
-    return [&model, options](const Path& folder) { write_model_folder(model, folder, options); };
+    return model_writer(model, options);
   }
   // One copy of the weights serves the state and the model's folder.
   const auto snapshot = std::make_shared<const ModelSnapshot>(model);
   state.take(kWeights, snapshot->masters());
-  return [snapshot, options](const Path& folder) { snapshot->save(folder, options.save, options.base); };
+  return snapshot_writer(snapshot, options);
 }
 
 void load_model_state(Model& model, const StateFiles& state) {
   const NoGrad no_grad;
+  if (is_sharded(model.trained())) {
+    for (const Parameters::OwnPart& part : model.trained().own_parts())
+      state.read_part(kWeights, {part.range.begin, model.trained().size()}, part.master);
+    return model.trained().publish();
+  }
   const Tensor& masters = model.trained().flat_master();
   if (masters.scalar_type() == at::kFloat) {
     state.read(kWeights, masters);

@@ -20,8 +20,11 @@ struct ModelFolderOptions {
 // The folder: the complete model, or the adapters and the companions.
 void write_model_folder(const Model& model, const Path& folder, const ModelFolderOptions& options);
 
-// Puts the trained weights into `state`. The result writes the folder as the model is now; of a state that copies, on any thread and
-// independent of the model's later changes.
+// Writes the folder as the model is now, on the first rank; undefined on the others. Not independent of later changes. Collective.
+[[nodiscard]] FolderWriter model_writer(const Model& model, const ModelFolderOptions& options);
+
+// Puts this rank's part of the trained weights into `state`. The result, undefined on all ranks but the first, writes the folder as the
+// model is now; of a state that copies, on any thread and independent of the model's later changes. Collective.
 [[nodiscard]] FolderWriter save_model_state(const Model& model, StateSnapshot& state, const ModelFolderOptions& options);
 // Into a trained or inference-only model, of any number type.
 void load_model_state(Model& model, const StateFiles& state);

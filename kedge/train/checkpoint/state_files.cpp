@@ -1,7 +1,9 @@
 #include "kedge/train/checkpoint/state_files.h"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
+#include <filesystem>
+#include <optional>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/bit_hash.h"
@@ -13,16 +15,55 @@ namespace {
 
 constexpr std::string_view kTensors = "state.safetensors", kNumbers = "state.json";
 
+Path tensors_of(const Path& folder, int rank) {
+  return rank == 0 ? folder / kTensors : folder / str("state.", rank, ".safetensors");
+}
+
+// A part's name in a file: NAME@BEGIN/SIZE.
+std::string part_name(const std::string& name, const StatePart& part) { return str(name, "@", part.begin, "/", part.size); }
+
+std::optional<StatePart> parse_part(std::string_view text) {
+  StatePart part;
+  const char *end = text.data() + text.size(), *at = text.data();
+  const auto begin = std::from_chars(at, end, part.begin);
+  if (begin.ec != std::errc() || begin.ptr == end || *begin.ptr != '/') return std::nullopt;
+  const auto size = std::from_chars(begin.ptr + 1, end, part.size);
+  if (size.ec != std::errc() || size.ptr != end || part.begin < 0 || part.size < part.begin) return std::nullopt;
+  return part;
+}
+
+void check_type(const TensorEntry& entry, const Tensor& to, const std::string& file) {
+  const WeightType type = weight_type(entry, file), wanted = weight_type_of(to.scalar_type(), entry.name);
+  check(type == wanted, file, ": ", entry.name, " is ", name_of(type), ", expected ", name_of(wanted));
+}
+
+// `to` from element `begin` of the entry on.
+void read_row(const SafetensorsFile& file, const TensorEntry& entry, int64_t begin, const Tensor& to) {
+  check_type(entry, to, file.path().string());
+  const auto size = static_cast<size_t>(to.element_size());
+  read_tensor({file.bytes(entry).substr(static_cast<size_t>(begin) * size, to.nbytes()), *entry.type, to.sizes().vec()}, to);
+}
+
+void check_shape(const TensorEntry& entry, at::IntArrayRef shape, const std::string& file) {
+  check(at::IntArrayRef(entry.shape) == shape, file, ": ", entry.name, " has the shape ", at::IntArrayRef(entry.shape), ", expected ", shape);
+}
+
 }  // namespace
 
-void StateSnapshot::add(const std::string& name, const Tensor& tensor) {
+Tensor StateSnapshot::host_copy(const Tensor& tensor) const {
   const NoGrad no_grad;
-  tensors_.emplace_back(name, copies_ ? tensor.detach().to(tensor.options().device(at::kCPU), false, true) : tensor.detach());
+  return copies_ ? tensor.detach().to(tensor.options().device(at::kCPU), false, true) : tensor.detach();
 }
+
+void StateSnapshot::add(const std::string& name, const Tensor& tensor) { tensors_.emplace_back(name, host_copy(tensor)); }
 
 void StateSnapshot::take(const std::string& name, Tensor tensor) { tensors_.emplace_back(name, std::move(tensor)); }
 
-void StateSnapshot::write(const Path& folder) const {
+void StateSnapshot::add_part(const std::string& name, const StatePart& part, const Tensor& row) {
+  if (row.numel() > 0) tensors_.emplace_back(part_name(name, part), host_copy(row));
+}
+
+void StateSnapshot::write_tensors(const Path& folder, int rank) const {
   make_folder(folder);
   // The wider numbers first, so that all are aligned.
   std::vector<const std::pair<std::string, Tensor>*> order;
@@ -32,42 +73,87 @@ void StateSnapshot::write(const Path& folder) const {
   std::vector<TensorEntry> entries;
   for (const auto* named : order)
     entries.push_back({named->first, weight_type_of(named->second.scalar_type(), named->first), named->second.sizes().vec()});
-  SafetensorsWriter writer(folder / kTensors, entries);
+  SafetensorsWriter writer(tensors_of(folder, rank), entries);
   for (size_t i = 0; i < order.size(); ++i)
     write_tensor(order[i]->second, *entries[i].type, [&](std::string_view bytes) { writer.write(bytes); });
   writer.finish();
+}
+
+void StateSnapshot::write(const Path& folder) const {
+  write_tensors(folder, 0);
   write_atomic(folder / kNumbers, numbers_.dump(2) + "\n");
 }
 
 StateFiles::StateFiles(const Path& folder)
-    : tensors_(folder / kTensors), where_((folder / kNumbers).string()), numbers_(Json::parse(read_text(folder / kNumbers), where_)) {}
-
-void StateFiles::read(const std::string& name, const Tensor& to) const { read_from(name, to.sizes(), 0, to); }
-
-void StateFiles::read_part(const std::string& name, const Part& part, const Tensor& to) const {
-  const std::array<int64_t, 1> shape = {part.size};
-  read_from(name, shape, part.begin, to);
+    : where_((folder / kNumbers).string()), numbers_(Json::parse(read_text(folder / kNumbers), where_)) {
+  files_.emplace_back(folder / kTensors);
+  for (int rank = 1; std::filesystem::exists(tensors_of(folder, rank)); ++rank) files_.emplace_back(tensors_of(folder, rank));
 }
 
-const TensorEntry& StateFiles::entry_of(const std::string& name) const {
-  const auto& entries = tensors_.entries();
-  const auto entry = std::find_if(entries.begin(), entries.end(), [&](const TensorEntry& one) { return one.name == name; });
-  check(entry != entries.end(), tensors_.path().string(), ": no ", name);
-  return *entry;
+std::vector<StateFiles::Piece> StateFiles::pieces_of(const std::string& name) const {
+  std::vector<Piece> pieces;
+  for (const SafetensorsFile& file : files_)
+    for (const TensorEntry& entry : file.entries()) {
+      if (entry.name == name) return {{&file, &entry, {0, -1}}};
+      if (!entry.name.starts_with(name + "@")) continue;
+      if (const auto part = parse_part(std::string_view(entry.name).substr(name.size() + 1))) pieces.push_back({&file, &entry, *part});
+    }
+  check(!pieces.empty(), files_[0].path().string(), ": no ", name);
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.part.begin < b.part.begin; });
+  return pieces;
 }
 
-std::string StateFiles::hash(const std::string& name) const { return bit_hash(tensors_.bytes(entry_of(name))); }
+// One after the other and nothing in between, as the ranks wrote them.
+void StateFiles::check_complete(const std::string& name, const std::vector<Piece>& pieces, int64_t size) const {
+  int64_t end = 0;
+  for (const Piece& piece : pieces) {
+    const std::string file = piece.file->path().string();
+    check(piece.entry->shape.size() == 1, file, ": ", piece.entry->name, " is not a row");
+    check(piece.part.size == size, file, ": ", piece.entry->name, " is part of ", piece.part.size, " elements, expected ", size);
+    check(piece.part.begin == end, file, ": ", piece.entry->name, " follows on ", end, " elements: a part of ", name, " is missing");
+    end += piece.entry->shape[0];
+  }
+  check(end == size, files_.back().path().string(), ": ", name, " ends after ", end, " of ", size, " elements: a part is missing");
+}
 
-void StateFiles::read_from(const std::string& name, at::IntArrayRef shape, int64_t begin, const Tensor& to) const {
+std::string StateFiles::hash(const std::string& name) const {
+  const std::vector<Piece> pieces = pieces_of(name);
+  if (pieces[0].part.size < 0) return bit_hash(pieces[0].file->bytes(*pieces[0].entry));
+  check_complete(name, pieces, pieces[0].part.size);
+  uint64_t sum = 0, num_bytes = 0;
+  for (const Piece& piece : pieces) {
+    const std::string_view bytes = piece.file->bytes(*piece.entry);
+    sum += bit_sum(bytes, num_bytes / 4);
+    num_bytes += bytes.size();
+  }
+  return bit_hash_text(sum, num_bytes);
+}
+
+void StateFiles::read(const std::string& name, const Tensor& to) const {
   const NoGrad no_grad;
-  const std::string file = tensors_.path().string();
-  const TensorEntry* const entry = &entry_of(name);
-  check(at::IntArrayRef(entry->shape) == shape, file, ": ", name, " has the shape ", at::IntArrayRef(entry->shape), ", expected ", shape);
-  const WeightType type = weight_type(*entry, file), wanted = weight_type_of(to.scalar_type(), name);
-  check(type == wanted, file, ": ", name, " is ", name_of(type), ", expected ", name_of(wanted));
-  const size_t from = static_cast<size_t>(begin) * bytes_of(type);
-  read_tensor({tensors_.bytes(*entry).substr(from, to.nbytes()), type, to.sizes().vec()}, to);
-  tensors_.drop(*entry);
+  const std::vector<Piece> pieces = pieces_of(name);
+  if (pieces[0].part.size >= 0) return read_part(name, {0, to.numel()}, to);
+  check_shape(*pieces[0].entry, to.sizes(), pieces[0].file->path().string());
+  read_row(*pieces[0].file, *pieces[0].entry, 0, to);
+  pieces[0].file->drop(*pieces[0].entry);
+}
+
+void StateFiles::read_part(const std::string& name, const StatePart& part, const Tensor& to) const {
+  const NoGrad no_grad;
+  std::vector<Piece> pieces = pieces_of(name);
+  if (pieces[0].part.size < 0) {
+    check_shape(*pieces[0].entry, part.size, pieces[0].file->path().string());
+    pieces[0].part = {0, part.size};
+  }
+  check_complete(name, pieces, part.size);
+  const int64_t end = part.begin + to.numel();
+  for (const Piece& piece : pieces) {
+    const int64_t first = std::max(part.begin, piece.part.begin), last = std::min(end, piece.part.begin + piece.entry->shape[0]);
+    if (first < last || to.numel() == 0) check_type(*piece.entry, to, piece.file->path().string());
+    if (first >= last) continue;
+    read_row(*piece.file, *piece.entry, first - piece.part.begin, to.narrow(0, first - part.begin, last - first));
+    piece.file->drop(*piece.entry);
+  }
 }
 
 }  // namespace kedge

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <string_view>
 
 #include <ATen/Parallel.h>
@@ -17,13 +18,13 @@ namespace {
 constexpr int64_t kElementSize = 4;
 constexpr int64_t kHalf = 0xFFFFFFFF;  // the lower half of 64 bits: shifts of signed numbers fill up with the sign
 
-uint64_t host_bit_sum(const Tensor& weights) {
+uint64_t host_bit_sum(const Tensor& weights, int64_t first) {
   constexpr int64_t kPiece = int64_t{1} << 16U;
   const std::string_view bytes(static_cast<const char*>(weights.const_data_ptr()), weights.nbytes());
   std::atomic<uint64_t> sum = 0;
   at::parallel_for(0, weights.numel(), kPiece, [&](int64_t begin, int64_t end) {
     sum += bit_sum(bytes.substr(static_cast<size_t>(begin * kElementSize), static_cast<size_t>((end - begin) * kElementSize)),
-                   static_cast<uint64_t>(begin));
+                   static_cast<uint64_t>(first + begin));
   });
   return sum;
 }
@@ -38,24 +39,46 @@ Tensor factors_of(int64_t begin, int64_t end, at::Device device) {
 
 }  // namespace
 
-uint64_t tensor_bit_sum(const Tensor& weights, int64_t elements_at_a_time) {
+uint64_t tensor_bit_sum(const Tensor& weights, int64_t elements_at_a_time, int64_t first) {
   const NoGrad no_grad;
   const Tensor words = weights.view(at::kInt);
   Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kLong).device(weights.device()));
   for (int64_t begin = 0; begin < weights.numel(); begin += elements_at_a_time) {
     const int64_t end = std::min(weights.numel(), begin + elements_at_a_time);
     Tensor products = words.slice(0, begin, end).to(at::kLong).bitwise_and_(at::Scalar(kHalf));
-    sum += products.mul_(factors_of(begin, end, weights.device())).sum();
+    sum += products.mul_(factors_of(first + begin, first + end, weights.device())).sum();
   }
   return static_cast<uint64_t>(sum.item<int64_t>());
 }
 
+namespace {
+
+uint64_t sum_from(const Tensor& weights, int64_t first) {
+  constexpr int64_t kAtATime = int64_t{1} << 22U;  // 160 MiB
+  return weights.is_cpu() ? host_bit_sum(weights, first) : tensor_bit_sum(weights, kAtATime, first);
+}
+
+}  // namespace
+
 std::string weights_hash(const Tensor& weights) {
   ensure(weights.scalar_type() == at::kFloat && weights.dim() == 1 && weights.is_contiguous(), "weights to hash must be one row of fp32");
-  constexpr int64_t kAtATime = int64_t{1} << 22U;  // 160 MiB
-  const Tensor detached = weights.detach();
-  const uint64_t sum = detached.is_cpu() ? host_bit_sum(detached) : tensor_bit_sum(detached, kAtATime);
-  return bit_hash_text(sum, static_cast<uint64_t>(detached.numel() * kElementSize));
+  return bit_hash_text(sum_from(weights.detach(), 0), static_cast<uint64_t>(weights.numel() * kElementSize));
+}
+
+std::string weights_hash(const Parameters& parameters) {
+  uint64_t sum = 0;
+  for (const Parameters::OwnPart& part : parameters.own_parts()) sum += sum_from(part.master.detach(), part.range.begin);
+  const ShardOptions& shards = parameters.options().shards;
+  if (shards.kind != Sharding::none) {
+    const std::vector<std::string> all = shards.shard.all_gather(std::string_view(reinterpret_cast<const char*>(&sum), sizeof sum));
+    sum = 0;
+    for (const std::string& one : all) {
+      uint64_t part = 0;
+      std::memcpy(&part, one.data(), sizeof part);
+      sum += part;
+    }
+  }
+  return bit_hash_text(sum, static_cast<uint64_t>(parameters.size() * kElementSize));
 }
 
 }  // namespace kedge

@@ -34,6 +34,9 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   void zero_gradients() { optimizer_.zero_gradients(); }
+  // How many passes an update has of which this rank has `own`: ranks that sum gradients after every pass make the same number of them, some
+  // without rows (Model::complete_pass).
+  [[nodiscard]] int64_t num_passes(int64_t own) const;
   // One update from the gradients of all ranks, as Updater has it. `learns` false: it is counted, but weights and moments do not change.
   LearnerUpdate update(bool learns = true);
 
@@ -46,6 +49,7 @@ class Learner {
 
  private:
   std::string counter_;
+  Group group_;
   Optimizer optimizer_;
   Updater updater_;
   Schedule schedule_;

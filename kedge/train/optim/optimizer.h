@@ -1,13 +1,11 @@
 #pragma once
-// The optimizer of a model's parameters: gradient norm, clipping, AdamW or plain descent, over the flat buffers. Several ranks can share
-// AdamW's moments. Independent of models and losses.
+// The optimizer of a model's parameters: gradient norm, clipping, AdamW or plain descent, over the flat buffers. It updates, and has the
+// moments of, what this rank owns of the parameters. Independent of models and losses.
 #include <cstdint>
 #include <vector>
 
 #include "kedge/config/config.h"
 #include "kedge/core/tensor.h"
-#include "kedge/dist/group.h"
-#include "kedge/dist/partition.h"
 #include "kedge/model/parameters.h"
 #include "kedge/train/checkpoint/state_files.h"
 
@@ -55,42 +53,37 @@ struct OptimizerConfig {
 // What gradients of this norm are multiplied by, so that their norm is at most max_norm; 1 if max_norm is 0 (no clipping).
 [[nodiscard]] double clip_coefficient(double norm, double max_norm);
 
-// Not thread-safe. `parameters` must be trainable and outlive it. All ranks of the group make the same calls and end every step with the
-// same weights, bit for bit those of one rank alone.
+// Not thread-safe. `parameters` must be trainable and outlive it. All ranks that hold them make the same calls and end every step with the
+// same weights, whatever is sharded.
 class Optimizer {
  public:
   // UsageError for invalid settings.
-  Optimizer(const OptimizerConfig& config, Parameters& parameters, Group group = Group::single());
+  Optimizer(const OptimizerConfig& config, Parameters& parameters);
 
-  void zero_gradients();
-  // L2 norm of all gradients, before any clipping.
+  void zero_gradients() { parameters_.zero_gradients(); }
+  // L2 norm of all gradients, summed over all ranks, before any clipping.
   [[nodiscard]] double gradient_norm() const;
   // One update with gradients multiplied by `grad_scale` (for clipping, clip_coefficient). The gradients are already summed over all ranks.
   void step(double lr, double grad_scale = 1);
 
-  // All of its state: the moments, and how many updates were made. The moments are complete, whatever the number of ranks, and only rank
-  // 0's snapshot gets them.
+  // All of its state: the moments, and how many updates were made. A rank's snapshot gets the moments that no rank before it has.
   void save(StateSnapshot& snapshot) const;
   void load(const StateFiles& files);
 
   [[nodiscard]] int64_t num_steps() const { return num_steps_; }
-  // Of this rank's share; undefined for sgd.
+  // Of this rank's parts, one after the other; undefined for sgd.
   [[nodiscard]] const Tensor& first_moment() const { return first_; }
   [[nodiscard]] const Tensor& second_moment() const { return second_; }
 
  private:
-  void update(Share part, double lr, double grad_scale, double weight_decay);
-  void descend(double lr, double grad_scale);
-  [[nodiscard]] Share share_of_rank(int rank) const;  // of the flat buffers
-  template <typename F>
-  void gather(const Tensor& own, F&& use) const;
+  void update(const Parameters::OwnPart& part, int64_t own_begin, double lr, double grad_scale);
+  void descend(const Parameters::OwnPart& part, double lr, double grad_scale) const;
+  [[nodiscard]] double decay_of(const Parameters::OwnPart& part) const;
   void save_moment(StateSnapshot& snapshot, const std::string& name, const Tensor& moment) const;
+  void load_moment(const StateFiles& files, const std::string& name, const Tensor& moment) const;
 
   OptimizerConfig config_;
   Parameters& parameters_;
-  Group group_;
-  bool is_shared_;
-  Share share_;  // what this rank updates
   Tensor first_, second_;
   int64_t num_steps_ = 0;
 };

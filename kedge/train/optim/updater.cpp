@@ -1,19 +1,18 @@
 #include "kedge/train/optim/updater.h"
 
 #include <cmath>
-#include <utility>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 
 namespace kedge {
 
-Updater::Updater(const UpdateConfig& config, Optimizer& optimizer, Parameters& parameters, Group group)
-    : config_(config), optimizer_(optimizer), parameters_(parameters), group_(std::move(group)) {}
+Updater::Updater(const UpdateConfig& config, Optimizer& optimizer, Parameters& parameters)
+    : config_(config), optimizer_(optimizer), parameters_(parameters) {}
 
 UpdateResult Updater::apply(double lr) {
   ensure(std::isfinite(lr) && lr >= 0, "a learning rate of ", lr);
-  group_.all_reduce(parameters_.flat_gradient(), Reduce::sum);
+  parameters_.finish_gradients();
   UpdateResult result{optimizer_.gradient_norm(), false};  // the same bits on every rank, so all decide equally
   if (std::isfinite(result.grad_norm)) {
     optimizer_.step(lr, clip_coefficient(result.grad_norm, config_.gradient_clip_val.value_or(0)));

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "kedge/config/config_schema.h"
-#include "kedge/dist/group.h"
 #include "kedge/train/optim/optimizer.h"
 
 namespace kedge {
@@ -28,7 +27,7 @@ struct UpdateResult {
 // Not thread-safe. `parameters` are those of `optimizer`; both must outlive it.
 class Updater {
  public:
-  Updater(const UpdateConfig& config, Optimizer& optimizer, Parameters& parameters, Group group);
+  Updater(const UpdateConfig& config, Optimizer& optimizer, Parameters& parameters);
 
   // Every rank calls it when its backward passes are done. The gradients of all ranks are summed, so each rank's loss must have been
   // divided by the number of micro-batches of all of them. An Error after too many skipped ones.
@@ -43,7 +42,6 @@ class Updater {
   UpdateConfig config_;
   Optimizer& optimizer_;
   Parameters& parameters_;
-  Group group_;
   int64_t num_skipped_ = 0, num_in_a_row_ = 0;
 };
 

@@ -22,7 +22,7 @@ struct Toy {
   Optimizer optimizer{{.weight_decay = 0}, parameters};
   Updater updater;
 
-  explicit Toy(const UpdateConfig& config) : updater(config, optimizer, parameters, Group::single()) { parameters.initialise(1, 1); }
+  explicit Toy(const UpdateConfig& config) : updater(config, optimizer, parameters) { parameters.initialise(1, 1); }
   void set_gradient(float a, float b) { parameters.gradient(0).copy_(at::tensor({a, b})); }
 };
 

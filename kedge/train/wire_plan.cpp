@@ -1,0 +1,68 @@
+#include "kedge/train/wire_plan.h"
+
+#include "kedge/model/parameters.h"
+
+namespace kedge {
+namespace {
+
+// Elements of a rank's own parts, and of the others' parts in the same buckets.
+struct Parts {
+  int64_t own = 0, others = 0;
+};
+
+template <typename F>
+Parts parts_of(const ShardLayout& layout, int rank, F&& counts) {
+  Parts parts;
+  for (size_t b = 0; b < layout.num_buckets(); ++b) {
+    if (!counts(layout.bucket(b))) continue;
+    const int64_t own = length(layout.part(b, rank));
+    parts.own += own;
+    parts.others += length(layout.bucket(b)) - own;
+  }
+  return parts;
+}
+
+// Where the matrices of the layers begin and end.
+Share layers_of(const std::vector<ParameterSpec>& specs) {
+  Share layers{-1, -1};
+  int64_t at = 0;
+  for (const ParameterSpec& spec : specs) {
+    if (!spec.decays) continue;
+    const int64_t end = at + flat_size({spec});
+    if (spec.layer >= 0) layers = {layers.begin < 0 ? at : layers.begin, end};
+    at = end;
+  }
+  return layers;
+}
+
+}  // namespace
+
+WireBytes wire_bytes(const WireInput& input, const WireEvents& events, int shard_rank) {
+  WireBytes bytes;
+  if (input.num_ranks == 1) return bytes;
+  constexpr int64_t kFloat = 4;
+  const int64_t others = input.shard_ranks - 1, copies = input.num_ranks / input.shard_ranks - 1;
+  const Sharding kind = input.has_adapters ? Sharding::none : input.sharding;  // of what is trained
+  const auto all = [](const Share&) { return true; };
+
+  const Parts trained = parts_of(shard_layout(input.trained, input.shard_ranks, input.num_ranks), shard_rank, all);
+  const bool each_pass = kind >= Sharding::gradients || input.collectives == Collectives::ordered;
+  const int64_t reductions = each_pass ? events.passes : events.updates;
+  bytes.in_group += reductions * trained.others * kFloat;
+  bytes.between_groups += reductions * trained.own * copies * kFloat;
+  if (kind == Sharding::none) bytes.in_group += events.updates * trained.own * others * kFloat;  // everybody gets all sums
+  if (kind == Sharding::optimizer || kind == Sharding::gradients)
+    bytes.in_group += events.updates * trained.own * others * input.element_bytes;
+  if (input.sharding != Sharding::all) return bytes;
+
+  const ShardLayout network = shard_layout(input.network, input.shard_ranks, input.num_ranks);
+  const Share layers = layers_of(input.network);
+  const auto in_layers = [&](const Share& bucket) { return bucket.begin >= layers.begin && bucket.begin < layers.end; };
+  const Parts comes_and_goes = parts_of(network, shard_rank, in_layers);
+  const Parts stays = parts_of(network, shard_rank, [&](const Share& bucket) { return !in_layers(bucket); });
+  bytes.in_group += (2 * events.passes + events.wholes) * comes_and_goes.own * others * input.element_bytes;
+  if (!input.has_adapters) bytes.in_group += events.updates * stays.own * others * input.element_bytes;
+  return bytes;
+}
+
+}  // namespace kedge

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Runs on ranks that hold the model together: whatever is sharded, 20 steps of SFT, reward models, REINFORCE, RS and PPO end with the same bits; a run
+# resumes with another sharding with the same bits too, and on another number of ranks with losses within 1e-5. sharding_ranks_test.sh KEDGE MPIRUN...
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+. "$here/commands_support.sh"
+shift
+mpirun=("$@")
+. "$here/train_support.sh"
+. "$here/online_support.sh"
+kinds=(optimizer gradients all)
+
+on() { # ranks, folder, command, setting...
+  local ranks=$1 folder=$2
+  local -n words=$3
+  shift 3
+  "${mpirun[@]}" -n "$ranks" "${words[@]}" exp_manager.explicit_log_dir="$folder" "$@"
+}
+same_weights() { # folder, other
+  cmp "$1/model/model.safetensors" "$2/model/model.safetensors" || fail "$1 and $2 end with different weights"
+}
+losses() { grep -oE '"(train|validation|train_optim)/loss": [^,]*' "$1/metrics.jsonl" | sed 's/.*: //'; }
+close() { # folder, other, losses wanted: within 1e-5 of each other, relative to the first
+  paste <(losses "$1") <(losses "$2") | awk -v a="$1" -v b="$2" -v wanted="$3" '
+    { d = $1 - $2; if (d < 0) d = -d; size = $1 < 0 ? -$1 : $1; if (size > 1) d /= size; if (d > most) most = d }
+    END { printf "%s and %s: %d losses, largest difference %g\n", a, b, NR, most; exit !(NR == wanted && most < 1e-5) }' || fail "$1 and $2 differ"
+}
+
+train=("${sft[@]}" model.data.train_ds.global_batch_size=12 model.data.train_ds.micro_batch_size=1 trainer.sft.max_epochs=50 trainer.sft.max_steps=20
+  trainer.sft.val_check_interval=10 trainer.sft.save_interval=10 model.optim.lr=1e-3 model.optim.sched.name=constant)
+rewarded=("${reinforce[@]}" "${rule[@]}" model.optim.lr=3e-4)
+
+for ranks in 2 4; do
+  expect 0 'done: step 20 of 20' on $ranks sft_${ranks}_none train model.sharding=none
+  for kind in "${kinds[@]}"; do
+    expect 0 'done: step 20 of 20' on $ranks sft_${ranks}_$kind train model.sharding=$kind
+    same_weights sft_${ranks}_none sft_${ranks}_$kind
+    diff <(losses sft_${ranks}_none) <(losses sft_${ranks}_$kind) || fail "sft on $ranks ranks, $kind: other losses"
+  done
+done
+expect 0 'done: step 20 of 20' on 4 sft_4_groups train model.sharding=all model.sharding_group=2
+expect 0 'done: step 20 of 20' on 4 sft_4_groups_none train model.sharding=none model.sharding_group=2
+same_weights sft_4_groups_none sft_4_groups
+close sft_4_none sft_4_groups 22
+
+expect 0 'done: step 20 of 20' on 2 online_none rewarded model.sharding=none
+for kind in "${kinds[@]}"; do
+  expect 0 'done: step 20 of 20' on 2 online_$kind rewarded model.sharding=$kind
+  same_weights online_none online_$kind
+  diff -rq online_none/rollouts online_$kind/rollouts || fail "the rollouts of online_$kind differ"
+  diff <(numbers_of online_none) <(numbers_of online_$kind) || fail "the numbers of online_$kind differ"
+done
+expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_all
+
+# Begun with one sharding, resumed with the others, to the bit; on other numbers of ranks within roundings.
+expect 0 'done: step 10' on 4 begun train model.sharding=all trainer.sft.max_steps=10
+[ -e begun/checkpoints/*step=10*/state/state.3.safetensors ] || fail 'rank 3 wrote no part of the state'
+for kind in none optimizer; do
+  cp -r begun resumed_$kind
+  expect 0 'resumed from resumed.* at step 10' on 4 resumed_$kind train model.sharding=$kind
+  same_weights sft_4_none resumed_$kind
+done
+for ranks in 1 2; do
+  cp -r begun resumed_on_$ranks
+  expect 0 "ranks: 4 -> $ranks" on $ranks resumed_on_$ranks train model.sharding=all
+  close sft_4_none resumed_on_$ranks 22
+done
+expect 0 '' "$kedge" export begun/checkpoints/*step=10* --out exported
+
+expect 2 'model.sharding_group: 3 ranks do not divide the 4 ranks of the job' on 4 wrong train model.sharding_group=3
+exit $((failures > 0))

@@ -1,0 +1,60 @@
+#include "kedge/train/wire_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "kedge/model/parameters.h"
+
+#include "tests/support/tiny_models.h"
+
+namespace kedge {
+namespace {
+
+WireInput tiny(Sharding kind, int shard_ranks, int num_ranks) {
+  const auto specs = make_parameters(testing::tiny_config(testing::kTinyLlama), {}).specs;
+  return {.network = specs, .trained = specs, .element_bytes = 2, .sharding = kind, .shard_ranks = shard_ranks, .num_ranks = num_ranks};
+}
+
+int64_t sum_in_group(const WireInput& input, const WireEvents& events) {
+  int64_t sum = 0;
+  for (int rank = 0; rank < input.shard_ranks; ++rank) sum += wire_bytes(input, events, rank).in_group;
+  return sum;
+}
+
+constexpr int64_t kSize = 11'136;              // of the flat buffer
+constexpr int64_t kLayers = 2 * (1152 + 640 + 1792 + 896);  // of that, the layers' matrices
+
+// Together the ranks of a group send every element to every other rank, once for a gather and once for a sum.
+TEST(WirePlan, AddsUpToEveryElementForEveryOtherRank) {
+  for (const int ranks : {2, 3, 4, 8}) {
+    const int64_t others = ranks - 1;
+    const WireEvents pass{.passes = 1}, update{.updates = 1}, whole{.wholes = 1};
+    for (const Sharding kind : {Sharding::none, Sharding::optimizer, Sharding::gradients})
+      EXPECT_EQ(sum_in_group(tiny(kind, ranks, ranks), pass), others * kSize * 4);
+    EXPECT_EQ(sum_in_group(tiny(Sharding::none, ranks, ranks), update), others * kSize * 4);
+    EXPECT_EQ(sum_in_group(tiny(Sharding::optimizer, ranks, ranks), update), others * kSize * 2);
+    EXPECT_EQ(sum_in_group(tiny(Sharding::gradients, ranks, ranks), update), others * kSize * 2);
+    EXPECT_EQ(sum_in_group(tiny(Sharding::all, ranks, ranks), pass), others * (kSize * 4 + 2 * kLayers * 2));
+    EXPECT_EQ(sum_in_group(tiny(Sharding::all, ranks, ranks), update), others * (kSize - kLayers) * 2);
+    EXPECT_EQ(sum_in_group(tiny(Sharding::all, ranks, ranks), whole), others * kLayers * 2);
+    EXPECT_EQ(sum_in_group(tiny(Sharding::optimizer, ranks, ranks), whole), 0);
+  }
+}
+
+TEST(WirePlan, FastSumsTravelOncePerUpdate) {
+  WireInput input = tiny(Sharding::optimizer, 4, 4);
+  input.collectives = Collectives::fast;
+  EXPECT_EQ(sum_in_group(input, {.passes = 5}), 0);
+  EXPECT_EQ(sum_in_group(input, {.passes = 5, .updates = 1}), 3 * kSize * (4 + 2));
+}
+
+TEST(WirePlan, BetweenGroupsTravelsOnePartPerRank) {
+  const WireInput input = tiny(Sharding::all, 2, 6);
+  int64_t sum = 0;
+  for (int rank = 0; rank < 2; ++rank) sum += wire_bytes(input, {.passes = 1}, rank).between_groups;
+  EXPECT_EQ(sum, 2 * kSize * 4);
+  EXPECT_EQ(wire_bytes(tiny(Sharding::all, 4, 4), {.passes = 1}, 0).between_groups, 0);
+  EXPECT_EQ(wire_bytes(tiny(Sharding::all, 1, 1), {.passes = 1, .updates = 1}, 0).in_group, 0);
+}
+
+}  // namespace
+}  // namespace kedge
