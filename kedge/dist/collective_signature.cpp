@@ -19,8 +19,8 @@ std::string_view text_of(const std::array<char, N>& field) {
 }
 
 std::string describe(const CollectiveCall& call) {
-  if (text_of(call.dtype).empty()) return std::string(text_of(call.name));
-  return str(text_of(call.name), " of ", text_of(call.dtype), " ", shape_text(call.shape()));
+  if (text_of(call.dtype).empty()) return std::string(call.name_text());
+  return str(call.name_text(), " of ", text_of(call.dtype), " ", shape_text(call.shape()));
 }
 
 bool shapes_agree(const CollectiveCall& a, const CollectiveCall& b, Freedom freedom) {
@@ -31,6 +31,8 @@ bool shapes_agree(const CollectiveCall& a, const CollectiveCall& b, Freedom free
 }
 
 }  // namespace
+
+std::string_view CollectiveCall::name_text() const { return text_of(name); }
 
 CollectiveCall make_call(std::string_view name, std::string_view dtype, std::span<const int64_t> shape) {
   ensure(shape.size() <= CollectiveCall::kMaxDims, name, ": at most ", CollectiveCall::kMaxDims, " dimensions, found ", shape_text(shape));

@@ -18,6 +18,7 @@ struct CollectiveCall {
   int64_t num_dims = 0;
   std::array<int64_t, kMaxDims> dims{};
 
+  [[nodiscard]] std::string_view name_text() const;
   [[nodiscard]] std::span<const int64_t> shape() const { return std::span(dims).first(static_cast<size_t>(num_dims)); }
 };
 

@@ -11,6 +11,7 @@
 #include "kedge/core/log.h"
 #include "kedge/dist/collective_signature.h"
 #include "kedge/dist/mpi.h"
+#include "kedge/dist/watchdog.h"
 
 namespace kedge {
 namespace {
@@ -24,6 +25,7 @@ CollectiveCall call_for_text(std::string_view name, std::string_view text) {
 
 std::vector<CollectiveCall> all_calls(const mpi::World& world, const CollectiveCall& mine) {
   std::vector<CollectiveCall> calls(static_cast<size_t>(world.size()));
+  const WaitingScope waiting(mine.name_text());
   world.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(calls)));
   return calls;
 }
@@ -36,8 +38,10 @@ void leave(const mpi::World* world) noexcept {
   try {
     check_agreement(all_calls(*world, make_call("the end of the job")), Freedom::none);
     delete world;
+    end_watchdog(kExitOk);
   } catch (const Error& error) {
     log_error(error.what());
+    end_watchdog(kExitWorld, error.what());
     mpi::abort_job(kExitWorld);
   }
 }

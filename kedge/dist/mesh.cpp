@@ -11,6 +11,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/dist/mpi.h"
+#include "kedge/dist/watchdog.h"
 
 namespace kedge {
 namespace {
@@ -62,6 +63,7 @@ Mesh Mesh::from_environment(const MeshOptions& options) {
   set_up_log({.level = options.log_level, .rank = world.rank(), .num_ranks = world.size()});
   check(world.size() == launch.num_ranks, "the launcher started ", launch.num_ranks, " ranks, but MPI connects ", world.size(),
         ": is it the launcher of another MPI?");
+  start_watchdog(world);
   const at::Device device = device_of_rank(options, launch.local_rank, options.device == "cpu" ? 0 : num_cuda_devices());
   if (device.is_cuda()) check_cuda_device(device.index(), options.device_key);
   // Without this, every rank of a machine would also hold a context, and its memory, on the first GPU.
@@ -72,6 +74,7 @@ Mesh Mesh::from_environment(const MeshOptions& options) {
 void end_job(std::string_view message, int exit_code) {
   set_status_line("");
   log_error(message);
+  end_watchdog(exit_code, message);
   mpi::abort_job(exit_code);
   end_process(exit_code);
 }

@@ -21,7 +21,7 @@ struct Mesh {
   int local_rank;  // among the ranks on this machine
   at::Device device;
 
-  // Starts MPI when there is more than one rank, puts the rank into the log and makes `device` the current one of this
+  // Starts MPI and the watchdog when there is more than one rank, puts the rank into the log and makes `device` the current one of this
   // thread. Once per process, before anything that may fail on one rank alone: until then the others cannot be notified.
   static Mesh from_environment(const MeshOptions& options = {});
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "kedge/core/error.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -32,7 +34,14 @@ Ending end_of(const std::string& command) {
   return {WEXITSTATUS(::pclose(pipe)), output};
 }
 
-Ending end_of_job(const std::string& how) { return end_of(str(KEDGE_MPIRUN, " -n 3 '", KEDGE_FAILING_JOB, "' ", how)); }
+Ending end_of_job(const std::string& how, const std::string& variables = "") {
+  return end_of(str("env ", variables, " ", KEDGE_MPIRUN, " -n 3 '", KEDGE_FAILING_JOB, "' ", how));
+}
+
+std::vector<int> others_than(int rank) { return {(rank + 1) % 3, (rank + 2) % 3}; }
+
+// "error [rank 0] rank 1 (pid 4711 on n2) ..."
+std::string line_about(int rank, int reporter) { return str("error \\[rank ", reporter, "\\] rank ", rank, " \\(pid [0-9]+ on [^)]+\\) "); }
 
 TEST(Job, EndsWellWhenAllRanksDo) {
   const Ending end = end_of_job("work");
@@ -70,6 +79,40 @@ TEST(Job, ARankThatIsKilledEndsAllRanks) {
   const Ending end = end_of_job("kill");
   EXPECT_THAT(end.exit_code, Not(AnyOf(0, 124))) << end.output;
   EXPECT_THAT(end.output, AllOf(HasSubstr("process rank 1"), HasSubstr("signal 9"))) << "the launcher names it";
+}
+
+TEST(Job, ARankThatIsKilledIsNamedByTheOthers) {
+  for (const int rank : {0, 1, 2}) {
+    const Ending end = end_of_job(str("kill ", rank));
+    EXPECT_THAT(end.exit_code, Not(AnyOf(0, 124))) << end.output;
+    for (const int other : others_than(rank))
+      EXPECT_THAT(end.output, ContainsRegex(line_about(rank, other) + "was killed, crashed or ended without notice; the job ends\n"));
+  }
+}
+
+TEST(Job, ARankThatHangsIsNamedByTheOthersAndEndsAllRanks) {
+  for (const int rank : {0, 1, 2}) {
+    const Ending end = end_of_job(str("stop ", rank), "KEDGE_WATCHDOG=3");
+    EXPECT_EQ(end.exit_code, kExitWorld) << end.output;
+    for (const int other : others_than(rank))
+      EXPECT_THAT(end.output, ContainsRegex(line_about(rank, other) + "has not answered for 3 s: .*; the job ends\n"));
+  }
+}
+
+TEST(Job, AJobThatIsSuspendedAsAWholeGoesOn) {
+  const Ending end = end_of_job("suspend", "KEDGE_WATCHDOG=3");
+  EXPECT_EQ(end.exit_code, 0) << end.output;
+  EXPECT_THAT(end.output, Not(HasSubstr("has not answered")));
+}
+
+TEST(Job, WithoutAWatchdogItWorksToo) {
+  const Ending end = end_of_job("work", "KEDGE_WATCHDOG=0");
+  EXPECT_EQ(end.exit_code, 0) << end.output;
+}
+
+TEST(Job, AnErrorIsAlsoInTheLogOfTheOtherRanks) {
+  const Ending end = end_of_job("throw");
+  EXPECT_THAT(end.output, ContainsRegex(line_about(1, 0) + "ended: no room left on the disk; the job ends\n"));
 }
 
 TEST(Job, ARankThatExitsOnItsOwnEndsAllRanks) {
