@@ -2,7 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include "kedge/core/error.h"
 #include "kedge/core/gpu_code.h"
@@ -42,6 +45,14 @@ void check_cuda_device(int index, std::string_view where) {
   const cudaDeviceProp properties = properties_of(index);
   check_gpu({properties.name, {properties.major, properties.minor}}, KEDGE_CUDA_ARCHITECTURES, str(where, ": cuda:", index));
 }
+
+std::string cuda_bus_id(int index) {
+  std::array<char, 32> text{};
+  must(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), index));
+  return text.data();
+}
+
+void* current_cuda_stream(int index) { return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).stream(); }
 
 void synchronize_cuda() { must(cudaDeviceSynchronize()); }
 

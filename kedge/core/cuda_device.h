@@ -13,6 +13,12 @@ namespace kedge {
 // the error: "--device".
 void check_cuda_device(int index, std::string_view where);
 
+// The device's place on the PCI bus, "0000:1b:00.0": the same for every process of a machine, whatever devices it was given.
+[[nodiscard]] std::string cuda_bus_id(int index);
+
+// The stream that this thread's work on a device is queued on: a cudaStream_t.
+[[nodiscard]] void* current_cuda_stream(int index);
+
 // Waits until the device has done all it was given.
 void synchronize_cuda();
 

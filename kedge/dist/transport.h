@@ -33,6 +33,9 @@ class Transport {
   // The own part of the sum over all ranks of `parts`, which is [size * own]. In whatever order is the fastest; in rank order unless a
   // transport has a faster one.
   virtual void fast_reduce_scatter(const Tensor& parts, const Tensor& own);
+
+  // Throws Error if a call that was queued has failed since. For where the host waits for the results; not while calls are recorded.
+  virtual void check() {}
 };
 
 // What was sent through a transport that counts.

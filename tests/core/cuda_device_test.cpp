@@ -17,6 +17,16 @@ TEST(CudaDevice, IsDescribedOrRefusedByName) {
   }
 }
 
+TEST(CudaDevice, HasAPlaceOnTheBusAndAStream) {
+  if (num_cuda_devices() > 0) {
+    EXPECT_NE(cuda_bus_id(0).find(':'), std::string::npos);
+    EXPECT_EQ(current_cuda_stream(0), current_cuda_stream(0));
+  } else {
+    EXPECT_NE(testing::error_of<Error>([] { return cuda_bus_id(0); }).find("CUDA"), std::string::npos);
+    EXPECT_NE(testing::error_of<Error>([] { return current_cuda_stream(0); }).find("CUDA"), std::string::npos);
+  }
+}
+
 TEST(CudaDevice, MemoryIsKnownBeforeTheFirstTensor) {
   if (num_cuda_devices() == 0) GTEST_SKIP() << "no CUDA device";
   EXPECT_GT(free_cuda_bytes(), 0);
