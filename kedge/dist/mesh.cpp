@@ -11,6 +11,8 @@
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/dist/mpi.h"
+#include "kedge/dist/nccl_transport.h"
+#include "kedge/dist/peer_transport.h"
 #include "kedge/dist/watchdog.h"
 
 namespace kedge {
@@ -36,7 +38,16 @@ std::optional<int> first_number(const Lookup& variable, std::span<const char* co
   return std::nullopt;
 }
 
+Group with_transport(const Group& group, TransportKind kind, at::Device device) {
+  if (group.size() == 1 || !device.is_cuda() || kind == TransportKind::mpi) return group;
+  return group.with_transport(kind == TransportKind::peer ? make_peer_transport(group, device) : make_nccl_transport(group, device));
+}
+
 }  // namespace
+
+Group Mesh::groups_of(int size) const { return with_transport(world.split(world.rank() / size), transport, device); }
+
+Group Mesh::across_groups_of(int size) const { return with_transport(world.split(world.rank() % size), transport, device); }
 
 Launch read_launch(const Lookup& variable) {
   const auto set = [&](const char* name) { return variable(name) != nullptr; };
@@ -68,7 +79,7 @@ Mesh Mesh::from_environment(const MeshOptions& options) {
   if (device.is_cuda()) check_cuda_device(device.index(), options.device_key);
   // Without this, every rank of a machine would also hold a context, and its memory, on the first GPU.
   if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
-  return {world, launch.local_rank, device};
+  return {with_transport(world, options.transport, device), launch.local_rank, device, options.transport};
 }
 
 void end_job(std::string_view message, int exit_code) {

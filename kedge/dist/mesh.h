@@ -1,25 +1,42 @@
 #pragma once
 // The rank of this process in its job and the device it uses, from what mpirun or srun left in the
 // environment. Started by neither, it is a job of one and MPI is not touched. Also how a job ends when a rank fails.
+#include <array>
 #include <functional>
 #include <string_view>
 
+#include "kedge/config/config_schema.h"
 #include "kedge/core/device.h"
 #include "kedge/core/log.h"
 #include "kedge/dist/group.h"
 
 namespace kedge {
 
+// How the tensors of GPUs travel between ranks: NCCL; memory that ranks of one machine map from each other (CUDA IPC); or host memory and
+// MPI, as those of the CPU always do.
+enum class TransportKind { automatic, nccl, peer, mpi };
+constexpr auto enum_names(TransportKind) {
+  using Kind = TransportKind;
+  return std::array<EnumName<Kind>, 4>{{{"auto", Kind::automatic}, {"nccl", Kind::nccl}, {"peer", Kind::peer}, {"mpi", Kind::mpi}}};
+}
+
 struct MeshOptions {
   std::string_view device = "auto";          // auto and cuda: this rank's share of the GPUs; or cpu, cuda:N
   std::string_view device_key = "--device";  // opens the error about `device`
   LogLevel log_level = LogLevel::info;
+  TransportKind transport = TransportKind::automatic;  // NCCL, if ranks have GPUs
 };
 
 struct Mesh {
   Group world;
   int local_rank;  // among the ranks on this machine
   at::Device device;
+  TransportKind transport = TransportKind::automatic;
+
+  // Groups of as many neighbouring ranks: their tensors travel as those of all do. Collective; as many must divide the ranks.
+  [[nodiscard]] Group groups_of(int size) const;
+  // Of every such group the ranks with this one's place in it.
+  [[nodiscard]] Group across_groups_of(int size) const;
 
   // Starts MPI and the watchdog when there is more than one rank, puts the rank into the log and makes `device` the current one of this
   // thread. Once per process, before anything that may fail on one rank alone: until then the others cannot be notified.

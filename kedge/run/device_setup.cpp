@@ -13,7 +13,7 @@ namespace kedge {
 
 Mesh open_mesh(const ComputeConfig& compute) {
   const std::string device = compute.accelerator == "gpu" ? "cuda" : compute.accelerator;
-  Mesh mesh = Mesh::from_environment({.device = device, .device_key = "trainer.accelerator"});
+  Mesh mesh = Mesh::from_environment({.device = device, .device_key = "trainer.accelerator", .transport = compute.transport});
   const int num_ranks = mesh.world.size();
   const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
   check(!compute.devices || wanted == num_ranks, "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ", num_ranks,
@@ -33,15 +33,16 @@ at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
   return device.is_cuda() ? at::kBFloat16 : at::kFloat;
 }
 
-ShardOptions shard_options(const NetworkConfig& network, const Group& world) {
+ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh) {
+  const Group& world = mesh.world;
   const int size = static_cast<int>(network.sharding_group.value_or(world.size()));
   check(size <= world.size() && world.size() % size == 0, "model.sharding_group: ", size, " ranks do not divide the ", world.size(),
         world.size() == 1 ? " rank" : " ranks", " of the job");
   const bool is_distributed = network.optim.name == OptimizerKind::distributed_fused_adam;
   ShardOptions options;
   options.kind = network.sharding.value_or(is_distributed ? Sharding::optimizer : Sharding::none);
-  options.shard = size == world.size() ? world : world.split(world.rank() / size);
-  options.replicas = size == world.size() ? Group::single() : world.split(world.rank() % size);
+  options.shard = size == world.size() ? world : mesh.groups_of(size);
+  options.replicas = size == world.size() ? Group::single() : mesh.across_groups_of(size);
   options.collectives = network.collectives;
   return options;
 }

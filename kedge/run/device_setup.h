@@ -13,7 +13,7 @@ namespace kedge {
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
 
 // Who holds what of a trained network. UsageError if the groups do not divide the ranks. Collective.
-[[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Group& world);
+[[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh);
 
 // How the weights of a trained network are stored; with adapters they are frozen. UsageError for fp16.
 [[nodiscard]] StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device,

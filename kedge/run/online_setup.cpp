@@ -46,7 +46,7 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
   check_sources(settings.reward.watch, "reward.watch");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
-  storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh.world));
+  storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh));
   plan_memory(options);
 }
 

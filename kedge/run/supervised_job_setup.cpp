@@ -10,7 +10,7 @@ SupervisedSetup::SupervisedSetup(SupervisedJob& given)
     : job(given),
       sections(job.sections()),
       mesh(open_mesh(sections.compute)),
-      shards(shard_options(sections.network, mesh.world)),
+      shards(shard_options(sections.network, mesh)),
       folder(find_model_folder(sections.model_path, sections.model_key)),
       network(load_model_config(folder)),
       tokenizer(load_tokenizer(folder)) {

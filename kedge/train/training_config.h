@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kedge/config/config_schema.h"
+#include "kedge/dist/mesh.h"
 #include "kedge/dist/shard_layout.h"
 #include "kedge/model/spec/lora_config.h"
 #include "kedge/train/optim/optim_config.h"
@@ -18,6 +19,7 @@ struct ComputeConfig {
   std::optional<std::string> precision;
   int64_t threads = 0;
   bool deterministic = false, rehearse = true;
+  TransportKind transport = TransportKind::automatic;
 
   void fields(auto&& field) {
     field("devices", devices, "ranks per machine; null: as many as mpirun or srun started", at_least(1));
@@ -28,6 +30,8 @@ struct ComputeConfig {
     field("deterministic", deterministic, "bit-identical results on a GPU, at some cost in speed; a CPU is always deterministic");
     field("rehearse", rehearse,
           "before the first step, run one micro-batch of the largest size through every phase, to find out early if memory is short");
+    field("transport", transport,
+          "how GPU tensors travel between ranks: nccl, peer (CUDA IPC, on one machine) or mpi (through host memory); auto: nccl");
     field.ignored("max_epochs", "use the key in the algorithm's own section");
     field.ignored("max_steps", "use the key in the algorithm's own section");
     field.ignored("max_time", "exp_manager.max_time_per_run is the limit");

@@ -214,6 +214,7 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
   learner_.zero_gradients();
   UpdateSums sums(model_.device());
   const std::vector<Pass> passes = update_passes(step.minibatch.passes);
+  const int64_t num_passes = learner_.num_passes(std::ssize(passes));
   for (const Pass& pass : passes) {
     const PassCompletion completion(model_);
     const Tensor own = tensor_of(token_weights_of(pass, rows, weights), model_.device());
@@ -242,7 +243,7 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
     }
     if (seen != nullptr) put_logprobs(pass, input, found, *seen);
   }
-  for (int64_t more = learner_.num_passes(std::ssize(passes)) - std::ssize(passes); more > 0; --more) model_.complete_pass();
+  for (int64_t pass = std::ssize(passes); pass < num_passes; ++pass) model_.complete_pass();
   // Without a row to learn from, momentum and decay alone would move the weights.
   const bool learns = std::any_of(step.weights.begin(), step.weights.end(), [](double weight) { return weight != 0; });
   const LearnerUpdate update = learner_.update(learns);

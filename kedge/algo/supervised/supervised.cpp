@@ -151,6 +151,7 @@ StepReport SupervisedTrainer::train_step() {
   const std::vector<int64_t> batch = sampler_.next();
   const auto micros = micro_batches(batch, parts_.batches.micro_size, parts_.group);
   const double share = 1.0 / static_cast<double>(parts_.batches.global_size / parts_.batches.micro_size);
+  const int64_t num_passes = learner_.num_passes(std::ssize(micros));
   learner_.zero_gradients();
   Sums sums;
   for (size_t i = 0; i < micros.size(); ++i) {
@@ -162,7 +163,7 @@ StepReport SupervisedTrainer::train_step() {
     parts_.model.complete_pass();
     sums.add(result);
   }
-  for (int64_t more = learner_.num_passes(std::ssize(micros)) - std::ssize(micros); more > 0; --more) parts_.model.complete_pass();
+  for (int64_t pass = std::ssize(micros); pass < num_passes; ++pass) parts_.model.complete_pass();
   const LearnerUpdate update = learner_.update();
   const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
   num_tokens_ += static_cast<int64_t>(all.back());

@@ -80,7 +80,7 @@ struct Sizes {
 // Some steps of a run on `group`.
 std::vector<Step> run(const Group& group, bool use_queue, const Sizes& sizes) {
   OnlineToy toy(testing::byte_model({}, {.trainable = true, .shards = {.kind = sizes.sharding, .shard = group}}));
-  toy.reinforce.model.reinforce.initial_policy_kl_penalty = 0.1;
+  toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0.1;
   toy.reinforce.trainer.reinforce.num_rollouts_per_prompt = 6;
   toy.reinforce.model.global_batch_size = sizes.num_prompts * 6;  // divides by 2 and by 3
   toy.reinforce.model.reinforce.num_rollout_samples = toy.reinforce.model.reinforce.num_val_samples = sizes.num_prompts;
@@ -132,9 +132,9 @@ TEST(OnlineRanks, WhatIsShardedChangesNothing) {
   for (const Sharding sharding : {Sharding::optimizer, Sharding::gradients, Sharding::all}) {
     const std::vector<Step> other = run(world(), false, {.sharding = sharding});
     for (size_t i = 0; i < none.size(); ++i) {
-      EXPECT_EQ(other[i].ids, none[i].ids) << name_of(sharding);
-      EXPECT_EQ(other[i].baselines, none[i].baselines) << name_of(sharding);
-      EXPECT_EQ(other[i].losses, none[i].losses) << name_of(sharding);
+      EXPECT_EQ(other[i].ids, none[i].ids) << static_cast<int>(sharding);
+      EXPECT_EQ(other[i].baselines, none[i].baselines) << static_cast<int>(sharding);
+      EXPECT_EQ(other[i].losses, none[i].losses) << static_cast<int>(sharding);
     }
   }
 }
