@@ -67,10 +67,10 @@ MlflowLink::MlflowLink(MlflowConfig config, Path folder)
 
 MlflowLink::~MlflowLink() = default;
 
-std::string MlflowLink::name() const { return str("MLflow at http://", address_.host, ":", address_.port, address_.path); }
+std::string MlflowLink::name() const { return str("MLflow at http://", address_.host, ":", address_.port, address_.target); }
 
 MlflowLink::Answer MlflowLink::call(const std::string& method, const std::string& what, const Json& body) {
-  HttpRequest request{.method = method, .target = str(address_.path, "/api/2.0/mlflow/", what), .headers = {}, .body = {}};
+  HttpRequest request{.method = method, .target = str(address_.target, "/api/2.0/mlflow/", what), .headers = {}, .body = {}};
   if (method == "POST") {
     request.headers.emplace_back("Content-Type", "application/json");
     request.body = body.dump_compact();

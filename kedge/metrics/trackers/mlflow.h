@@ -40,7 +40,7 @@ class MlflowLink final : public TrackerLink {
 
   MlflowConfig config_;
   Path folder_;
-  MlflowAddress address_;
+  HttpAddress address_;
   std::string authorization_;  // empty: none
   HttpConnection connection_;
   std::atomic<bool> is_aborted_ = false;
