@@ -60,7 +60,7 @@ std::string mlflow_name(std::string_view name) {
   std::string taken(name.substr(0, kLongestName));
   for (char& letter : taken)
     if (std::isalnum(static_cast<uint8_t>(letter)) == 0 && std::string_view("_-. :/").find(letter) == std::string_view::npos) letter = '_';
-  // MLflow takes no name that is another one as a path: a//b, ./a, a/.
+  // MLflow rejects a name that is not a normalised path: a//b, ./a, a/.
   size_t begin = 0;
   while (begin <= taken.size()) {
     const size_t end = std::min(taken.find('/', begin), taken.size());

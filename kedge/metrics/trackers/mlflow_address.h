@@ -8,7 +8,7 @@
 
 namespace kedge {
 
-// From the key, or from the variable MLFLOW_TRACKING_URI; the target is what stands before /api, "" or "/mlflow". If there is none, or it is
+// From the key, or from the variable MLFLOW_TRACKING_URI; the target is the path before /api, "" or "/mlflow". If neither is set, or it is
 // not an http:// address: a UsageError that says what to do.
 [[nodiscard]] HttpAddress mlflow_address(const MlflowConfig& config);
 

@@ -120,7 +120,7 @@ int64_t WandbLink::last_kept() {
 void WandbLink::finish(RunOutcome end) {
   write(Json(Json::Object{{"exit_code", end == RunOutcome::failed ? 1 : 0}}).dump_compact() + "\n");
   process_->close_input();
-  wait_until([this] { return is_finished_ && process_->ended(); }, kFinishLimit, "finish");  // wandb has a process of its own to end
+  wait_until([this] { return is_finished_ && process_->ended(); }, kFinishLimit, "finish");  // wandb has to end another process first
 }
 
 void WandbLink::disconnect() {
@@ -136,7 +136,7 @@ void WandbLink::write(std::string text) {
         while (!text.empty()) {
           const ssize_t size = ::write(process_->input(), text.data(), text.size());
           if (size < 0 && errno == EINTR) continue;
-          if (size <= 0) break;  // full, or it died, which look() sees
+          if (size <= 0) break;  // the pipe is full, or the process ended, which look() sees
           text.erase(0, static_cast<size_t>(size));
         }
         return text.empty();
@@ -155,9 +155,9 @@ void WandbLink::wait_until(const std::function<bool()>& is_done, std::chrono::se
   }
 }
 
-// Takes what the process said; an Error where it failed or is gone.
+// Reads what the process wrote; an Error if it failed or ended.
 void WandbLink::look() {
-  const std::optional<std::string> ended = process_->ended();  // asked first: all it wrote is in the pipes by now
+  const std::optional<std::string> ended = process_->ended();  // checked first: all its output is in the pipes by now
   read_available(process_->output(), output_);
   read_available(process_->errors(), errors_);
   log_errors();
