@@ -37,6 +37,17 @@ struct ComputeConfig {
   }
 };
 
+// Keys of `trainer`, with the algorithm's own section: its training loop, which has the name `Loop::kName`.
+template <typename Loop>
+struct TrainerConfig : ComputeConfig {
+  Loop loop;
+
+  void fields(auto&& field) {
+    ComputeConfig::fields(field);
+    field(Loop::kName, loop, Loop::kHelp);
+  }
+};
+
 enum class PeftScheme { none, lora };
 constexpr auto enum_names(PeftScheme) {
   return std::array<EnumName<PeftScheme>, 2>{{{"none", PeftScheme::none}, {"lora", PeftScheme::lora}}};

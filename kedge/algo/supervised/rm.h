@@ -35,21 +35,16 @@ struct RegressionConfig {
   }
 };
 
-struct RmTrainerConfig : ComputeConfig {
-  struct Loop : SupervisedConfig {
-    bool train_random_sampler = true;
-
-    void fields(auto&& field) {
-      SupervisedConfig::fields(field);
-      field("train_random_sampler", train_random_sampler, "shuffle every epoch; false: the order of the file");
-      field.ignored("val_random_sampler", "validation follows the order of the file");
-    }
-  };
-  Loop rm;
+// Keys of `trainer.rm`.
+struct RmLoopConfig : SupervisedConfig {
+  static constexpr const char* kName = "rm";
+  static constexpr const char* kHelp = "the training loop";
+  bool train_random_sampler = true;
 
   void fields(auto&& field) {
-    ComputeConfig::fields(field);
-    field("rm", rm, "the training loop");
+    SupervisedConfig::fields(field);
+    field("train_random_sampler", train_random_sampler, "shuffle every epoch; false: the order of the file");
+    field.ignored("val_random_sampler", "validation follows the order of the file");
   }
 };
 
@@ -88,7 +83,7 @@ struct RmModelConfig : NetworkConfig {
 };
 
 struct RmConfig {
-  RmTrainerConfig trainer;
+  TrainerConfig<RmLoopConfig> trainer;
   RunConfig exp_manager;
   PretrainedConfig pretrained_checkpoint;
   RmModelConfig model;
