@@ -290,7 +290,7 @@ TEST_F(OnTheGpu, AdaptersWithDropout) {
 TEST(WithoutAGpu, TheKernelsSayWhatToBuild) {
   if (num_cuda_devices() > 0) GTEST_SKIP() << "there is a CUDA device";
   const Tensor x = normals({2, 4}, 1);
-  EXPECT_THROW(cuda::silu_gate(x, at::empty({2, 2})), std::exception);
+  EXPECT_THROW(cuda::kernels.silu_gate(x, at::empty({2, 2})), std::exception);
 }
 
 }  // namespace
