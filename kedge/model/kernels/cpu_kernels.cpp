@@ -321,12 +321,7 @@ void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats)
 
 }  // namespace
 
-const OpKernels kernels = {.norm = norm,
-                           .norm_backward = norm_backward,
-                           .silu_gate = silu_gate,
-                           .silu_gate_backward = silu_gate_backward,
-                           .rotate = rotate,
-                           .logit_stats = logit_stats};
+const OpKernels kernels = {norm, norm_backward, silu_gate, silu_gate_backward, rotate, logit_stats};
 
 void add_rows(const Tensor& table, const Tensor& ids, const Tensor& rows) {
   const int64_t width = table.size(1);

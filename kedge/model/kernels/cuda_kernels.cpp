@@ -87,12 +87,7 @@ void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats)
 
 }  // namespace
 
-const OpKernels kernels = {.norm = norm,
-                           .norm_backward = norm_backward,
-                           .silu_gate = silu_gate,
-                           .silu_gate_backward = silu_gate_backward,
-                           .rotate = rotate,
-                           .logit_stats = logit_stats};
+const OpKernels kernels = {norm, norm_backward, silu_gate, silu_gate_backward, rotate, logit_stats};
 
 void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy,
                     const Tensor& out) {

@@ -116,9 +116,7 @@ GateGradient gate_backward(const Tensor& dout, const Tensor& gate_up, const Gate
   return gradient;
 }
 
-void rotate_(const Tensor& x, const Rotation& rotation, bool backwards) {
-  kernels_of(x).rotate(x, rotation, backwards);
-}
+void rotate_(const Tensor& x, const Rotation& rotation, bool backwards) { kernels_of(x).rotate(x, rotation, backwards); }
 
 void add_rows_(const Tensor& table, const Tensor& ids, const Tensor& rows) {
   if (rows.is_cuda()) {
