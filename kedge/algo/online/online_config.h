@@ -153,8 +153,7 @@ struct OnlineLoopConfig : UpdateConfig, HealthConfig {
     field("batch_iterator", batch_iterator, "how prompts are distributed over ranks");
     field.ignored("rollout_batch_seq_length", "rows are packed without padding");
     field.ignored("flask_server", "batch_iterator.use_flask decides how prompts are distributed");
-    field.ignored("trt_llm", "the policy generates with its own weights");
-    field.ignored("trt_model_dir", "the policy generates with its own weights");
+    field.ignored({"trt_llm", "trt_model_dir"}, "the policy generates with its own weights");
     field.ignored("model_gbs", "use model.global_batch_size");
     field.ignored("model_mbs", "use model.micro_batch_size");
   }

@@ -30,8 +30,7 @@ struct RegressionConfig {
           "from -3 (A is better) to 3 (B is better)");
     field("loss_mask_val", loss_mask_val, "labels with this value are left out of the loss");
     field("load_rm_head_weights", load_rm_head_weights, "load the reward head from the folder; false: start with a new head");
-    field.ignored("merge_attributes", "training uses every attribute; kedge score merges them");
-    field.ignored("attribute_weights", "training uses every attribute; kedge score merges them");
+    field.ignored({"merge_attributes", "attribute_weights"}, "training uses every attribute; kedge score merges them");
   }
 };
 
