@@ -133,14 +133,10 @@ Json stats_of(const Run& run) {
 
 }  // namespace
 
-std::string bench_engine_flags() {
-  EngineOptions options;
-  return flags_help(describe(options), {});
-}
+std::string bench_engine_flags() { return options_help<EngineOptions>(); }
 
 Json bench_engine_decode(const Arguments& arguments) {
-  EngineOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<EngineOptions>(arguments);
   const Stopwatch watch;
   const auto model = make_bench_model(options.common, false);
   Engine engine(*model, options.engine);

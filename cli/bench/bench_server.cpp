@@ -170,14 +170,10 @@ class ServerBench {
 
 }  // namespace
 
-std::string bench_server_flags() {
-  ServerBenchOptions options;
-  return flags_help(describe(options), {});
-}
+std::string bench_server_flags() { return options_help<ServerBenchOptions>(); }
 
 Json bench_server_reward(const Arguments& arguments) {
-  ServerBenchOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<ServerBenchOptions>(arguments);
   const auto model = make_bench_model(options.common, false, HeadKind::score);
   ServerBench bench(options, *model);
   (void)bench.score();

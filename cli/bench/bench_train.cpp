@@ -100,14 +100,10 @@ Json settings_of(const TrainOptions& options, const Model& model) {
 
 }  // namespace
 
-std::string bench_train_flags() {
-  TrainOptions options;
-  return flags_help(describe(options), {});
-}
+std::string bench_train_flags() { return options_help<TrainOptions>(); }
 
 Json bench_train_step(const Arguments& arguments) {
-  TrainOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<TrainOptions>(arguments);
   const Stopwatch watch;
   const auto model = make_bench_model(options.common, true);
   log_info("model ready after ", watch.seconds(), " s");
