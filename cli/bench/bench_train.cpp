@@ -6,7 +6,6 @@
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/log.h"
-#include "kedge/core/machine.h"
 #include "kedge/core/stopwatch.h"
 #include "kedge/train/memory_plan.h"
 #include "kedge/train/optim/optimizer.h"
@@ -123,10 +122,7 @@ Json bench_train_step(const Arguments& arguments) {
     tflops.push_back(flops / seconds.back() / 1e12);
     log_info("step ", i + 1, ": ", seconds.back(), " s, loss of the last micro-batch ", loss);
   }
-  Json json;
-  json.set("case", "train.step");
-  json.set("machine", this_machine().cpu);
-  json.set("settings", settings_of(options, *model));
+  Json json = bench_line("train.step", settings_of(options, *model));
   json.set("tokens_per_s", spread_of(tokens));
   json.set("tflops", spread_of(tflops));
   json.set("s_per_step", spread_of(seconds));
