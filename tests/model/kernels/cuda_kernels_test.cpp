@@ -9,6 +9,7 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 
+#include "tests/support/model_logits.h"
 #include "tests/support/plain_network.h"
 #include "tests/support/tiny_models.h"
 
@@ -16,6 +17,7 @@ namespace kedge {
 namespace {
 
 using testing::ids_below;
+using testing::model_logits;
 using testing::normals;
 using testing::relative_error;
 using testing::same_bits;
