@@ -109,17 +109,4 @@ double read_metric(const Json& value, std::string_view where) {
   return value.as_number(where);
 }
 
-std::vector<MetricsLine> read_metrics(const Path& path) {
-  std::vector<MetricsLine> lines;
-  for (const JsonlLine& line : read_jsonl(path)) {
-    const std::string where = str(path.string(), ":", line.number);
-    const auto key = [&](std::string_view name) { return str(where, ": \"", name, "\""); };
-    MetricsLine read{line.value.at("step", where).as_integer(key("step")), read_metric(line.value.at("time", where), key("time")), {}};
-    for (const auto& [name, value] : line.value.as_object(where))
-      if (name != "step" && name != "time") read.metrics.set(name, read_metric(value, key(name)));
-    lines.push_back(std::move(read));
-  }
-  return lines;
-}
-
 }  // namespace kedge
