@@ -113,7 +113,7 @@ struct LocalCriticConfig : UpdateConfig {
 };
 
 // What a configuration with a critic has in addition.
-struct CriticizedConfig : OnlineConfig {
+struct ActorCriticConfig : OnlineConfig {
   CriticServersConfig remote_critic_rm;
   std::optional<LocalCriticConfig> local_critic;
 
@@ -125,7 +125,7 @@ struct CriticizedConfig : OnlineConfig {
   }
 };
 
-struct PpoConfig : OnlineRunConfig<PpoLoopConfig, PpoRolloutConfig, CriticizedConfig> {
+struct PpoConfig : OnlineRunConfig<PpoLoopConfig, PpoRolloutConfig, ActorCriticConfig> {
   PpoConfig();
   void fields(auto&& field) {
     OnlineRunConfig::fields(field);
