@@ -15,6 +15,13 @@ using Arguments = std::vector<std::string>;
 // are taken literally. Throws UsageError: unknown flag with the nearest names, missing value, unexpected argument, and whatever binding
 // finds.
 void parse_arguments(const Section& section, const Arguments& arguments, const std::vector<std::string>& positionals);
+// The same for a struct with `fields`.
+template <typename Options>
+[[nodiscard]] Options parse_options(const Arguments& arguments, const std::vector<std::string>& positionals = {}) {
+  Options options;
+  parse_arguments(describe(options), arguments, positionals);
+  return options;
+}
 
 // The arguments of a command that takes a configuration: CONFIG.yaml [key=value ...], or as for NeMo-Aligner's programs,
 // --config-path DIR --config-name NAME [key=value ...] (NAME with or without .yaml).
@@ -29,5 +36,11 @@ inline constexpr size_t kHelpWidth = 110;
 
 // The flags of a command, one per line, for its help; long descriptions continue below.
 [[nodiscard]] std::string flags_help(const Section& section, const std::vector<std::string>& positionals);
+// The same for a struct with `fields`.
+template <typename Options>
+[[nodiscard]] std::string options_help(const std::vector<std::string>& positionals = {}) {
+  Options options;
+  return flags_help(describe(options), positionals);
+}
 
 }  // namespace kedge::cli

@@ -157,14 +157,10 @@ std::string plain_text(const BisectReport& report) {
 
 }  // namespace
 
-std::string bisect_flags() {
-  BisectOptions options;
-  return flags_help(describe(options), kBisectPositionals);
-}
+std::string bisect_flags() { return options_help<BisectOptions>(kBisectPositionals); }
 
 int run_bisect(const Arguments& arguments) {
-  BisectOptions options;
-  parse_arguments(describe(options), arguments, kBisectPositionals);
+  const auto options = parse_options<BisectOptions>(arguments, kBisectPositionals);
   const RunOnDisk run = open_run(options.run);
   check_may_run(run.folder, options.allow_commands);
   check(trains_online(run.algorithm), options.run, ": a run of kedge ", run.algorithm,

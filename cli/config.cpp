@@ -142,14 +142,10 @@ std::optional<std::string> default_settings(std::string_view name) {
   return config == nullptr ? std::nullopt : std::optional(dump_config(config->section()));
 }
 
-std::string config_flags() {
-  ConfigOptions options;
-  return str(flags_help(describe(options), kConfigPositionals), "\nConfigurations\n", names_of_configs());
-}
+std::string config_flags() { return str(options_help<ConfigOptions>(kConfigPositionals), "\nConfigurations\n", names_of_configs()); }
 
 int run_config(const Arguments& arguments) {
-  ConfigOptions options;
-  parse_arguments(describe(options), arguments, kConfigPositionals);
+  const auto options = parse_options<ConfigOptions>(arguments, kConfigPositionals);
   check(!options.name.empty(), "kedge config: which one?\n", names_of_configs());
   const NamedConfig* found = find_config(options.name);
   check(found != nullptr, "no configuration \"", options.name, "\"", nearest_hint(options.name, config_names()), "; there are:\n",

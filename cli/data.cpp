@@ -43,8 +43,7 @@ struct CheckOptions {
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 int run_check(const Arguments& arguments) {
-  CheckOptions options;
-  parse_arguments(describe(options), arguments, kCheckPositionals);
+  auto options = parse_options<CheckOptions>(arguments, kCheckPositionals);
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.model);
   options.check.encoder = encoder_of(*tokenizer);
   options.check.chat = chat_of_model(options.model);
@@ -70,8 +69,7 @@ int run_check(const Arguments& arguments) {
 
 int run_prepare(const Arguments& arguments) {
   check(!arguments.empty() && arguments[0] == "hh", "kedge data prepare: expected a kind of data: hh");
-  HhConfig config;
-  parse_arguments(describe(config), Arguments(arguments.begin() + 1, arguments.end()), {"input"});
+  const auto config = parse_options<HhConfig>(Arguments(arguments.begin() + 1, arguments.end()), {"input"});
   print(to_text(prepare_hh(config)));
   return kExitOk;
 }
@@ -95,8 +93,7 @@ struct PackOptions {
 };
 
 int run_pack(const Arguments& arguments) {
-  PackOptions options;
-  parse_arguments(describe(options), arguments, kPackPositionals);
+  auto options = parse_options<PackOptions>(arguments, kPackPositionals);
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.model);
   SftFilesConfig& files = options.sft.train_ds;
   files.file_path = options.file;
@@ -109,8 +106,7 @@ int run_pack(const Arguments& arguments) {
 }
 
 int run_demo(const Arguments& arguments) {
-  HarbourFilesConfig config;
-  parse_arguments(describe(config), arguments, {"out"});
+  const auto config = parse_options<HarbourFilesConfig>(arguments, {"out"});
   print(to_text(write_harbour_files(config)));
   return kExitOk;
 }
@@ -118,13 +114,9 @@ int run_demo(const Arguments& arguments) {
 }  // namespace
 
 std::string data_flags() {
-  CheckOptions check_options;
-  HhConfig hh;
-  PackOptions pack;
-  HarbourFilesConfig demo;
-  return str("kedge data check\n", flags_help(describe(check_options), kCheckPositionals), "\nkedge data prepare hh\n",
-             flags_help(describe(hh), {"input"}), "\nkedge data pack\n", flags_help(describe(pack), kPackPositionals),
-             "\nkedge data demo\n", flags_help(describe(demo), {"out"}));
+  return str("kedge data check\n", options_help<CheckOptions>(kCheckPositionals), "\nkedge data prepare hh\n",
+             options_help<HhConfig>({"input"}), "\nkedge data pack\n", options_help<PackOptions>(kPackPositionals), "\nkedge data demo\n",
+             options_help<HarbourFilesConfig>({"out"}));
 }
 
 int run_data(const Arguments& arguments) {

@@ -94,14 +94,10 @@ std::string table_of(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::string doctor_flags() {
-  DoctorOptions options;
-  return flags_help(describe(options), {});
-}
+std::string doctor_flags() { return options_help<DoctorOptions>(); }
 
 int run_doctor(const Arguments& arguments) {
-  DoctorOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<DoctorOptions>(arguments);
   const std::vector<Finding> findings = look_at_everything();
   std::string text;
   if (options.json) {

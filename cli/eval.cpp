@@ -342,14 +342,10 @@ class Evaluation {
 
 }  // namespace
 
-std::string eval_flags() {
-  EvalOptions options;
-  return flags_help(describe(options), kEvalPositionals);
-}
+std::string eval_flags() { return options_help<EvalOptions>(kEvalPositionals); }
 
 int run_eval(const Arguments& arguments) {
-  EvalOptions options;
-  parse_arguments(describe(options), arguments, kEvalPositionals);
+  const auto options = parse_options<EvalOptions>(arguments, kEvalPositionals);
   const Words words = words_of(options.what);
   return Evaluation(options, words).run();
 }

@@ -92,14 +92,10 @@ Path find_base(ExportOptions& options, const std::optional<ModelSource>& source)
 
 }  // namespace
 
-std::string export_flags() {
-  ExportOptions options;
-  return flags_help(describe(options), kExportPositionals);
-}
+std::string export_flags() { return options_help<ExportOptions>(kExportPositionals); }
 
 int run_export(const Arguments& arguments) {
-  ExportOptions options;
-  parse_arguments(describe(options), arguments, kExportPositionals);
+  auto options = parse_options<ExportOptions>(arguments, kExportPositionals);
   const std::optional<ModelSource> source = find_model_source(options.from, {options.step, options.best, options.last});
   const Path folder = find_base(options, source);
   check(options.adapter || !options.merge, "--merge: requires --adapter");

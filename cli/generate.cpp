@@ -40,14 +40,10 @@ int stream_text(Generation& generation, const std::string& text) {
 
 }  // namespace
 
-std::string generate_flags() {
-  GenerateOptions options;
-  return flags_help(describe(options), {});
-}
+std::string generate_flags() { return options_help<GenerateOptions>(); }
 
 int run_generate(const Arguments& arguments) {
-  GenerateOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<GenerateOptions>(arguments);
   check_together(options);
   std::optional<JsonLines> input;
   if (!options.chat && !options.rows.text) input.emplace(options.rows.input);

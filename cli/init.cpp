@@ -107,8 +107,7 @@ void draw_weights(Model& model, uint64_t seed) {
 }  // namespace
 
 std::string init_flags() {
-  InitOptions options;
-  std::string text = flags_help(describe(options), kInitPositionals) + "\nShapes\n";
+  std::string text = options_help<InitOptions>(kInitPositionals) + "\nShapes\n";
   for (const NamedShape& entry : named_shapes())
     text += str("  ", entry.name, entry.other_name.empty() ? "" : " or ", entry.other_name, ": ", entry.about, " (",
                 name_of(entry.shape.family), ", ", entry.shape.num_layers, " layers of ", entry.shape.hidden_size, ")\n");
@@ -116,8 +115,7 @@ std::string init_flags() {
 }
 
 int run_init(const Arguments& arguments) {
-  InitOptions options;
-  parse_arguments(describe(options), arguments, kInitPositionals);
+  const auto options = parse_options<InitOptions>(arguments, kInitPositionals);
   check_out_folder(options.out, options.overwrite);
   std::unique_ptr<Tokenizer> tokenizer;
   SaveOptions save{.dtype = dtype_of(options.flags.dtype), .companions = {}};

@@ -281,14 +281,10 @@ std::vector<std::string> runs_in(const Path& folder) {
 
 }  // namespace
 
-std::string inspect_flags() {
-  InspectOptions options;
-  return flags_help(describe(options), kInspectPositionals);
-}
+std::string inspect_flags() { return options_help<InspectOptions>(kInspectPositionals); }
 
 int run_inspect(const Arguments& arguments) {
-  InspectOptions options;
-  parse_arguments(describe(options), arguments, kInspectPositionals);
+  const auto options = parse_options<InspectOptions>(arguments, kInspectPositionals);
   const Path given = options.folder;
   const InspectLook look{.json = options.json, .verify = options.verify, .command = options.command};
   if (is_run(given)) return inspect_run(options.folder, look);

@@ -69,14 +69,10 @@ class Printer {
 
 }  // namespace
 
-std::string logprobs_flags() {
-  LogprobsOptions options;
-  return flags_help(describe(options), {});
-}
+std::string logprobs_flags() { return options_help<LogprobsOptions>(); }
 
 int run_logprobs(const Arguments& arguments) {
-  LogprobsOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<LogprobsOptions>(arguments);
   const Path folder = find_model_folder(options.rows.model, "--model");
   const auto model = load_for_reading(options.rows, folder, HeadKind::language);
   RowReader reader(folder, model->config(), {.add_special = options.rows.add_special});

@@ -68,14 +68,10 @@ std::string verdict_of(const StepComparison& comparison, bool is_exact) {
 
 }  // namespace
 
-std::string replay_flags() {
-  ReplayOptions options;
-  return flags_help(describe(options), kReplayPositionals);
-}
+std::string replay_flags() { return options_help<ReplayOptions>(kReplayPositionals); }
 
 int run_replay(const Arguments& arguments) {
-  ReplayOptions options;
-  parse_arguments(describe(options), arguments, kReplayPositionals);
+  const auto options = parse_options<ReplayOptions>(arguments, kReplayPositionals);
   const RunOnDisk run = open_run(options.run);
   check_may_run(run.folder, options.allow_commands);
   const std::unique_ptr<OnlineJob> job = make_online_job(run.algorithm);

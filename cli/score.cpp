@@ -117,14 +117,10 @@ class Scorer {
 
 }  // namespace
 
-std::string score_flags() {
-  ScoreOptions options;
-  return flags_help(describe(options), {});
-}
+std::string score_flags() { return options_help<ScoreOptions>(); }
 
 int run_score(const Arguments& arguments) {
-  ScoreOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<ScoreOptions>(arguments);
   const Path folder = find_model_folder(options.rows.model, "--model");
   const auto model = load_for_reading(options.rows, folder, HeadKind::score);
   RowReader reader(folder, model->config(), {.add_special = options.rows.add_special});

@@ -174,14 +174,10 @@ void show_diff(const RunRecords& first, const ShowOptions& options, const PageLo
 
 }  // namespace
 
-std::string show_flags() {
-  ShowOptions options;
-  return flags_help(describe(options), kShowPositionals);
-}
+std::string show_flags() { return options_help<ShowOptions>(kShowPositionals); }
 
 int run_show(const Arguments& arguments) {
-  ShowOptions options;
-  parse_arguments(describe(options), arguments, kShowPositionals);
+  const auto options = parse_options<ShowOptions>(arguments, kShowPositionals);
   const bool compares = options.diff || options.other_step;
   check(int{options.steps} + int{options.prompt.has_value()} + int{compares} <= 1,
         "--steps, --prompt and --diff (or --other-step) show different things: give one of them");

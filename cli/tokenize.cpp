@@ -70,14 +70,10 @@ class Converter {
 
 }  // namespace
 
-std::string tokenize_flags() {
-  TokenizeOptions options;
-  return flags_help(describe(options), {});
-}
+std::string tokenize_flags() { return options_help<TokenizeOptions>(); }
 
 int run_tokenize(const Arguments& arguments) {
-  TokenizeOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<TokenizeOptions>(arguments);
   const Converter converter(options);
   if (options.text) {
     print_json_line(converter.encoded(*options.text));

@@ -70,14 +70,10 @@ bool send_rest(Tracker& tracker, RunOutcome end) {
 
 }  // namespace
 
-std::string track_flags() {
-  TrackOptions options;
-  return flags_help(describe(options), kTrackPositionals);
-}
+std::string track_flags() { return options_help<TrackOptions>(kTrackPositionals); }
 
 int run_track(const Arguments& arguments) {
-  TrackOptions options;
-  parse_arguments(describe(options), arguments, kTrackPositionals);
+  const auto options = parse_options<TrackOptions>(arguments, kTrackPositionals);
   std::vector<std::string> folders, overrides;
   for (const std::string& word : options.what) (word.find('=') == std::string::npos ? folders : overrides).push_back(word);
   check(folders.size() == 1, "kedge track: expected the folder of one run, found ", folders.size());

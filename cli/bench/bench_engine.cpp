@@ -4,7 +4,6 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/core/machine.h"
 #include "kedge/core/random.h"
 #include "kedge/core/stopwatch.h"
 #include "kedge/engine/engine.h"
@@ -133,14 +132,10 @@ Json stats_of(const Run& run) {
 
 }  // namespace
 
-std::string bench_engine_flags() {
-  EngineOptions options;
-  return flags_help(describe(options), {});
-}
+std::string bench_engine_flags() { return options_help<EngineOptions>(); }
 
 Json bench_engine_decode(const Arguments& arguments) {
-  EngineOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<EngineOptions>(arguments);
   const Stopwatch watch;
   const auto model = make_bench_model(options.common, false);
   Engine engine(*model, options.engine);
@@ -159,10 +154,7 @@ Json bench_engine_decode(const Arguments& arguments) {
     first.push_back(run.first_token_s);
     if (run.num_after > 0) decode.push_back(static_cast<double>(run.num_after) / (run.seconds - run.all_started_s));
   }
-  Json json;
-  json.set("case", "engine.decode");
-  json.set("machine", this_machine().cpu);
-  json.set("settings", settings_of(options, *model, engine.max_length()));
+  Json json = bench_line("engine.decode", settings_of(options, *model, engine.max_length()));
   json.set("tokens_per_s", spread_of(whole));
   if (!options.ragged && !decode.empty()) json.set("decode_tokens_per_s", spread_of(decode));
   json.set("first_token_s", spread_of(first));

@@ -170,14 +170,10 @@ class ServerBench {
 
 }  // namespace
 
-std::string bench_server_flags() {
-  ServerBenchOptions options;
-  return flags_help(describe(options), {});
-}
+std::string bench_server_flags() { return options_help<ServerBenchOptions>(); }
 
 Json bench_server_reward(const Arguments& arguments) {
-  ServerBenchOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<ServerBenchOptions>(arguments);
   const auto model = make_bench_model(options.common, false, HeadKind::score);
   ServerBench bench(options, *model);
   (void)bench.score();
@@ -192,15 +188,12 @@ Json bench_server_reward(const Arguments& arguments) {
   }
   const double difference = bench.largest_difference();
   const ServerBench::Latency latency = bench.latency();
-  Json json;
-  json.set("case", "server.reward");
-  json.set("machine", this_machine().cpu);
   Json settings = bench_settings(options.common, *model);
   settings.set("clients", options.clients);
   settings.set("requests", options.requests);
   settings.set("length", options.length);
   settings.set("micro_batch", options.micro_batch);
-  json.set("settings", std::move(settings));
+  Json json = bench_line("server.reward", std::move(settings));
   json.set("offline_rows_per_s", spread_of(offline));
   json.set("served_rows_per_s", spread_of(served));
   json.set("served_share", spread_of(shares));

@@ -51,6 +51,14 @@ Json bench_settings(const BenchFlags& flags, const Model& model) {
   return json;
 }
 
+Json bench_line(const char* name, Json settings) {
+  Json json;
+  json.set("case", name);
+  json.set("machine", this_machine().cpu);
+  json.set("settings", std::move(settings));
+  return json;
+}
+
 Json spread_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   Json json;

@@ -48,6 +48,9 @@ struct BenchFlags {
 
 // Model, parameters, device, dtype, adapters, threads; a case adds its own.
 [[nodiscard]] Json bench_settings(const BenchFlags& flags, const Model& model);
+// The line of a case, to which it adds its results.
+[[nodiscard]] Json bench_line(const char* name, Json settings);
 // {"median", "min", "max"}
 [[nodiscard]] Json spread_of(std::vector<double> values);
+
 }  // namespace kedge::cli

@@ -6,7 +6,6 @@
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/log.h"
-#include "kedge/core/machine.h"
 #include "kedge/core/stopwatch.h"
 #include "kedge/train/memory_plan.h"
 #include "kedge/train/optim/optimizer.h"
@@ -100,14 +99,10 @@ Json settings_of(const TrainOptions& options, const Model& model) {
 
 }  // namespace
 
-std::string bench_train_flags() {
-  TrainOptions options;
-  return flags_help(describe(options), {});
-}
+std::string bench_train_flags() { return options_help<TrainOptions>(); }
 
 Json bench_train_step(const Arguments& arguments) {
-  TrainOptions options;
-  parse_arguments(describe(options), arguments, {});
+  const auto options = parse_options<TrainOptions>(arguments);
   const Stopwatch watch;
   const auto model = make_bench_model(options.common, true);
   log_info("model ready after ", watch.seconds(), " s");
@@ -127,10 +122,7 @@ Json bench_train_step(const Arguments& arguments) {
     tflops.push_back(flops / seconds.back() / 1e12);
     log_info("step ", i + 1, ": ", seconds.back(), " s, loss of the last micro-batch ", loss);
   }
-  Json json;
-  json.set("case", "train.step");
-  json.set("machine", this_machine().cpu);
-  json.set("settings", settings_of(options, *model));
+  Json json = bench_line("train.step", settings_of(options, *model));
   json.set("tokens_per_s", spread_of(tokens));
   json.set("tflops", spread_of(tflops));
   json.set("s_per_step", spread_of(seconds));

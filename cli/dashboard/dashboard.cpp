@@ -62,14 +62,10 @@ std::string url_of(const DashboardOptions& options, int64_t port) {
 
 }  // namespace
 
-std::string dashboard_flags() {
-  DashboardOptions options;
-  return flags_help(describe(options), kDashboardPositionals);
-}
+std::string dashboard_flags() { return options_help<DashboardOptions>(kDashboardPositionals); }
 
 int run_dashboard(const Arguments& arguments) {
-  DashboardOptions options;
-  parse_arguments(describe(options), arguments, kDashboardPositionals);
+  const auto options = parse_options<DashboardOptions>(arguments, kDashboardPositionals);
   check(!options.runs.empty(), "kedge dashboard: which runs? Name their folders");
   static_cast<void>(chart_js());  // an Error if the program has none
   const StopSignals signals;

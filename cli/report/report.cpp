@@ -118,14 +118,10 @@ void check_out(const Path& out) {
 
 }  // namespace
 
-std::string report_flags() {
-  ReportOptions options;
-  return flags_help(describe(options), kReportPositionals);
-}
+std::string report_flags() { return options_help<ReportOptions>(kReportPositionals); }
 
 int run_report(const Arguments& arguments) {
-  ReportOptions options;
-  parse_arguments(describe(options), arguments, kReportPositionals);
+  const auto options = parse_options<ReportOptions>(arguments, kReportPositionals);
   const bool prints = options.out == "-";
   if (!prints) check_out(options.out);
   const std::string html = report_html(read_page(options));

@@ -20,14 +20,6 @@ void for_each_section(const Section& section, const std::string& path, const Vis
     if (field.section) for_each_section(field.section(), join_path(path, field.name), visit);
 }
 
-PathAliases all_aliases(const Section& section) {
-  PathAliases aliases;
-  for_each_section(section, "", [&](const Section& inner, const std::string& path) {
-    for (const auto& [from, to] : inner.aliases) aliases.emplace_back(join_path(path, from), join_path(path, to));
-  });
-  return aliases;
-}
-
 // Keys that may only have one value need not be written, but can still be referred to.
 PathAliases implied_values(const Section& section) {
   PathAliases implied;
@@ -124,6 +116,14 @@ std::string meaning_of(const Field& field) {
 }
 
 }  // namespace
+
+PathAliases all_aliases(const Section& section) {
+  PathAliases aliases;
+  for_each_section(section, "", [&](const Section& inner, const std::string& path) {
+    for (const auto& [from, to] : inner.aliases) aliases.emplace_back(join_path(path, from), join_path(path, to));
+  });
+  return aliases;
+}
 
 std::vector<std::string> load_section(const Section& section, const ConfigText& text, const std::vector<std::string>& overrides) {
   ConfigNode user = parse_yaml(text.yaml, text.origin);

@@ -38,6 +38,9 @@ struct KeyRow {
 // One row per key, without sections, for tables and docs.
 [[nodiscard]] std::vector<KeyRow> key_rows(const Section& section);
 
+// Every other name of a key and the key, both dotted.
+[[nodiscard]] PathAliases all_aliases(const Section& section);
+
 // Every dotted key, sections included.
 [[nodiscard]] std::vector<std::string> all_keys(const Section& section);
 

@@ -13,6 +13,7 @@
 // Types: bool, int64_t, double, std::string, ByteSize, Json (anything), enums with `enum_names`, sections, and of these
 // std::optional (null), std::vector (list) and std::map<std::string, ...>.
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -250,6 +251,13 @@ class SectionBuilder {
   void ignored(std::string name, std::string why) { section_.ignored.push_back({std::move(name), std::move(why), {}}); }
   void refused(std::string name, std::string why, std::vector<std::string> accepted = {}) {
     section_.refused.push_back({std::move(name), std::move(why), std::move(accepted)});
+  }
+  // Several keys for one reason.
+  void ignored(std::initializer_list<const char*> names, const std::string& why) {
+    for (const char* name : names) ignored(name, why);
+  }
+  void refused(std::initializer_list<const char*> names, const std::string& why, const std::vector<std::string>& accepted = {}) {
+    for (const char* name : names) refused(name, why, accepted);
   }
 
   Section take() { return std::move(section_); }

@@ -1,6 +1,7 @@
 #include "kedge/config/key_classes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kedge/config/yaml.h"
 #include "kedge/core/error.h"
@@ -11,12 +12,10 @@ namespace {
 // Classes everything that is under one node.
 class Classifier {
  public:
+  explicit Classifier(PathAliases aliases) : aliases_(std::move(aliases)) {}
+
   void section(const Section& section, const ConfigNode& node, const std::string& path) {
     for (const auto& [name, value] : node.members) member(section, name, value, path);
-  }
-
-  void add_aliases(const Section& section, const std::string& path) {
-    for (const auto& [from, to] : section.aliases) aliases_.emplace_back(join_path(path, from), join_path(path, to));
   }
 
   std::vector<ClassedKey> take() { return std::move(keys_); }
@@ -27,9 +26,7 @@ class Classifier {
     const auto named = [&](const auto& entry) { return entry.name == name; };
     if (const auto alias = alias_of(key); !alias.empty()) return leaves(value, key, KeyClass::converted, "read as " + alias);
     if (const auto field = std::find_if(section.fields.begin(), section.fields.end(), named); field != section.fields.end()) {
-      const Section inner = field->section ? field->section() : Section();
-      add_aliases(inner, key);
-      if (field->section && value.is_map()) return this->section(inner, value, key);
+      if (field->section && value.is_map()) return this->section(field->section(), value, key);
       return add(key, value, KeyClass::honoured, "");
     }
     if (const auto note = std::find_if(section.ignored.begin(), section.ignored.end(), named); note != section.ignored.end())
@@ -81,8 +78,7 @@ std::vector<ClassedKey> classify_keys(const Section& section, const ConfigText& 
   ConfigNode user = parse_yaml(text.yaml, text.origin);
   check(user.is_map(), user.where.prefix(), "needs keys and values at the top, found ", user.shown());
   user.erase("defaults");
-  Classifier classifier;
-  classifier.add_aliases(section, "");
+  Classifier classifier(all_aliases(section));
   classifier.section(section, user, "");
   return classifier.take();
 }

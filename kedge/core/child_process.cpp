@@ -134,4 +134,29 @@ void ChildProcess::reap(int wait_options) {
   ended_ = result < 0 ? "ended" : how_it_ended(status);
 }
 
+bool read_available(int fd, std::string& into, size_t limit) {
+  std::array<char, 65536> buffer{};
+  while (true) {
+    const ssize_t size = ::read(fd, buffer.data(), buffer.size());
+    if (size > 0) into.append(buffer.data(), static_cast<size_t>(size));
+    if (size == 0) return false;
+    if (size < 0 && errno != EINTR) return errno == EAGAIN;
+    if (into.size() > limit) return true;
+  }
+}
+
+bool take_line(std::string& buffer, std::string& line) {
+  const size_t end = buffer.find('\n');
+  if (end == std::string::npos) return false;
+  line = buffer.substr(0, end);
+  if (line.ends_with('\r')) line.pop_back();
+  buffer.erase(0, end + 1);
+  return true;
+}
+
+std::string last_line(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of('\n') + 1);  // npos + 1 is 0
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
 }  // namespace kedge

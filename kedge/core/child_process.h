@@ -1,8 +1,10 @@
 #pragma once
 // A program that we started, with pipes to its standard input, output and error. It ends with this process, and leaves neither a zombie nor
 // child processes behind. Independent of the protocol over the pipes.
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kedge {
@@ -37,5 +39,12 @@ class ChildProcess {
   int input_ = -1, output_ = -1, errors_ = -1;
   std::optional<std::string> ended_;
 };
+
+// Appends what can be read from one of our ends now, until `into` is longer than `limit`. False at the end of the pipe.
+bool read_available(int fd, std::string& into, size_t limit = std::string::npos);
+// Moves the first complete line of `buffer` to `line`, without its line break. False if there is none.
+[[nodiscard]] bool take_line(std::string& buffer, std::string& line);
+// The last line that is not empty; empty if there is none.
+[[nodiscard]] std::string last_line(std::string_view text);
 
 }  // namespace kedge

@@ -57,8 +57,6 @@ class RunTimer {
   explicit RunTimer(std::chrono::seconds limit, Clock::time_point start = Clock::now()) : end_(start + limit) {}
 
   [[nodiscard]] bool is_over(Clock::time_point now = Clock::now()) const { return end_ && now >= *end_; }
-  // Would work of this length, started now, end after the limit?
-  [[nodiscard]] bool is_over_after(Clock::duration work, Clock::time_point now = Clock::now()) const { return is_over(now + work); }
 
  private:
   std::optional<Clock::time_point> end_;

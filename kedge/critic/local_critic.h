@@ -18,7 +18,6 @@ class LocalCritic : public ValueSource {
   void finish_training() override;
   [[nodiscard]] std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) override;
   std::optional<int64_t> restore(int64_t actor_step) override;
-  [[nodiscard]] std::optional<double> last_loss() const override { return last_loss_; }
 
  private:
   template <typename Result>
@@ -26,8 +25,7 @@ class LocalCritic : public ValueSource {
 
   Critic& critic_;
   std::shared_future<double> training_;  // its loss
-  std::optional<double> last_loss_;
-  SerialWorker worker_;  // one call after the other, as they were made
+  SerialWorker worker_;                  // one call after the other, as they were made
 };
 
 }  // namespace kedge

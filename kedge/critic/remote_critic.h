@@ -31,17 +31,16 @@ class RemoteCritic : public ValueSource {
  public:
   RemoteCritic(ModelClient& client, RemoteCriticOptions options);
 
-  // Waits for the server and checks it against the options: a UsageError if it returns rewards and should not, or the other way round, has
-  // another tokenizer, or takes only shorter rows.
-  void check_server();
-
   [[nodiscard]] std::future<RolloutValues> values(Rollouts rollouts) override;
   void train(CriticBatch batch) override;
   void finish_training() override;
   [[nodiscard]] std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) override;
   // A foreign server has no such call: it stays as it is, which is logged where that matters.
   std::optional<int64_t> restore(int64_t actor_step) override;
-  [[nodiscard]] std::optional<double> last_loss() const override { return last_loss_; }
+
+  // Waits for the server and checks it against the options: a UsageError if it returns rewards and should not, or the other way round, has
+  // another tokenizer, or takes only shorter rows.
+  void check_server();
 
  private:
   [[nodiscard]] RolloutValues read_values(const InferReply& reply, const Rollouts& rollouts) const;
@@ -61,7 +60,6 @@ class RemoteCritic : public ValueSource {
   // Rank 0's.
   std::shared_future<InferReply> training_;
   std::shared_future<void> saving_;
-  std::optional<double> last_loss_;
   SerialWorker sender_;  // it may wait for the server; calls for values do not
 };
 

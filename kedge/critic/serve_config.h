@@ -76,13 +76,12 @@ struct RewardServerConfig {
       field("reward_model_type", reward_model_type, "binary_ranking: one reward; regression: attribute values");
       field("regression", regression, "settings of models with several attributes");
       field("reward_standardization", reward_standardization, "of rewards, before they are returned");
-      for (const char* key : {"global_batch_size", "micro_batch_size", "mcore_gpt", "megatron_amp_O2", "sequence_parallel",
-                              "activations_checkpoint_granularity", "activations_checkpoint_method", "output_sequence"})
-        field.ignored(key, "has no effect on a reward server");
+      field.ignored({"global_batch_size", "micro_batch_size", "mcore_gpt", "megatron_amp_O2", "sequence_parallel",
+                     "activations_checkpoint_granularity", "activations_checkpoint_method", "output_sequence"},
+                    "has no effect on a reward server");
       field.ignored("precision", "trainer.precision applies");
       field.ignored("force_head_dtype", "the head computes in fp32");
-      field.refused("tensor_model_parallel_size", "models are not split over ranks", {"1", "-1"});
-      field.refused("pipeline_model_parallel_size", "models are not split over ranks", {"1", "-1"});
+      field.refused({"tensor_model_parallel_size", "pipeline_model_parallel_size"}, "models are not split over ranks", {"1", "-1"});
     }
   };
 

@@ -42,7 +42,10 @@ class ValueSource {
   virtual std::optional<int64_t> restore(int64_t actor_step) = 0;
 
   // Of the last training that finish_training() or the next train() waited for, or that the restored save holds. None: not known.
-  [[nodiscard]] virtual std::optional<double> last_loss() const { return std::nullopt; }
+  [[nodiscard]] std::optional<double> last_loss() const { return last_loss_; }
+
+ protected:
+  std::optional<double> last_loss_;
 };
 
 }  // namespace kedge

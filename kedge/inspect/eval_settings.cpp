@@ -22,9 +22,9 @@ struct RewardFile {
   void fields(auto&& field) {
     field("reward", reward, "where rewards come from");
     field("remote_rm", remote_rm, "a reward server");
-    for (const char* name : {"name", "defaults", "trainer", "model", "exp_manager", "pretrained_checkpoint", "rollouts", "remote_critic_rm",
-                             "local_critic", "inference"})
-      field.ignored(name, "only the rewards in this file are used");
+    field.ignored({"name", "defaults", "trainer", "model", "exp_manager", "pretrained_checkpoint", "rollouts", "remote_critic_rm",
+                   "local_critic", "inference"},
+                  "only the rewards in this file are used");
   }
 };
 

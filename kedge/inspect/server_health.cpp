@@ -9,7 +9,6 @@
 #include "kedge/net/http_client.h"
 #include "kedge/net/local_token.h"
 #include "kedge/net/own_host.h"
-#include "kedge/reward/http_reward.h"
 
 namespace kedge {
 namespace {

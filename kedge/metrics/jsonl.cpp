@@ -19,12 +19,6 @@ const Path& made(const Path& folder) {
 
 std::string name_of(const JsonlLog& file) { return file.path().filename().string(); }
 
-bool ends_a_line(const Path& file, int64_t offset) {
-  const MappedFile mapped(file);
-  if (offset < 0 || offset > static_cast<int64_t>(mapped.size())) return false;
-  return offset == 0 || mapped.text()[static_cast<size_t>(offset) - 1] == '\n';
-}
-
 Json line_of(int64_t step, double time) {
   Json line;
   line.append("step", step);
@@ -88,7 +82,7 @@ void JsonlSink::record(SinkPositions& positions) const {
 void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
   for (JsonlLog* file : {&metrics_, &samples_}) {
     const auto found = positions.find(name_of(*file));
-    if (found != positions.end() && !file->can_be_cut_at(found->second))
+    if (found != positions.end() && !starts_a_line(file->path(), found->second))
       log_warn(file->path().string(), ": was changed since the checkpoint: it has ", file->offset(), " bytes, and a line ended at byte ",
                found->second, " then. The run continues without the missing lines; lines of step ", step, " and later are removed");
     file->cut_back(resume_offset(file->path(), step, positions));
@@ -98,7 +92,7 @@ void JsonlSink::resume(int64_t step, const SinkPositions& positions) {
 int64_t resume_offset(const Path& file, int64_t step, const SinkPositions& positions) {
   if (!is_file(file)) return 0;
   const auto found = positions.find(file.filename().string());
-  if (found != positions.end() && ends_a_line(file, found->second)) return found->second;
+  if (found != positions.end() && starts_a_line(file, found->second)) return found->second;
   return first_of_step(file, step);
 }
 
@@ -113,19 +107,6 @@ double read_metric(const Json& value, std::string_view where) {
   if (value == Json("Infinity")) return kInfinity;
   if (value == Json("-Infinity")) return -kInfinity;
   return value.as_number(where);
-}
-
-std::vector<MetricsLine> read_metrics(const Path& path) {
-  std::vector<MetricsLine> lines;
-  for (const JsonlLine& line : read_jsonl(path)) {
-    const std::string where = str(path.string(), ":", line.number);
-    const auto key = [&](std::string_view name) { return str(where, ": \"", name, "\""); };
-    MetricsLine read{line.value.at("step", where).as_integer(key("step")), read_metric(line.value.at("time", where), key("time")), {}};
-    for (const auto& [name, value] : line.value.as_object(where))
-      if (name != "step" && name != "time") read.metrics.set(name, read_metric(value, key(name)));
-    lines.push_back(std::move(read));
-  }
-  return lines;
 }
 
 }  // namespace kedge

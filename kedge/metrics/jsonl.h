@@ -2,7 +2,6 @@
 // A run's metrics and samples as JSON lines, for jq, scripts and the dashboard. Independent of what the names mean.
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "kedge/core/files.h"
 #include "kedge/metrics/jsonl_log.h"
@@ -44,8 +43,5 @@ struct MetricsLine {
 [[nodiscard]] Json metric_json(double value);
 // The same back. UsageError for anything else: "WHERE: ...".
 [[nodiscard]] double read_metric(const Json& value, std::string_view where);
-
-// What a JsonlSink wrote to its metrics.jsonl, including numbers that are strings.
-[[nodiscard]] std::vector<MetricsLine> read_metrics(const Path& path);
 
 }  // namespace kedge

@@ -14,18 +14,17 @@ JsonlLog::JsonlLog(const Path& path) : file_(path) {
 
 void JsonlLog::append(const Json& value) { file_.append(value.dump() + '\n'); }
 
-bool JsonlLog::can_be_cut_at(int64_t offset) const {
-  if (offset < 0 || offset > this->offset()) return false;
-  return offset == 0 || MappedFile(path()).text().at(static_cast<size_t>(offset) - 1) == '\n';
-}
-
 void JsonlLog::cut_back(int64_t offset) {
   const auto where = [&] { return str(path().string(), ": cannot be truncated to byte ", offset); };
   check(offset >= 0 && offset <= this->offset(), where(), ": it has ", this->offset(), " bytes; was it changed since the checkpoint?");
-  if (offset > 0)
-    check(MappedFile(path()).text().at(static_cast<size_t>(offset) - 1) == '\n', where(),
-          ": no line ends there; was it changed since the checkpoint?");
+  check(starts_a_line(path(), offset), where(), ": no line ends there; was it changed since the checkpoint?");
   file_.cut_back(offset);
+}
+
+bool starts_a_line(const Path& path, int64_t offset) {
+  const MappedFile file(path);
+  if (offset < 0 || offset > static_cast<int64_t>(file.size())) return false;
+  return offset == 0 || file.text()[static_cast<size_t>(offset) - 1] == '\n';
 }
 
 std::vector<JsonlLine> read_jsonl(const Path& path) {

@@ -21,8 +21,6 @@ class JsonlLog {
 
   // Where the next line will start: what a checkpoint keeps, after `sync`.
   [[nodiscard]] int64_t offset() const { return file_.size(); }
-  // Is that the start of the file or the end of a line in it?
-  [[nodiscard]] bool can_be_cut_at(int64_t offset) const;
   // Removes every line from that offset on. An offset outside the file or inside a line is a UsageError.
   void cut_back(int64_t offset);
   [[nodiscard]] const Path& path() const { return file_.path(); }
@@ -30,6 +28,9 @@ class JsonlLog {
  private:
   AppendFile file_;
 };
+
+// Is that byte the start of the file, or right after a line in it?
+[[nodiscard]] bool starts_a_line(const Path& path, int64_t offset);
 
 struct JsonlLine {
   int64_t number;  // from 1

@@ -77,9 +77,4 @@ TokenLogprobs model_logprobs(const Model& model, const PackedBatch& batch, const
   return token_logprobs(model.hidden(batch, pass), model.language_head(), predicted, logprobs);
 }
 
-Tensor model_logits(const Model& model, const PackedBatch& batch) {
-  const NoGrad no_grad;
-  return logits_of(model.hidden(batch), model.language_head().weight).to(at::kFloat);
-}
-
 }  // namespace kedge

@@ -68,7 +68,4 @@ class Model {
 [[nodiscard]] TokenLogprobs model_logprobs(const Model& model, const PackedBatch& batch, const PredictedTokens& predicted,
                                            const LogprobOptions& logprobs = {}, const PassOptions& pass = {});
 
-// All logits, fp32 [tokens, vocab]: for tools and tests.
-[[nodiscard]] Tensor model_logits(const Model& model, const PackedBatch& batch);
-
 }  // namespace kedge

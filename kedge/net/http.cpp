@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <charconv>
 
+#include "kedge/core/error.h"
+#include "kedge/core/numbers.h"
 #include "kedge/net/kserve.h"
 #include "kedge/net/request_error.h"
 
 namespace kedge {
 namespace {
+
+constexpr std::string_view kScheme = "http://";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -33,6 +37,30 @@ std::string decode(std::string_view part, std::string_view target) {
 }
 
 }  // namespace
+
+std::optional<HttpAddress> read_http_address(std::string_view url) {
+  if (!url.starts_with(kScheme)) return std::nullopt;
+  url.remove_prefix(kScheme.size());
+  HttpAddress address;
+  const size_t slash = std::min(url.find('/'), url.size());
+  if (slash < url.size()) address.target = url.substr(slash);
+  url = url.substr(0, slash);
+  const size_t colon = url.rfind(':');
+  const bool has_port = colon != std::string_view::npos && url.find(']', colon) == std::string_view::npos;
+  const bool is_port = !has_port || (read_integer(url.substr(colon + 1), address.port) && address.port > 0 && address.port < 65536);
+  if (has_port) url = url.substr(0, colon);
+  if (url.starts_with('[') && url.ends_with(']')) url = url.substr(1, url.size() - 2);
+  address.host = url;
+  if (!is_port || url.empty()) return std::nullopt;
+  return address;
+}
+
+HttpAddress parse_http_address(const std::string& url, const std::string& key) {
+  check(url.starts_with(kScheme), key, ": expected an address like http://host:port/path (TLS is not supported) found ", url);
+  const std::optional<HttpAddress> address = read_http_address(url);
+  check(address.has_value(), key, ": expected an address like http://host:port/path, found ", url);
+  return *address;
+}
 
 std::optional<std::string> find_header(const HttpHeaders& headers, std::string_view name) {
   const auto same = [&](const std::pair<std::string, std::string>& header) {

@@ -1,5 +1,6 @@
 #pragma once
-// HTTP requests and responses. Independent of sockets.
+// HTTP requests, responses and addresses. Independent of sockets.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,16 @@ struct HttpResponse {
   HttpHeaders headers = {};
   std::string body = {};
 };
+
+struct HttpAddress {
+  std::string host;
+  int64_t port = 80;
+  std::string target = "/";
+};
+// "http://host[:port][/path]", where an IPv6 host may be in brackets; nothing for any other text.
+[[nodiscard]] std::optional<HttpAddress> read_http_address(std::string_view url);
+// The same; a UsageError that starts with `key` for any other text.
+[[nodiscard]] HttpAddress parse_http_address(const std::string& url, const std::string& key);
 
 // The value of a header, whose name may be written in any case; the first if there are several.
 [[nodiscard]] std::optional<std::string> find_header(const HttpHeaders& headers, std::string_view name);

@@ -12,34 +12,18 @@
 #include <vector>
 
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/message.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/net/beast.h"
 #include "kedge/net/byte_budget.h"
 #include "kedge/net/request_error.h"
 
 namespace kedge {
 namespace {
-
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
-using tcp = asio::ip::tcp;
-using Failure = beast::error_code;
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kLingerBytes = 64 * kMiB;  // read and dropped from a peer that was refused while it was still sending

@@ -1,7 +1,6 @@
 #include "kedge/reward/http_reward.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <thread>
 #include <utility>
@@ -11,25 +10,6 @@
 #include "kedge/core/log.h"
 
 namespace kedge {
-
-HttpAddress parse_http_address(const std::string& url, const std::string& key) {
-  static const std::string kScheme = "http://";
-  check(url.starts_with(kScheme), key, ": expected an address like http://host:port/path (TLS is not supported) found ", url);
-  const size_t slash = url.find('/', kScheme.size());
-  const std::string place = url.substr(kScheme.size(), slash == std::string::npos ? slash : slash - kScheme.size());
-  HttpAddress address;
-  if (slash != std::string::npos) address.target = url.substr(slash);
-  const size_t colon = place.find(':');
-  address.host = place.substr(0, colon);
-  bool is_port = true;
-  if (colon != std::string::npos) {
-    const char* const end = place.data() + place.size();
-    const auto [stop, error] = std::from_chars(place.data() + colon + 1, end, address.port);
-    is_port = error == std::errc() && stop == end && address.port > 0 && address.port < 65536;
-  }
-  check(is_port && !address.host.empty(), key, ": expected an address like http://host:port/path, found ", url);
-  return address;
-}
 
 std::string http_reward_body(const Rollouts& rollouts) {
   Json::Array query, prompts, responses, labels, rows;

@@ -13,14 +13,6 @@
 
 namespace kedge {
 
-struct HttpAddress {
-  std::string host;
-  int64_t port = 80;
-  std::string target = "/";
-};
-// "http://host[:port][/path]"; `key` opens the UsageError.
-[[nodiscard]] HttpAddress parse_http_address(const std::string& url, const std::string& key);
-
 // {"query": [prompt and answer, ...], "prompts": [...], "responses": [...], "labels": [the row's label or answer, ...], "rows": [...]}
 [[nodiscard]] std::string http_reward_body(const Rollouts& rollouts);
 // {"rewards": [number or null, ...]}, {"reward": [...]} or a bare list. An Error for anything else or another length; null is a

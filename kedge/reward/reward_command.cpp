@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -66,27 +65,6 @@ struct Worker {
 
 std::string shown(std::string_view line) {
   return str('"', utf8_replace_invalid(line.substr(0, kLongestShown)), line.size() > kLongestShown ? "..." : "", '"');
-}
-
-// Adds what can be read now; false at the end of the file.
-bool read_available(int fd, std::string& into) {
-  std::array<char, 65536> buffer{};
-  while (true) {
-    const ssize_t size = ::read(fd, buffer.data(), buffer.size());
-    if (size > 0) into.append(buffer.data(), static_cast<size_t>(size));
-    if (size == 0) return false;
-    if (size < 0 && errno != EINTR) return errno == EAGAIN;
-    if (into.size() > kLongestReply) return true;
-  }
-}
-
-bool take_line(std::string& buffer, std::string& line) {
-  const size_t end = buffer.find('\n');
-  if (end == std::string::npos) return false;
-  line = buffer.substr(0, end);
-  if (line.ends_with('\r')) line.pop_back();
-  buffer.erase(0, end + 1);
-  return true;
 }
 
 }  // namespace
@@ -216,8 +194,8 @@ class RewardCommand::Pool {
     if (worker.process == nullptr) return;
     send(worker);
     const bool ended = worker.process->ended().has_value();  // checked first: all its output is in the pipes by now
-    const bool output_open = read_available(worker.process->output(), worker.output);
-    worker.errors_open = read_available(worker.process->errors(), worker.errors);
+    const bool output_open = read_available(worker.process->output(), worker.output, kLongestReply);
+    worker.errors_open = read_available(worker.process->errors(), worker.errors, kLongestReply);
     log_errors(worker, ended || !worker.errors_open);
     for (std::string line; worker.is_busy() && take_line(worker.output, line);) answer(worker, line);
     if (worker.process == nullptr) return;
@@ -341,7 +319,7 @@ class RewardCommand::Pool {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (Worker& worker : workers_) {
       if (worker.process == nullptr) continue;
-      read_available(worker.process->errors(), worker.errors);
+      read_available(worker.process->errors(), worker.errors, kLongestReply);
       log_errors(worker, true);
     }
     workers_.clear();  // kills what still runs

@@ -10,7 +10,7 @@
 #include "kedge/data/files/rows.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/model_folder.h"
-#include "kedge/reward/http_reward.h"
+#include "kedge/net/http.h"
 #include "kedge/reward/reward_sources.h"
 #include "kedge/run/device_setup.h"
 #include "kedge/run/online_job.h"

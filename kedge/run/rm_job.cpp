@@ -15,7 +15,7 @@ SupervisedSections RmJob::sections() const {
           .model_key = "pretrained_checkpoint.restore_from_path",
           .model_path = config_.pretrained_checkpoint.restore_from_path,
           .compute = config_.trainer,
-          .loop = config_.trainer.rm,
+          .loop = config_.trainer.loop,
           .run = config_.exp_manager,
           .network = config_.model};
 }
@@ -26,7 +26,7 @@ void RmJob::limit_length(int64_t max_positions) { config_.model.data.seq_length 
 
 SupervisedBatches RmJob::batches() const {
   const RmModelConfig& model = config_.model;
-  return {model.global_batch_size, model.micro_batch_size, config_.trainer.rm.train_random_sampler, static_cast<uint64_t>(model.seed),
+  return {model.global_batch_size, model.micro_batch_size, config_.trainer.loop.train_random_sampler, static_cast<uint64_t>(model.seed),
           false};
 }
 

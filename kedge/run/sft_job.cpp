@@ -16,7 +16,7 @@ SupervisedSections SftJob::sections() const {
           .model_key = "model.restore_from_path",
           .model_path = config_.model.restore_from_path,
           .compute = config_.trainer,
-          .loop = config_.trainer.sft,
+          .loop = config_.trainer.loop,
           .run = config_.exp_manager,
           .network = config_.model};
 }

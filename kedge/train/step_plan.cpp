@@ -26,16 +26,6 @@ StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_s
   return plan;
 }
 
-std::vector<int64_t> StepPlan::epochs_from(int64_t step) const {
-  std::vector<int64_t> epochs;
-  while (step < max_steps) {
-    const int64_t end = std::min(max_steps, (epoch_of(step) + 1) * steps_per_epoch);
-    epochs.push_back(end - step);
-    step = end;
-  }
-  return epochs;
-}
-
 int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view key) {
   if (limit.is_null()) return num_batches;
   const double value = limit.as_number(key);

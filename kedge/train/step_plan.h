@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kedge/core/json.h"
 
@@ -15,8 +14,6 @@ struct StepPlan {
   int64_t max_steps = 0;
 
   [[nodiscard]] int64_t epoch_of(int64_t step) const { return steps_per_epoch == 0 ? 0 : step / steps_per_epoch; }
-  // Steps still to run in each epoch, the one of `step` first.
-  [[nodiscard]] std::vector<int64_t> epochs_from(int64_t step) const;
 };
 
 // `cap` below 0: none. A set smaller than a batch has no steps.

@@ -32,13 +32,22 @@ struct ComputeConfig {
           "before the first step, run one micro-batch of the largest size through every phase, to find out early if memory is short");
     field("transport", transport,
           "how GPU tensors travel between ranks: nccl, peer (CUDA IPC, on one machine) or mpi (through host memory); auto: nccl");
-    field.ignored("max_epochs", "use the key in the algorithm's own section");
-    field.ignored("max_steps", "use the key in the algorithm's own section");
+    field.ignored({"max_epochs", "max_steps"}, "use the key in the algorithm's own section");
     field.ignored("max_time", "exp_manager.max_time_per_run is the limit");
     field.ignored("logger", "exp_manager decides what is logged");
     field.ignored("enable_checkpointing", "exp_manager decides what is saved");
-    field.ignored("use_distributed_sampler", "the order of the data does not depend on ranks");
-    field.ignored("replace_sampler_ddp", "the order of the data does not depend on ranks");
+    field.ignored({"use_distributed_sampler", "replace_sampler_ddp"}, "the order of the data does not depend on ranks");
+  }
+};
+
+// Keys of `trainer`, with the algorithm's own section: its training loop, which has the name `Loop::kName`.
+template <typename Loop>
+struct TrainerConfig : ComputeConfig {
+  Loop loop;
+
+  void fields(auto&& field) {
+    ComputeConfig::fields(field);
+    field(Loop::kName, loop, Loop::kHelp);
   }
 };
 
@@ -105,23 +114,20 @@ struct NetworkConfig {
     field.ignored("megatron_amp_O2", "bf16 weights always have fp32 master copies");
     field.ignored("precision", "trainer.precision applies");
     field.ignored("max_position_embeddings", "the network's own limit applies");
-    field.ignored("activations_checkpoint_method", "recomputation is always per layer");
-    field.ignored("activations_checkpoint_num_layers", "recomputation is always per layer");
-    field.ignored("activations_checkpoint_layers_per_pipeline", "recomputation is always per layer");
+    field.ignored({"activations_checkpoint_method", "activations_checkpoint_num_layers", "activations_checkpoint_layers_per_pipeline"},
+                  "recomputation is always per layer");
     field.ignored("use_flash_attention", "attention never materializes the score matrix");
     field.ignored("gradient_as_bucket_view", "gradients are not bucketed");
     field.ignored("sync_batch_comm", "there are no pipeline stages");
     field.ignored("save_nemo_on_validation_end", "checkpoints are Hugging Face folders");
     field.refused("resume_from_checkpoint", "exp_manager.resume_from_checkpoint names a checkpoint to resume from", {"null"});
     field.refused("seq_len_interpolation_factor", "the model folder's own rope_scaling applies", {"null"});
-    for (const char* key : {"hidden_dropout", "attention_dropout", "ffn_dropout"})
-      field.refused(key, "networks are trained without dropout; adapters have model.peft.lora_tuning.adapter_dropout",
-                    {"0.0", "0", "null"});
+    field.refused({"hidden_dropout", "attention_dropout", "ffn_dropout"},
+                  "networks are trained without dropout; adapters have model.peft.lora_tuning.adapter_dropout", {"0.0", "0", "null"});
     field.ignored("dist_ckpt_format", "checkpoints are Hugging Face folders");
     field.ignored("dist_ckpt_load_strictness", "every tensor must be present");
     field.ignored("overwrite_base_config", "a model folder contains no settings");
-    field.refused("tensor_model_parallel_size", "models are not split over ranks", {"1"});
-    field.refused("pipeline_model_parallel_size", "models are not split over ranks", {"1"});
+    field.refused({"tensor_model_parallel_size", "pipeline_model_parallel_size"}, "models are not split over ranks", {"1"});
     field.refused("context_parallel_size", "rows are not split over ranks", {"1"});
     field.refused("sequence_parallel", "rows are not split over ranks", {"false", "False"});
   }

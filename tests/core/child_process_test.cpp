@@ -48,6 +48,26 @@ TEST(ChildProcess, HasPipesToAllThreeStandardFiles) {
   EXPECT_EQ(end_of(child), "ended with exit code 3");
 }
 
+TEST(ChildProcess, OutputIsReadLineByLine) {
+  ChildProcess child({"printf", "one\\r\\n\\ntw"});
+  static_cast<void>(end_of(child));
+  std::string output, line;
+  EXPECT_FALSE(read_available(child.output(), output));
+  EXPECT_TRUE(take_line(output, line));
+  EXPECT_EQ(line, "one");
+  EXPECT_TRUE(take_line(output, line));
+  EXPECT_EQ(line, "");
+  EXPECT_FALSE(take_line(output, line));
+  EXPECT_EQ(output, "tw");
+}
+
+TEST(ChildProcess, TheLastLineIsOneWithText) {
+  EXPECT_EQ(last_line("one\ntwo\n\n"), "two");
+  EXPECT_EQ(last_line("one"), "one");
+  EXPECT_EQ(last_line("\n"), "");
+  EXPECT_EQ(last_line(""), "");
+}
+
 TEST(ChildProcess, SeesTheEndOfItsInput) {
   ChildProcess child({"cat"});
   child.close_input();

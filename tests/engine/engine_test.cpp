@@ -11,6 +11,7 @@
 #include "tests/support/assets.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/generation.h"
+#include "tests/support/model_logits.h"
 
 namespace kedge {
 namespace {
@@ -20,6 +21,7 @@ using testing::expect_greedy;
 using testing::greedy_request;
 using testing::kFamilies;
 using testing::long_model;
+using testing::model_logits;
 using testing::plain_greedy;
 using testing::prompts_of;
 using testing::rows_of;

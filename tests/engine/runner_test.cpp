@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/generation.h"
+#include "tests/support/model_logits.h"
 
 namespace kedge {
 namespace {
+
+using testing::model_logits;
 
 // Logits of every token of some rows, in steps as the scheduler likes, beside one pass over the whole rows.
 TEST(Runner, LogitsAreThoseOfTheWholeRows) {

@@ -6,13 +6,15 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/support/expect_error.h"
+#include "kedge/core/error.h"
+
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 
 namespace kedge {
 namespace {
 
-using testing::error_of;
+using testing::read_metrics;
 using testing::TempFolder;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -122,16 +124,6 @@ TEST(JsonlSink, AReservedNameIsABug) {
   JsonlSink sink(folder.path());
   EXPECT_THROW(sink.write(0, {{"step", 1}}), Bug);
   EXPECT_THROW(sink.write_samples(0, {"t", {{"p", "r", 0, {{"prompt", "again"}}}}}), Bug);
-}
-
-TEST(ReadMetrics, ErrorsNameFileLineAndKey) {
-  const TempFolder folder;
-  const Path text = folder.file("m.jsonl", "{\"step\": 0, \"time\": 1}\n{\"step\": 1, \"time\": 2, \"a\": \"big\"}\n");
-  EXPECT_EQ(error_of([&] { return read_metrics(text); }), text.string() + ":2: \"a\": expected a number, found \"big\"");
-  const Path stepless = folder.file("m.jsonl", "{\"time\": 1}\n");
-  EXPECT_EQ(error_of([&] { return read_metrics(stepless); }), stepless.string() + ":1: no \"step\" field");
-  const Path list = folder.file("m.jsonl", "[1]\n");
-  EXPECT_EQ(error_of([&] { return read_metrics(list); }), list.string() + ":1: expected an object, found [1]");
 }
 
 }  // namespace

@@ -6,11 +6,14 @@
 #include "kedge/metrics/jsonl.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/scoped_variable.h"
 #include "tests/support/temp_folder.h"
 
 namespace kedge {
 namespace {
+
+using testing::read_metrics;
 
 size_t files_in(const Path& folder) {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));

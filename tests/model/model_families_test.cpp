@@ -6,10 +6,13 @@
 #include "kedge/model/files/model_files.h"
 
 #include "tests/support/assets.h"
+#include "tests/support/model_logits.h"
 #include "tests/support/tensors.h"
 
 namespace kedge {
 namespace {
+
+using testing::model_logits;
 
 Tensor numbers(const Json& json, const char* key) {
   std::vector<double> values;

@@ -7,6 +7,7 @@
 
 #include "kedge/core/error.h"
 
+#include "tests/support/model_logits.h"
 #include "tests/support/tiny_models.h"
 
 namespace kedge {
@@ -14,6 +15,7 @@ namespace {
 
 using testing::batch_of;
 using testing::largest_difference;
+using testing::model_logits;
 using testing::normals;
 using testing::relative_error;
 using testing::same_bits;

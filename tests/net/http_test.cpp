@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kedge/core/error.h"
 #include "kedge/net/request_error.h"
 
 #include "tests/support/expect_error.h"
@@ -10,6 +11,23 @@ namespace kedge {
 namespace {
 
 using testing::error_of;
+
+TEST(Http, AddressesHaveAHostAPortAndATarget) {
+  const HttpAddress full = parse_http_address("http://rm01:5000/get_reward?x=1", "url");
+  EXPECT_EQ(full.host, "rm01");
+  EXPECT_EQ(full.port, 5000);
+  EXPECT_EQ(full.target, "/get_reward?x=1");
+  const HttpAddress bare = parse_http_address("http://rm01", "url");
+  EXPECT_EQ(bare.port, 80);
+  EXPECT_EQ(bare.target, "/");
+  const HttpAddress ipv6 = parse_http_address("http://[::1]:5000", "url");
+  EXPECT_EQ(ipv6.host, "::1");
+  EXPECT_EQ(ipv6.port, 5000);
+  for (const char* url : {"https://rm01/", "rm01:5000", "http://", "http://:80/", "http://rm01:x/", "http://rm01:0/", "http://rm01:70000/"})
+    EXPECT_EQ(error_of<UsageError>([&] { (void)parse_http_address(url, "reward.sources.a.url"); }).substr(0, 31),
+              "reward.sources.a.url: expected ")
+        << url;
+}
 
 TEST(Http, HeaderNamesAreFoundInAnyCase) {
   const HttpHeaders headers = {{"content-LENGTH", "12"}, {"X", "first"}, {"x", "second"}};

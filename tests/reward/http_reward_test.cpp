@@ -27,20 +27,6 @@ Rollouts some_rollouts() {
   return {std::make_shared<Rollout>(a), std::make_shared<Rollout>(b)};
 }
 
-TEST(HttpReward, AddressesAreReadWhole) {
-  const HttpAddress full = parse_http_address("http://rm01:5000/get_reward?x=1", "url");
-  EXPECT_EQ(full.host, "rm01");
-  EXPECT_EQ(full.port, 5000);
-  EXPECT_EQ(full.target, "/get_reward?x=1");
-  const HttpAddress bare = parse_http_address("http://rm01", "url");
-  EXPECT_EQ(bare.port, 80);
-  EXPECT_EQ(bare.target, "/");
-  for (const char* url : {"https://rm01/", "rm01:5000", "http://", "http://:80/", "http://rm01:x/", "http://rm01:0/", "http://rm01:70000/"})
-    EXPECT_EQ(error_of<UsageError>([&] { (void)parse_http_address(url, "reward.sources.a.url"); }).substr(0, 31),
-              "reward.sources.a.url: expected ")
-        << url;
-}
-
 TEST(HttpReward, SendsTextsWithWhatTheirRowsSay) {
   EXPECT_EQ(http_reward_body(some_rollouts()),
             R"({"query":["2+2=4","Say hi. hi"],"prompts":["2+2=","Say hi. "],"responses":["4","hi"],"labels":["4",null],)"

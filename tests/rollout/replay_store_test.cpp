@@ -66,7 +66,7 @@ TEST(ReplayStore, RejectionSamplingReplaysToTheBit) {
 // The critic's values come from the record, and its warm-up rounds, which have none, are passed over.
 TEST(ReplayStore, PpoReplaysWithoutItsCriticAndItsWarmups) {
   testing::PpoToy toy;
-  toy.ppo.trainer.ppo.critic_warmup_steps = 2;
+  toy.ppo.trainer.loop.critic_warmup_steps = 2;
   const Path folder = toy.temp / "run";
   auto ran = toy.ppo_trainer(folder);
   for (int64_t step = 0; step < kSteps; ++step) static_cast<void>(ran->train_step());

@@ -7,6 +7,7 @@
 #include "kedge/metrics/jsonl.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_models.h"
 #include "tests/support/toy_trainer.h"
@@ -17,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::read_metrics;
 using testing::TempFolder;
 using testing::ToyTrainer;
 

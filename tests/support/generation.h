@@ -10,6 +10,7 @@
 
 #include "kedge/engine/engine.h"
 
+#include "tests/support/model_logits.h"
 #include "tests/support/tiny_models.h"
 
 namespace kedge::testing {

@@ -62,11 +62,11 @@ struct OnlineToy {
       rollouts.length_params.max_length = 8;
       rollouts.tokens_per_pass = 60;
     };
-    small(ppo, ppo.trainer.ppo, ppo.model.ppo);
-    small(reinforce, reinforce.trainer.reinforce, reinforce.model.reinforce);
-    small(rs, rs.trainer.rs, rs.model.rs);
-    reinforce.trainer.reinforce.unfinished = Unfinished::keep;
-    ppo.trainer.ppo.unfinished = Unfinished::keep;
+    small(ppo, ppo.trainer.loop, ppo.model.rollouts);
+    small(reinforce, reinforce.trainer.loop, reinforce.model.rollouts);
+    small(rs, rs.trainer.loop, rs.model.rollouts);
+    reinforce.trainer.loop.unfinished = Unfinished::keep;
+    ppo.trainer.loop.unfinished = Unfinished::keep;
     ppo.model.global_batch_size = 4;
     rs.model.global_batch_size = 4;
   }

@@ -10,6 +10,7 @@
 
 #include "tests/support/expect_error.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/toy_trainer.h"
 
@@ -19,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::read_metrics;
 using testing::TempFolder;
 using testing::ToyTrainer;
 

@@ -11,8 +11,6 @@ namespace {
 using testing::error_of;
 using ::testing::HasSubstr;
 
-using Epochs = std::vector<int64_t>;
-
 // spec/trainers.md 21.9
 TEST(StepPlan, StepsThatTheEpochsDoNotHaveAreWarnedOf) {
   EXPECT_EQ(fewer_steps_hint(plan_steps(10, 4, 1, 100), 1, 100, "trainer.sft"),
@@ -33,10 +31,6 @@ TEST(StepPlan, StepsOfTheSpec) {
 
 TEST(StepPlan, EpochsOfTheSpec) {
   const StepPlan plan = plan_steps(1000, 128, 3, -1);
-  EXPECT_EQ(plan.epochs_from(5), (Epochs{2, 7, 7}));
-  EXPECT_EQ(plan.epochs_from(14), (Epochs{7}));
-  EXPECT_EQ(plan.epochs_from(21), Epochs{});
-  EXPECT_EQ(plan_steps(1000, 128, 3, 10).epochs_from(0), (Epochs{7, 3}));
   EXPECT_EQ(plan.epoch_of(6), 0);
   EXPECT_EQ(plan.epoch_of(7), 1);
 }
@@ -44,7 +38,6 @@ TEST(StepPlan, EpochsOfTheSpec) {
 TEST(StepPlan, ASetSmallerThanABatchHasNoSteps) {
   const StepPlan plan = plan_steps(100, 128, 3, -1);
   EXPECT_EQ(plan.max_steps, 0);
-  EXPECT_EQ(plan.epochs_from(0), Epochs{});
   EXPECT_EQ(plan.epoch_of(0), 0);
 }
 

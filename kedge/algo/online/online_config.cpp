@@ -4,10 +4,11 @@
 
 namespace kedge {
 
-RunConfig online_run(const std::string& name, const std::string& rewards) {
+RunConfig online_run(const std::string& name, const std::string& rewards, const std::vector<std::string>& console_keys) {
   RunConfig run;
   run.name = name;
   run.metrics.console_keys = {"train_rollouts/" + rewards, "val_rollouts/" + rewards};
+  run.metrics.console_keys.insert(run.metrics.console_keys.end(), console_keys.begin(), console_keys.end());
   CheckpointConfig& checkpoints = run.checkpoint_callback_params;
   checkpoints.monitor = "val_" + rewards;
   checkpoints.mode = MonitorMode::max;

@@ -137,6 +137,7 @@ struct WorkQueueConfig {
 
 // Keys of `trainer.ppo`, `trainer.reinforce` and `trainer.rs`.
 struct OnlineLoopConfig : UpdateConfig, HealthConfig {
+  static constexpr const char* kHelp = "the algorithm";
   int64_t max_epochs = 1, max_steps = -1;
   int64_t val_check_interval = 10, save_interval = 10;
   WorkQueueConfig batch_iterator;
@@ -152,8 +153,7 @@ struct OnlineLoopConfig : UpdateConfig, HealthConfig {
     field("batch_iterator", batch_iterator, "how prompts are distributed over ranks");
     field.ignored("rollout_batch_seq_length", "rows are packed without padding");
     field.ignored("flask_server", "batch_iterator.use_flask decides how prompts are distributed");
-    field.ignored("trt_llm", "the policy generates with its own weights");
-    field.ignored("trt_model_dir", "the policy generates with its own weights");
+    field.ignored({"trt_llm", "trt_model_dir"}, "the policy generates with its own weights");
     field.ignored("model_gbs", "use model.global_batch_size");
     field.ignored("model_mbs", "use model.micro_batch_size");
   }
@@ -232,14 +232,40 @@ struct OnlineConfig {
 struct RewardedConfig : OnlineConfig {
   std::optional<RemoteRewardConfig> remote_rm;
 
+  // False: a server at its default address is assumed.
+  [[nodiscard]] bool names_reward() const { return !reward.sources.empty() || remote_rm; }
   void fields(auto&& field) {
     OnlineConfig::fields(field);
     field("remote_rm", remote_rm, "a reward server; null: reward.sources, or if that is empty a server at localhost:5555");
   }
 };
 
-// A run of this algorithm: its name, and checkpoints ranked and named by its mean reward, as in NeMo-Aligner.
-[[nodiscard]] RunConfig online_run(const std::string& name, const std::string& rewards);
+// A complete configuration. `Loop` and `Rollouts` are the algorithm's own sections of `trainer` and `model`, `Shared` an OnlineConfig.
+template <typename Loop, typename Rollouts, typename Shared>
+struct OnlineRunConfig : Shared {
+  static constexpr const char* kName = Loop::kName;
+  struct Model : OnlineModelConfig {
+    Rollouts rollouts;
+
+    void fields(auto&& field) {
+      OnlineModelConfig::fields(field);
+      field(kName, rollouts, "rollouts");
+      field.alias(str(kName, ".offload_adam_states"), "optim.offload_adam_states");
+    }
+  };
+  TrainerConfig<Loop> trainer;
+  Model model;
+
+  void fields(auto&& field) {
+    field("trainer", trainer, "device, length of training, algorithm");
+    Shared::fields(field);
+    field("model", model, "the policy, its prompts and its optimizer");
+  }
+};
+
+// A run of this algorithm: its name, checkpoints ranked and named by its mean reward, as in NeMo-Aligner, and metrics on the console, which
+// are the rewards and these.
+[[nodiscard]] RunConfig online_run(const std::string& name, const std::string& rewards, const std::vector<std::string>& console_keys);
 
 // The sources of `reward`, including the one that `remote_rm` configures. UsageError if both are given, or for invalid values.
 [[nodiscard]] RewardConfig reward_of(const RewardedConfig& config);

@@ -32,6 +32,21 @@ struct OnlineSettings {
   std::string identity = {};  // of everything else that answers and rewards depend on: equal for equal settings
 };
 
+// What the settings of all algorithms have in common. UsageError for contradictory rewards.
+template <typename Config>
+[[nodiscard]] OnlineSettings shared_settings(const Config& config) {
+  OnlineSettings settings;
+  settings.name = Config::kName;
+  settings.loop = config.trainer.loop;
+  settings.rollouts = config.model.rollouts;
+  settings.model = config.model;
+  settings.records = config.rollouts;
+  settings.reward = reward_of(config);
+  settings.widths = widths_of(config);
+  settings.identity = rollout_identity(settings.reward, settings.model.data, settings.rollouts);
+  return settings;
+}
+
 // Tokens.
 struct OnlineLengths {
   int64_t context = 0;                   // prompt and answer together

@@ -56,9 +56,8 @@ double mean_of(std::span<const double> numbers) {
 }  // namespace
 
 PpoConfig::PpoConfig() {
-  exp_manager = online_run("ppo", "rewards");
-  for (const char* key : {"train_rollouts/init_policy_kl", "train_rollouts/values_explained", "train_rollouts/generation_length"})
-    exp_manager.metrics.console_keys.emplace_back(key);
+  exp_manager = online_run("ppo", "rewards",
+                           {"train_rollouts/init_policy_kl", "train_rollouts/values_explained", "train_rollouts/generation_length"});
 }
 
 CriticServerConfig critic_of(const LocalCriticConfig& config, const ComputeConfig& compute) {
@@ -95,23 +94,16 @@ RewardConfig reward_of(const PpoConfig& config) {
 }
 
 OnlineSettings settings_of(const PpoConfig& config) {
-  const PpoLoopConfig& loop = config.trainer.ppo;
-  OnlineSettings settings{.name = "ppo",
-                          .loop = loop,
-                          .rollouts = config.model.ppo,
-                          .model = config.model,
-                          .records = config.rollouts,
-                          .epochs = loop.ppo_epochs,
-                          .wants_reference = loop.initial_policy_kl_penalty > 0,
-                          .wants_logprobs = true,
-                          .kl_estimator = loop.estimator(),
-                          .critic_warmup_steps = loop.critic_warmup_steps,
-                          .critic_epochs = loop.critic_epochs,
-                          .reward = reward_of(config),
-                          .widths = widths_of(config)};
+  const PpoLoopConfig& loop = config.trainer.loop;
+  OnlineSettings settings = shared_settings(config);
+  settings.epochs = loop.ppo_epochs;
+  settings.wants_reference = loop.initial_policy_kl_penalty > 0;
+  settings.wants_logprobs = true;
+  settings.kl_estimator = loop.estimator();
+  settings.critic_warmup_steps = loop.critic_warmup_steps;
+  settings.critic_epochs = loop.critic_epochs;
   if (!config.local_critic && config.remote_critic_rm.pad_to_length)
     settings.widths["remote_critic_rm.pad_to_length"] = *config.remote_critic_rm.pad_to_length;
-  settings.identity = rollout_identity(settings.reward, config.model.data, config.model.ppo);
   return settings;
 }
 
@@ -120,7 +112,7 @@ namespace {
 class Ppo final : public Algorithm {
  public:
   explicit Ppo(const PpoConfig& config)
-      : loop_(config.trainer.ppo), ratio_eps_(config.model.ppo.ratio_eps), entropy_bonus_(config.model.ppo.entropy_bonus) {}
+      : loop_(config.trainer.loop), ratio_eps_(config.model.rollouts.ratio_eps), entropy_bonus_(config.model.rollouts.entropy_bonus) {}
 
   [[nodiscard]] bool has_critic() const override { return true; }
 

@@ -16,6 +16,7 @@ namespace kedge {
 
 // Keys of `trainer.ppo`.
 struct PpoLoopConfig : OnlineLoopConfig, KlConfig {
+  static constexpr const char* kName = "ppo";
   int64_t critic_warmup_steps = 0;
   double discount_factor = 1, gae_lambda = 0.95;
   bool normalize_advantages = true;
@@ -39,15 +40,6 @@ struct PpoLoopConfig : OnlineLoopConfig, KlConfig {
   }
 };
 
-struct PpoTrainerConfig : ComputeConfig {
-  PpoLoopConfig ppo;
-
-  void fields(auto&& field) {
-    ComputeConfig::fields(field);
-    field("ppo", ppo, "the algorithm");
-  }
-};
-
 // Keys of `model.ppo`.
 struct PpoRolloutConfig : RolloutConfig {
   double ratio_eps = 0.2, entropy_bonus = 0;
@@ -56,16 +48,6 @@ struct PpoRolloutConfig : RolloutConfig {
     RolloutConfig::fields(field);
     field("ratio_eps", ratio_eps, "clip range of the probability ratio", above(0));
     field("entropy_bonus", entropy_bonus, "weight of the policy's entropy, in nats, in the loss", at_least(0));
-  }
-};
-
-struct PpoModelConfig : OnlineModelConfig {
-  PpoRolloutConfig ppo;
-
-  void fields(auto&& field) {
-    OnlineModelConfig::fields(field);
-    field("ppo", ppo, "rollouts");
-    field.alias("ppo.offload_adam_states", "optim.offload_adam_states");
   }
 };
 
@@ -130,20 +112,23 @@ struct LocalCriticConfig : UpdateConfig {
   }
 };
 
-struct PpoConfig : OnlineConfig {
-  PpoTrainerConfig trainer;
+// What a configuration with a critic has in addition.
+struct ActorCriticConfig : OnlineConfig {
   CriticServersConfig remote_critic_rm;
   std::optional<LocalCriticConfig> local_critic;
-  PpoModelConfig model;
 
-  PpoConfig();
   void fields(auto&& field) {
-    field("trainer", trainer, "device, length of training, algorithm");
     OnlineConfig::fields(field);
     field("remote_critic_rm", remote_critic_rm, "servers of the critic and optionally of the reward model");
     field("local_critic", local_critic,
           "a critic in this process instead of a server, for one rank; rewards come from reward.sources. null: use the server");
-    field("model", model, "the policy, its prompts and its optimizer");
+  }
+};
+
+struct PpoConfig : OnlineRunConfig<PpoLoopConfig, PpoRolloutConfig, ActorCriticConfig> {
+  PpoConfig();
+  void fields(auto&& field) {
+    OnlineRunConfig::fields(field);
     field.alias("trainer.ppo.ratio_eps", "model.ppo.ratio_eps");
     field.alias("trainer.ppo.entropy_bonus", "model.ppo.entropy_bonus");
   }

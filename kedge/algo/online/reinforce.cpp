@@ -7,29 +7,19 @@
 namespace kedge {
 
 ReinforceConfig::ReinforceConfig() {
-  exp_manager = online_run("reinforce", "rewards");
-  for (const char* key : {"train_rollouts/init_policy_kl", "train_rollouts/generation_length"})
-    exp_manager.metrics.console_keys.emplace_back(key);
+  exp_manager = online_run("reinforce", "rewards", {"train_rollouts/init_policy_kl", "train_rollouts/generation_length"});
 }
 
 OnlineSettings settings_of(const ReinforceConfig& config) {
-  const ReinforceLoopConfig& loop = config.trainer.reinforce;
-  OnlineSettings settings{.name = "reinforce",
-                          .loop = loop,
-                          .rollouts = config.model.reinforce,
-                          .model = config.model,
-                          .records = config.rollouts,
-                          .samples_per_prompt = loop.num_rollouts_per_prompt,
-                          .rows_per_prompt = loop.num_rollouts_per_prompt,
-                          .epochs = loop.reinforce_epochs,
-                          .wants_reference = loop.initial_policy_kl_penalty > 0,
-                          .wants_logprobs = loop.initial_policy_kl_penalty > 0 || loop.ratio == RatioKind::clip,
-                          .kl_estimator = loop.estimator(),
-                          .names_reward = !config.reward.sources.empty() || config.remote_rm,
-                          .drops_unfinished = loop.unfinished == Unfinished::drop,
-                          .reward = reward_of(config),
-                          .widths = widths_of(config)};
-  settings.identity = rollout_identity(settings.reward, config.model.data, config.model.reinforce);
+  const ReinforceLoopConfig& loop = config.trainer.loop;
+  OnlineSettings settings = shared_settings(config);
+  settings.samples_per_prompt = settings.rows_per_prompt = loop.num_rollouts_per_prompt;
+  settings.epochs = loop.reinforce_epochs;
+  settings.wants_reference = loop.initial_policy_kl_penalty > 0;
+  settings.wants_logprobs = settings.wants_reference || loop.ratio == RatioKind::clip;
+  settings.kl_estimator = loop.estimator();
+  settings.names_reward = config.names_reward();
+  settings.drops_unfinished = loop.unfinished == Unfinished::drop;
   return settings;
 }
 
@@ -37,7 +27,7 @@ namespace {
 
 class Reinforce final : public Algorithm {
  public:
-  explicit Reinforce(const ReinforceConfig& config) : config_(config.trainer.reinforce) {}
+  explicit Reinforce(const ReinforceConfig& config) : config_(config.trainer.loop) {}
 
   void score(OnlineStep& step) const override {
     add_kl(step.rows, config_.estimator());

@@ -14,6 +14,7 @@ constexpr auto enum_names(RatioKind) { return std::array<EnumName<RatioKind>, 2>
 
 // Keys of `trainer.reinforce`.
 struct ReinforceLoopConfig : OnlineLoopConfig, KlConfig {
+  static constexpr const char* kName = "reinforce";
   int64_t num_rollouts_per_prompt = 4;
   KlReduce kl_reduce = KlReduce::mean;
   Baseline baseline = Baseline::rloo;
@@ -41,34 +42,10 @@ struct ReinforceLoopConfig : OnlineLoopConfig, KlConfig {
   }
 };
 
-struct ReinforceTrainerConfig : ComputeConfig {
-  ReinforceLoopConfig reinforce;
-
-  void fields(auto&& field) {
-    ComputeConfig::fields(field);
-    field("reinforce", reinforce, "the algorithm");
-  }
-};
-
-struct ReinforceModelConfig : OnlineModelConfig {
-  RolloutConfig reinforce;
-
-  void fields(auto&& field) {
-    OnlineModelConfig::fields(field);
-    field("reinforce", reinforce, "rollouts");
-    field.alias("reinforce.offload_adam_states", "optim.offload_adam_states");
-  }
-};
-
-struct ReinforceConfig : RewardedConfig {
-  ReinforceTrainerConfig trainer;
-  ReinforceModelConfig model;
-
+struct ReinforceConfig : OnlineRunConfig<ReinforceLoopConfig, RolloutConfig, RewardedConfig> {
   ReinforceConfig();
   void fields(auto&& field) {
-    field("trainer", trainer, "device, length of training, algorithm");
-    RewardedConfig::fields(field);
-    field("model", model, "the policy, its prompts and its optimizer");
+    OnlineRunConfig::fields(field);
     field.alias("model.reinforce.ratio_eps", "trainer.reinforce.ratio_eps");
   }
 };

@@ -9,26 +9,17 @@
 namespace kedge {
 
 RsConfig::RsConfig() {
-  exp_manager = online_run("rs", "global_rewards");
-  for (const char* key : {"train_optim/loss", "train_rollouts/global_response_lengths_mean"})
-    exp_manager.metrics.console_keys.emplace_back(key);
+  exp_manager = online_run("rs", "global_rewards", {"train_optim/loss", "train_rollouts/global_response_lengths_mean"});
 }
 
 OnlineSettings settings_of(const RsConfig& config) {
-  const RsRolloutConfig& rollouts = config.model.rs;
+  const RsRolloutConfig& rollouts = config.model.rollouts;
   check(rollouts.top_n_rollouts <= rollouts.num_rollouts_per_prompt, "model.rs.top_n_rollouts: the best ", rollouts.top_n_rollouts, " of ",
         rollouts.num_rollouts_per_prompt, " answers (model.rs.num_rollouts_per_prompt) are more than there are");
-  OnlineSettings settings{.name = "rs",
-                          .loop = config.trainer.rs,
-                          .rollouts = rollouts,
-                          .model = config.model,
-                          .records = config.rollouts,
-                          .samples_per_prompt = rollouts.num_rollouts_per_prompt,
-                          .rows_per_prompt = rollouts.top_n_rollouts,
-                          .names_reward = !config.reward.sources.empty() || config.remote_rm,
-                          .reward = reward_of(config),
-                          .widths = widths_of(config)};
-  settings.identity = rollout_identity(settings.reward, config.model.data, rollouts);
+  OnlineSettings settings = shared_settings(config);
+  settings.samples_per_prompt = rollouts.num_rollouts_per_prompt;
+  settings.rows_per_prompt = rollouts.top_n_rollouts;
+  settings.names_reward = config.names_reward();
   return settings;
 }
 
@@ -36,7 +27,7 @@ namespace {
 
 class RejectionSampling final : public Algorithm {
  public:
-  explicit RejectionSampling(const RsConfig& config) : top_n_(config.model.rs.top_n_rollouts) {}
+  explicit RejectionSampling(const RsConfig& config) : top_n_(config.model.rollouts.top_n_rollouts) {}
 
   [[nodiscard]] bool chooses_rows() const override { return true; }
 

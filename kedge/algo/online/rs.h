@@ -6,13 +6,9 @@
 
 namespace kedge {
 
-struct RsTrainerConfig : ComputeConfig {
-  OnlineLoopConfig rs;
-
-  void fields(auto&& field) {
-    ComputeConfig::fields(field);
-    field("rs", rs, "the algorithm");
-  }
+// Keys of `trainer.rs`.
+struct RsLoopConfig : OnlineLoopConfig {
+  static constexpr const char* kName = "rs";
 };
 
 // Keys of `model.rs`.
@@ -26,26 +22,8 @@ struct RsRolloutConfig : RolloutConfig {
   }
 };
 
-struct RsModelConfig : OnlineModelConfig {
-  RsRolloutConfig rs;
-
-  void fields(auto&& field) {
-    OnlineModelConfig::fields(field);
-    field("rs", rs, "rollouts");
-    field.alias("rs.offload_adam_states", "optim.offload_adam_states");
-  }
-};
-
-struct RsConfig : RewardedConfig {
-  RsTrainerConfig trainer;
-  RsModelConfig model;
-
+struct RsConfig : OnlineRunConfig<RsLoopConfig, RsRolloutConfig, RewardedConfig> {
   RsConfig();
-  void fields(auto&& field) {
-    field("trainer", trainer, "device, length of training, algorithm");
-    RewardedConfig::fields(field);
-    field("model", model, "the policy, its prompts and its optimizer");
-  }
 };
 
 // UsageError if more answers are chosen than there are.

@@ -85,13 +85,9 @@ struct PreferenceModelConfig : NetworkConfig {
 // A run whose loss has the settings `Tuning`; its loop and its loss have sections of that name.
 template <typename Tuning>
 struct PreferenceRunConfig {
-  struct Trainer : ComputeConfig {
-    SupervisedConfig loop;
-
-    void fields(auto&& field) {
-      ComputeConfig::fields(field);
-      field(Tuning::kName, loop, "the training loop");
-    }
+  struct Loop : SupervisedConfig {
+    static constexpr const char* kName = Tuning::kName;
+    static constexpr const char* kHelp = "the training loop";
   };
   struct Model : PreferenceModelConfig {
     Tuning loss;
@@ -101,7 +97,7 @@ struct PreferenceRunConfig {
       field(Tuning::kName, loss, "the loss");
     }
   };
-  Trainer trainer;
+  TrainerConfig<Loop> trainer;
   RunConfig exp_manager;
   PretrainedConfig pretrained_checkpoint;
   Model model;

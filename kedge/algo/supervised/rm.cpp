@@ -210,7 +210,7 @@ void check_rm_config(const RmConfig& config) {
         config.model.micro_batch_size);
   check(regression.num_attributes > kScoredAttribute, "model.regression.num_attributes: this loss_func uses attribute ", kScoredAttribute,
         " (from 0), found ", regression.num_attributes, " attributes");
-  check(!config.trainer.rm.train_random_sampler,
+  check(!config.trainer.loop.train_random_sampler,
         "trainer.rm.train_random_sampler: must be false for this loss_func, or A and B would be separated");
 }
 

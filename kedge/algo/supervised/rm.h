@@ -30,26 +30,20 @@ struct RegressionConfig {
           "from -3 (A is better) to 3 (B is better)");
     field("loss_mask_val", loss_mask_val, "labels with this value are left out of the loss");
     field("load_rm_head_weights", load_rm_head_weights, "load the reward head from the folder; false: start with a new head");
-    field.ignored("merge_attributes", "training uses every attribute; kedge score merges them");
-    field.ignored("attribute_weights", "training uses every attribute; kedge score merges them");
+    field.ignored({"merge_attributes", "attribute_weights"}, "training uses every attribute; kedge score merges them");
   }
 };
 
-struct RmTrainerConfig : ComputeConfig {
-  struct Loop : SupervisedConfig {
-    bool train_random_sampler = true;
-
-    void fields(auto&& field) {
-      SupervisedConfig::fields(field);
-      field("train_random_sampler", train_random_sampler, "shuffle every epoch; false: the order of the file");
-      field.ignored("val_random_sampler", "validation follows the order of the file");
-    }
-  };
-  Loop rm;
+// Keys of `trainer.rm`.
+struct RmLoopConfig : SupervisedConfig {
+  static constexpr const char* kName = "rm";
+  static constexpr const char* kHelp = "the training loop";
+  bool train_random_sampler = true;
 
   void fields(auto&& field) {
-    ComputeConfig::fields(field);
-    field("rm", rm, "the training loop");
+    SupervisedConfig::fields(field);
+    field("train_random_sampler", train_random_sampler, "shuffle every epoch; false: the order of the file");
+    field.ignored("val_random_sampler", "validation follows the order of the file");
   }
 };
 
@@ -88,7 +82,7 @@ struct RmModelConfig : NetworkConfig {
 };
 
 struct RmConfig {
-  RmTrainerConfig trainer;
+  TrainerConfig<RmLoopConfig> trainer;
   RunConfig exp_manager;
   PretrainedConfig pretrained_checkpoint;
   RmModelConfig model;

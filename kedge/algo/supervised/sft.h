@@ -11,13 +11,10 @@
 
 namespace kedge {
 
-struct SftTrainerConfig : ComputeConfig {
-  SupervisedConfig sft;
-
-  void fields(auto&& field) {
-    ComputeConfig::fields(field);
-    field("sft", sft, "the training loop");
-  }
+// Keys of `trainer.sft`.
+struct SftLoopConfig : SupervisedConfig {
+  static constexpr const char* kName = "sft";
+  static constexpr const char* kHelp = "the training loop";
 };
 
 struct SftModelConfig : NetworkConfig {
@@ -44,7 +41,7 @@ struct SftModelConfig : NetworkConfig {
 };
 
 struct SftConfig {
-  SftTrainerConfig trainer;
+  TrainerConfig<SftLoopConfig> trainer;
   RunConfig exp_manager;
   SftModelConfig model;
 

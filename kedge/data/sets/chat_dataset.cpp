@@ -102,9 +102,10 @@ MaskedTokens ChatDataset::get(int64_t index) const {
   if (static_cast<int64_t>(tokens.ids.size()) <= max_seq_length_) return tokens;
   tokens.cut(static_cast<size_t>(max_seq_length_));
   if (tokens.trains_nothing()) {
-    answers_lost_.note(rows_.where(index), " has a prompt of more than ", max_seq_length_, " tokens: nothing is left to train on");
+    truncations_.answers_lost.note(rows_.where(index), " has a prompt of more than ", max_seq_length_,
+                                   " tokens: nothing is left to train on");
   } else {
-    truncated_.note(rows_.where(index), " has more than ", max_seq_length_, " tokens and was cut");
+    truncations_.truncated.note(rows_.where(index), " has more than ", max_seq_length_, " tokens and was cut");
   }
   return tokens;
 }

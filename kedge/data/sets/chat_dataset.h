@@ -3,7 +3,6 @@
 // (without "mask"), with loss on what the trained roles say.
 #include <vector>
 
-#include "kedge/core/rare_log.h"
 #include "kedge/data/files/rows.h"
 #include "kedge/data/sets/length_filter.h"
 #include "kedge/data/sets/messages.h"
@@ -40,15 +39,14 @@ class ChatDataset {
 
   [[nodiscard]] int64_t size() const { return rows_.size(); }
   [[nodiscard]] MaskedTokens get(int64_t index) const;
-  [[nodiscard]] int64_t num_truncated() const { return truncated_.count(); }
-  [[nodiscard]] int64_t num_answers_lost() const { return answers_lost_.count(); }
+  [[nodiscard]] const Truncations& truncations() const { return truncations_; }
 
  private:
   Rows rows_;
   PieceEncoder encoder_;
   ChatReader reader_;
   int64_t max_seq_length_;
-  RareLog truncated_, answers_lost_;
+  Truncations truncations_;
 };
 
 }  // namespace kedge

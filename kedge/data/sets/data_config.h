@@ -55,9 +55,7 @@ struct DataConfig {
     field.ignored("index_mapping_dir", "the index of a file is built in seconds and kept in memory");
     field.ignored("dataloader_type", "NeMo-Aligner does not read it either");
     field.refused("apply_ftfy", "not supported; repair the text beforehand", {"false", "False"});
-    field.refused("reset_position_ids", "not supported", {"false", "False"});
-    field.refused("reset_attention_mask", "not supported", {"false", "False"});
-    field.refused("eod_mask_loss", "not supported", {"false", "False"});
+    field.refused({"reset_position_ids", "reset_attention_mask", "eod_mask_loss"}, "not supported", {"false", "False"});
   }
 };
 

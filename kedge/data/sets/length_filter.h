@@ -1,5 +1,5 @@
 #pragma once
-// What happens to an example that is too long: another replaces it, or it is left out at load. Counted and logged.
+// What happens to an example that is too long: another replaces it, it is left out at load, or it is cut. Counted and logged.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -37,6 +37,11 @@ class Replacements {
  private:
   std::string what_;
   RareLog log_;
+};
+
+// Examples that were cut; those with nothing left of their answer are counted separately.
+struct Truncations {
+  RareLog truncated, answers_lost;
 };
 
 // The rows that stay in a data set: all, until some are left out.

@@ -20,8 +20,8 @@ struct PreferenceConfig : DataConfig {
     field("default_rejected_reward", default_rejected_reward, "reward of a worse response whose row has no rejected_reward");
     field("pad_length_to_multiple_of", pad_length_to_multiple_of, "pad batches to a multiple of this width; null: to the longest row",
           at_least(1), unit("tokens"));
-    for (const char* key : {"train_ds", "validation_ds", "shuffle_documents"})
-      field.ignored(key, "data_prefix names the files, and the trainer's own section says whether they are shuffled");
+    field.ignored({"train_ds", "validation_ds", "shuffle_documents"},
+                  "data_prefix names the files, and the trainer's own section says whether they are shuffled");
     field("validation_drop_last", validation_drop_last, "leave out an incomplete last validation batch; false: fill it with empty rows");
   }
 };

@@ -4,12 +4,6 @@
 
 namespace kedge {
 
-int64_t max_prompt_tokens(int64_t seq_length, int64_t max_length) {
-  check(seq_length > max_length, "model.data.seq_length: ", seq_length, " tokens leave no room for a prompt before an answer of up to ",
-        max_length, " (length_params.max_length)");
-  return seq_length - max_length;
-}
-
 PromptDataset::PromptDataset(Rows rows, TextEncoder encoder, const DataConfig& config, int64_t max_tokens, ChatRenderer chat)
     : rows_(std::move(rows)),
       encoder_(std::move(encoder)),

@@ -16,9 +16,6 @@ struct PromptExample {
   Json row = {};  // unchanged, so that rewards see answers and labels
 };
 
-// The longest prompt: seq_length - max_length, so that an answer of max_length fits after it. UsageError unless above 0.
-[[nodiscard]] int64_t max_prompt_tokens(int64_t seq_length, int64_t max_length);
-
 // Safe to use from several threads.
 class PromptDataset {
  public:

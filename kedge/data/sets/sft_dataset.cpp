@@ -133,9 +133,9 @@ MaskedTokens SftDataset::get(int64_t index) const {
   ensure(index >= 0 && index < size(), rows_.name(), ": row ", index, " of ", size());
   TruncatedTokens result = reader_.encode(reader_.pieces(rows_.row(index)));
   if (result.answer_lost) {
-    answers_lost_.note(rows_.where(index), " is so long that none of its answer is left");
+    truncations_.answers_lost.note(rows_.where(index), " is so long that none of its answer is left");
   } else if (result.truncated) {
-    truncated_.note(rows_.where(index), " is too long and was shortened");
+    truncations_.truncated.note(rows_.where(index), " is too long and was shortened");
   }
   return std::move(result.tokens);
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "kedge/core/rare_log.h"
 #include "kedge/data/files/rows.h"
 #include "kedge/data/sets/length_filter.h"
 #include "kedge/data/sets/prompt_template.h"
@@ -55,13 +54,12 @@ class SftDataset {
 
   [[nodiscard]] int64_t size() const { return rows_.size(); }
   [[nodiscard]] MaskedTokens get(int64_t index) const;
-  [[nodiscard]] int64_t num_truncated() const { return truncated_.count(); }
-  [[nodiscard]] int64_t num_answers_lost() const { return answers_lost_.count(); }
+  [[nodiscard]] const Truncations& truncations() const { return truncations_; }
 
  private:
   Rows rows_;
   SftReader reader_;
-  RareLog truncated_, answers_lost_;
+  Truncations truncations_;
 };
 
 }  // namespace kedge

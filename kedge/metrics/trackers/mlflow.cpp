@@ -15,7 +15,7 @@
 namespace kedge {
 namespace {
 
-constexpr size_t kNumbersOfACall = 1000, kParamsOfACall = 100;  // MLflow takes no more
+constexpr size_t kNumbersOfACall = 1000, kParamsOfACall = 100;  // MLflow's limits
 constexpr size_t kLongestParam = 6000;
 constexpr const char* kKeyTag = "kedge.tracker";
 
@@ -67,10 +67,10 @@ MlflowLink::MlflowLink(MlflowConfig config, Path folder)
 
 MlflowLink::~MlflowLink() = default;
 
-std::string MlflowLink::name() const { return str("MLflow at http://", address_.host, ":", address_.port, address_.path); }
+std::string MlflowLink::name() const { return str("MLflow at http://", address_.host, ":", address_.port, address_.target); }
 
 MlflowLink::Answer MlflowLink::call(const std::string& method, const std::string& what, const Json& body) {
-  HttpRequest request{.method = method, .target = str(address_.path, "/api/2.0/mlflow/", what), .headers = {}, .body = {}};
+  HttpRequest request{.method = method, .target = str(address_.target, "/api/2.0/mlflow/", what), .headers = {}, .body = {}};
   if (method == "POST") {
     request.headers.emplace_back("Content-Type", "application/json");
     request.body = body.dump_compact();
@@ -87,7 +87,7 @@ MlflowLink::Answer MlflowLink::call(const std::string& method, const std::string
     response = send_once();
   } catch (const ConnectionError&) {
     if (!may_be_stale) throw;
-    response = send_once();  // the server may have closed a connection that was not used for a while; all calls may come twice
+    response = send_once();  // the server may have closed an idle connection; every call may be repeated
   }
   Answer answer{.status = response.status, .json = {}, .error_code = {}, .error = str("HTTP ", response.status)};
   try {
@@ -116,7 +116,7 @@ std::string MlflowLink::find_experiment() {
     if (config_.artifact_location) body.set("artifact_location", *config_.artifact_location);
     const Answer made = call("POST", "experiments/create", body);
     if (made.status == 200) return made.json.at("experiment_id", "experiments/create").as_text("experiments/create");
-    answer = call("GET", by_name, {});  // somebody else may have been first
+    answer = call("GET", by_name, {});  // another process may have created it
   }
   if (answer.status != 200) throw Error(str("experiments/get-by-name: ", answer.error));
   const Json& experiment = answer.json.at("experiment", by_name);
@@ -125,7 +125,7 @@ std::string MlflowLink::find_experiment() {
   return experiment.at("experiment_id", by_name).as_text(by_name);
 }
 
-// A run that was made before, whose id did not reach us.
+// A run that was created before, whose id was not recorded. Empty: there is none.
 std::string MlflowLink::find_run(const std::string& experiment, const std::string& key) {
   const Json found = call_or_throw(
       "POST", "runs/search",
@@ -156,7 +156,7 @@ std::optional<int64_t> MlflowLink::connect(Json& memory, const std::function<voi
     std::string id = config_.run_id.value_or("");
     if (id.empty()) {
       const std::string experiment = find_experiment();
-      const Json* key = memory.find("key");  // there: an earlier try was cut off, perhaps after the server made the run
+      const Json* key = memory.find("key");  // set: an earlier attempt was interrupted, perhaps after the server created the run
       if (key != nullptr) {
         id = find_run(experiment, key->as_text("key"));
       } else {
@@ -182,7 +182,7 @@ std::optional<int64_t> MlflowLink::connect(Json& memory, const std::function<voi
   return std::nullopt;
 }
 
-// They are for reading only: a server that does not want one of them still gets the numbers.
+// Only for display: a server that rejects them still gets the metrics.
 void MlflowLink::send_params() {
   const Path file = folder_ / "config.yaml";
   if (!is_file(file)) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Sends a run's numbers to an MLflow server over its REST interface. Knows no files but the run's config.yaml, which becomes parameters.
+// Sends a run's metrics to an MLflow server over its REST interface, and its config.yaml as parameters.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace kedge {
 
-// MLflow keeps equal points once, so a row may be sent twice. It keeps infinities as the largest double of their sign.
+// MLflow stores equal points once, so a row may be sent twice. It stores an infinity as the largest double of its sign.
 class MlflowLink final : public TrackerLink {
  public:
   MlflowLink(MlflowConfig config, Path folder);
@@ -40,7 +40,7 @@ class MlflowLink final : public TrackerLink {
 
   MlflowConfig config_;
   Path folder_;
-  MlflowAddress address_;
+  HttpAddress address_;
   std::string authorization_;  // empty: none
   HttpConnection connection_;
   std::atomic<bool> is_aborted_ = false;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "kedge/core/error.h"
-#include "kedge/core/numbers.h"
 
 namespace kedge {
 namespace {
@@ -31,7 +30,7 @@ std::string base64(std::string_view bytes) {
 
 }  // namespace
 
-MlflowAddress mlflow_address(const MlflowConfig& config) {
+HttpAddress mlflow_address(const MlflowConfig& config) {
   const std::string variable = variable_or_empty("MLFLOW_TRACKING_URI");
   const std::string uri = config.tracking_uri.value_or(variable);
   const std::string origin = config.tracking_uri ? kUriKey : "MLFLOW_TRACKING_URI";
@@ -43,21 +42,12 @@ MlflowAddress mlflow_address(const MlflowConfig& config) {
   check(uri.starts_with("http://"), origin, ": ", uri,
         ": expected the http:// address of an MLflow server. For files on this machine, start one: ",
         "mlflow server --backend-store-uri sqlite:///mlflow.db --port 5000, and give http://localhost:5000");
-  std::string_view rest = std::string_view(uri).substr(7);
-  check(rest.find('@') == std::string_view::npos, origin,
+  check(uri.find('@') == std::string::npos, origin,
         ": no user and password in the address; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD");
-  MlflowAddress address;
-  const size_t slash = std::min(rest.find('/'), rest.size());
-  address.path = rest.substr(slash);
-  while (address.path.ends_with('/')) address.path.pop_back();
-  rest = rest.substr(0, slash);
-  const size_t colon = rest.rfind(':');
-  const bool has_port = colon != std::string_view::npos && rest.find(']', colon) == std::string_view::npos;
-  address.host = rest.substr(0, has_port ? colon : rest.size());
-  if (address.host.starts_with('[') && address.host.ends_with(']')) address.host = address.host.substr(1, address.host.size() - 2);
-  const bool is_port = !has_port || (read_integer(rest.substr(colon + 1), address.port) && address.port > 0 && address.port < 65536);
-  check(is_port && !address.host.empty(), origin, ": ", uri, ": expected http://HOST:PORT");
-  return address;
+  std::optional<HttpAddress> address = read_http_address(uri);
+  check(address.has_value(), origin, ": ", uri, ": expected http://HOST:PORT");
+  while (address->target.ends_with('/')) address->target.pop_back();
+  return *address;
 }
 
 std::string mlflow_authorization() {
@@ -70,7 +60,7 @@ std::string mlflow_name(std::string_view name) {
   std::string taken(name.substr(0, kLongestName));
   for (char& letter : taken)
     if (std::isalnum(static_cast<uint8_t>(letter)) == 0 && std::string_view("_-. :/").find(letter) == std::string_view::npos) letter = '_';
-  // MLflow takes no name that is another one as a path: a//b, ./a, a/.
+  // MLflow rejects a name that is not a normalised path: a//b, ./a, a/.
   size_t begin = 0;
   while (begin <= taken.size()) {
     const size_t end = std::min(taken.find('/', begin), taken.size());

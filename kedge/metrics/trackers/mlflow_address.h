@@ -1,26 +1,22 @@
 #pragma once
-// Where an MLflow server is, how one shows who one is to it, and what names it takes. Knows no requests.
-#include <cstdint>
+// Where an MLflow server is, how to authenticate to it, and which metric names it accepts. Independent of requests.
 #include <string>
 #include <string_view>
 
 #include "kedge/metrics/trackers/tracker_config.h"
+#include "kedge/net/http.h"
 
 namespace kedge {
 
-struct MlflowAddress {
-  std::string host;
-  int64_t port = 80;
-  std::string path;  // before /api: "" or "/mlflow"
-};
-// Of the key or the variable MLFLOW_TRACKING_URI. UsageError for none, and for what is no http:// address: says what to do instead.
-[[nodiscard]] MlflowAddress mlflow_address(const MlflowConfig& config);
+// From the key, or from the variable MLFLOW_TRACKING_URI; the target is the path before /api, "" or "/mlflow". If neither is set, or it is
+// not an http:// address: a UsageError that says what to do.
+[[nodiscard]] HttpAddress mlflow_address(const MlflowConfig& config);
 
-// As MLflow takes it: a character that may not stand in a metric's name is an underscore.
+// A metric name that MLflow accepts: other characters become underscores.
 [[nodiscard]] std::string mlflow_name(std::string_view name);
 
-// The value of an Authorization header as MLflow's own client would send it, by MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD; empty:
-// none.
+// The Authorization header that MLflow's own client would send: from MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and
+// MLFLOW_TRACKING_PASSWORD. Empty: none.
 [[nodiscard]] std::string mlflow_authorization();
 
 }  // namespace kedge

@@ -17,8 +17,8 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 constexpr int64_t kNumbersOfABatch = 1000;
 constexpr size_t kMostInFlight = 64;
-constexpr Milliseconds kBetweenBatches{500};  // numbers of some steps go together
-constexpr Milliseconds kNextLook{1000};       // for confirmations that are missing
+constexpr Milliseconds kBetweenBatches{500};  // so that the metrics of several steps are sent together
+constexpr Milliseconds kNextLook{1000};       // for missing confirmations
 
 bool is_empty_file(const Path& file) {
   std::error_code error;
@@ -35,7 +35,7 @@ Tracker::Tracker(TrackerOptions options, std::unique_ptr<TrackerLink> link) : op
   if (std::max(state_.held.position, state_.sent_to) > 0 && is_empty_file(metrics_file())) begin_anew();
 }
 
-// The folder has begun another run: what the tracker holds is of one whose numbers were set aside.
+// The folder has another run now: what the tracker has belongs to one whose metrics were moved away.
 void Tracker::begin_anew() {
   int64_t number = 1;
   while (std::filesystem::exists(str(state_file().string(), ".before-", number))) ++number;
@@ -75,7 +75,7 @@ void Tracker::send_all() {
       continue;
     }
     state_.sent_to = next.position;
-    save();  // before it goes: after a crash nobody could say whether it arrived
+    save();  // before sending: after a crash it is unknown whether the rows arrived
     if (!rows.empty()) link_->send(rows);
     sent_ = next;
     if (in_flight_.size() >= kMostInFlight) in_flight_.pop_back();
@@ -84,7 +84,7 @@ void Tracker::send_all() {
   }
 }
 
-// Whether they arrived or not: now they have.
+// After this they have arrived, whether they had before or not.
 void Tracker::send_unsure() {
   if (resends_) link_->send(state_.unsure->rows);
   state_.settle_unsure();
@@ -140,7 +140,7 @@ void TrackerSink::resume(int64_t step, const SinkPositions& positions) {
 
 void TrackerSink::finish(RunOutcome end) {
   if (std::exchange(is_finished_, true)) return;
-  if (!thread_.joinable() && tracker_->num_waiting() == 0) return;  // the run ended before it began
+  if (!thread_.joinable() && tracker_->num_waiting() == 0) return;  // the run ended before it wrote anything
   start();
   {
     std::unique_lock lock(mutex_);
@@ -194,10 +194,10 @@ void TrackerSink::pause(Milliseconds time) {
   news_.wait_for(lock, end_ ? std::min(time, kNextLook) : time, [&] { return is_stopping_; });
 }
 
-// Tells once that the tracker is away, and once that it has caught up.
+// Logs once that the tracker is unreachable, and once that it has caught up.
 void TrackerSink::run() {
   sigset_t all;
-  ::sigfillset(&all);  // signals are for others
+  ::sigfillset(&all);  // signals are handled elsewhere
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   const std::string name = tracker_->link().name();
   Milliseconds next_pause = tracker_->options().first_pause;

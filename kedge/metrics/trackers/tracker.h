@@ -1,7 +1,7 @@
 #pragma once
-// Sends a run's numbers to a tracker, such as MLflow, in the background. The run never waits for it but at its end, for a limited time:
-// what is sent comes from metrics.jsonl, and how far the tracker has confirmed it is kept in the run's folder, so that a tracker that is
-// away catches up later. Knows no particular tracker.
+// Sends a run's metrics to a tracker, such as MLflow, in the background. The run waits for it only at its end, for a limited time. The
+// metrics come from metrics.jsonl, and the run's folder records what the tracker has confirmed, so a tracker that was unreachable catches
+// up later. Independent of any particular tracker.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -20,29 +20,30 @@
 
 namespace kedge {
 
-// The way to one tracker. Used from one thread, but for abort(). Every call may throw an Error: the tracker is away, or refuses.
+// The connection to one tracker. Used from one thread, except abort(). Every call may throw an Error: the tracker is unreachable, or
+// rejects the call.
 class TrackerLink {
  public:
   virtual ~TrackerLink() = default;
-  [[nodiscard]] virtual std::string name() const = 0;  // for people: "MLflow at http://localhost:5000"
+  [[nodiscard]] virtual std::string name() const = 0;  // in messages: "MLflow at http://localhost:5000"
 
-  // Opens the tracker's run, makes it the first time. `memory` is kept for the link, on disk after each `save`. Returns the last row that
-  // the tracker holds, -1 for none; nothing where it takes the same row twice without harm, so that nobody has to know.
+  // Opens the tracker's run, and creates it the first time. `memory` belongs to the link and is on disk after each `save`. Returns the last
+  // row that the tracker has, -1 for none; no value if sending a row twice does no harm.
   [[nodiscard]] virtual std::optional<int64_t> connect(Json& memory, const std::function<void()>& save) = 0;
   virtual void send(std::span<const TrackerRow> rows) = 0;
-  // The last row that is with the tracker for good: a power cut does not take it back. May be behind what was sent.
+  // The last row that the tracker has stored durably; may be before the last one sent.
   [[nodiscard]] virtual int64_t last_kept() = 0;
-  // Nothing more comes: waits until all that was sent is kept, and tells how the run ended.
+  // No more rows follow: waits until all that was sent is stored, and reports how the run ended.
   virtual void finish(RunOutcome end) = 0;
   virtual void disconnect() = 0;    // never throws; connect() may follow
-  virtual void abort(bool on) = 0;  // from any thread. true: the call under way and all later ones fail soon; false: no more
+  virtual void abort(bool on) = 0;  // from any thread. true: the current call and all later ones fail soon; false: they work again
 };
 
 struct TrackerOptions {
   std::string file_name;                                           // "mlflow.json"
   Path folder;                                                     // of the run
-  double wait_s = 30;                                              // for the tracker at the end of the run
-  std::chrono::milliseconds first_pause{1000}, last_pause{60000};  // between two tries of a tracker that is away
+  double wait_s = 30;                                              // how long the end of the run waits for the tracker
+  std::chrono::milliseconds first_pause{1000}, last_pause{60000};  // between two attempts to reach the tracker
 };
 
 // Not thread-safe.
@@ -50,11 +51,11 @@ class Tracker {
  public:
   Tracker(TrackerOptions options, std::unique_ptr<TrackerLink> link);
 
-  // The run's metrics.jsonl, not yet cut, will go on at this byte.
+  // The run's metrics.jsonl is about to be truncated to this size.
   void take_back(int64_t cut);
-  // Sends all that is in the file; connects first where that is needed. After an Error it may be called again.
+  // Sends everything in the file; connects first if necessary. After an Error it may be called again.
   void send_all();
-  // Asks the tracker what it has confirmed. True: all that was sent.
+  // Asks the tracker what it has stored. True: everything that was sent.
   bool settle();
   void finish(RunOutcome end);
   void disconnect();
@@ -75,12 +76,13 @@ class Tracker {
   std::unique_ptr<TrackerLink> link_;
   TrackerState state_;
   bool is_connected_ = false;
-  bool resends_ = false;                 // of this connection: the tracker takes a row twice without harm
-  TrackerCursor sent_;                   // handed over; state_.held follows as it is confirmed
-  std::deque<TrackerCursor> in_flight_;  // places on the way from there to here
+  bool resends_ = false;                 // on this connection, sending a row twice does no harm
+  TrackerCursor sent_;                   // end of what was sent; state_.held follows when it is confirmed
+  std::deque<TrackerCursor> in_flight_;  // ends of the batches between state_.held and sent_
 };
 
-// A tracker as a sink of a MetricsLog. Must be added before the sink that writes metrics.jsonl: it has to see the file before that is cut.
+// A tracker as a sink of a MetricsLog. Must be added before the sink that writes metrics.jsonl: a resume must reach it before the file is
+// truncated.
 class TrackerSink final : public Sink {
  public:
   explicit TrackerSink(std::unique_ptr<Tracker> tracker);
@@ -105,11 +107,11 @@ class TrackerSink final : public Sink {
   bool is_finished_ = false;
   std::thread thread_;  // not running between a resume and the first call after it
 
-  mutable std::mutex mutex_;  // of the rest
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable news_;
   bool has_news_ = false;  // the file may have grown
   bool is_stopping_ = false, is_done_ = false;
-  std::optional<RunOutcome> end_;  // the run is over: send the rest, then leave
+  std::optional<RunOutcome> end_;  // the run is over: send the rest, then stop
 };
 
 }  // namespace kedge

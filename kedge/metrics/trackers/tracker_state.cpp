@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kPieceBytes = 1 << 20;
 
-// Not mapped: the file may be cut back meanwhile.
+// Not mapped: the file may be truncated meanwhile.
 std::string read_piece(const Path& file, int64_t position, size_t max_bytes) {
   std::ifstream in(file, std::ios::binary);
   std::string bytes(max_bytes, '\0');
@@ -24,7 +24,7 @@ std::string read_piece(const Path& file, int64_t position, size_t max_bytes) {
   return bytes;
 }
 
-// Calls `take` with each complete line and its first byte until that says no.
+// Calls `take` with each complete line and its offset until it returns false.
 template <typename Take>
 void for_each_line(const Path& file, int64_t position, Take&& take) {
   size_t size = kPieceBytes;
@@ -41,7 +41,7 @@ void for_each_line(const Path& file, int64_t position, Take&& take) {
 
 bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b)); }
 
-// Steps only grow in a file, so numbers of earlier steps will not come again.
+// True, and removed from `ahead`, if the tracker has this value.
 bool take_ahead(std::vector<NumberAhead>& ahead, int64_t step, const Metrics::Entry& entry) {
   const auto found = std::find_if(ahead.begin(), ahead.end(), [&](const NumberAhead& number) {
     return number.step == step && number.name == entry.first && same_bits(number.value, entry.second);
@@ -93,6 +93,7 @@ std::vector<TrackerRow> read_rows(const Path& file, TrackerCursor& cursor, const
     ++num_lines;
     const std::optional<MetricsLine> line = parse_tracked_line(text, file, position);
     if (!line) return true;
+    // Steps never decrease in a file, so values of earlier steps will not be written again.
     std::erase_if(cursor.ahead, [&](const NumberAhead& number) { return number.step < line->step; });
     TrackerRow row{.number = cursor.next_row, .step = line->step, .time_ms = 0, .numbers = {}};
     for (const Metrics::Entry& entry : line->metrics)
@@ -109,7 +110,7 @@ std::vector<TrackerRow> read_rows(const Path& file, TrackerCursor& cursor, const
 }
 
 void TrackerState::take_back(const Path& file, int64_t cut) {
-  // What may be on its way, as far as it is taken back. Behind unsure rows nothing was sent yet.
+  // Rows that may have been sent and are removed. Nothing after unsure rows was sent yet.
   std::vector<TrackerRow> lost;
   TrackerCursor walk = held;
   const int64_t end = unsure ? std::min(unsure->from, sent_to) : sent_to;

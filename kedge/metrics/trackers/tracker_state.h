@@ -1,6 +1,6 @@
 #pragma once
-// What of a metrics.jsonl a tracker holds, and what it has to get next. Every number goes there once, whenever the run, the tracker or the
-// machine dies, and also where a resumed run takes lines back and writes them again. Knows no tracker.
+// Which lines of a metrics.jsonl a tracker has, and which it needs next. Every value is sent exactly once, even if the run, the tracker or
+// the machine fails, and if a resumed run removes lines and writes them again. Independent of any particular tracker.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -12,23 +12,23 @@
 
 namespace kedge {
 
-// What a tracker gets of one line. Made again from the same lines, it is equal to the bit.
+// What is sent for one line. The same lines always give the same rows, bit for bit.
 struct TrackerRow {
   int64_t number = 0;  // from 0; never used twice
   int64_t step = 0;
-  int64_t time_ms = 0;  // since 1970, later than that of the row before: a tracker that tells points apart by their time keeps them all
+  int64_t time_ms = 0;  // since 1970, later than that of the previous row, for trackers that identify points by their time
   std::vector<Metrics::Entry> numbers;
 };
 
-// A number that the tracker holds of a line that a resume took back. The resumed run writes it again, with the same value unless it is a
-// time, and then it is not sent again.
+// A value that the tracker has from a line that a resume removed. The resumed run writes it again, with the same value unless it is a
+// duration, and then it is not sent again.
 struct NumberAhead {
   int64_t step = 0;
   std::string name;
   double value = 0;
 };
 
-// A place in the file, with what is needed to go on from it.
+// A position in the file, and what is needed to continue from there.
 struct TrackerCursor {
   int64_t position = 0;  // bytes
   int64_t next_row = 0;
@@ -37,37 +37,37 @@ struct TrackerCursor {
 };
 
 struct RowLimits {
-  int64_t end = std::numeric_limits<int64_t>::max();  // no line that begins there or later
+  int64_t end = std::numeric_limits<int64_t>::max();  // no line that starts there or later
   int64_t max_lines = std::numeric_limits<int64_t>::max();
-  int64_t max_numbers = std::numeric_limits<int64_t>::max();  // no further line once there are as many; a line is never split
+  int64_t max_numbers = std::numeric_limits<int64_t>::max();  // no further line once there are this many; a line is never split
 };
-// The complete lines behind the cursor, which moves behind them. A line all of whose numbers are ahead gives no row. One that is no JSON is
-// warned of and passed over. A file that is not there has no lines.
+// The complete lines after the cursor, which is moved past them. A line all of whose values are in `ahead` gives no row. One that is not
+// JSON is skipped with a warning. A missing file has no lines.
 [[nodiscard]] std::vector<TrackerRow> read_rows(const Path& file, TrackerCursor& cursor, const RowLimits& limits = {});
 
 struct TrackerState {
-  TrackerCursor held;   // the tracker has confirmed what stands before it
-  int64_t sent_to = 0;  // up to here lines may have reached it without our knowing; at least held.position
-  // Rows of lines that were taken back, of which that is not known either. They come behind the lines before `from`.
+  TrackerCursor held;   // the tracker has confirmed everything before it
+  int64_t sent_to = 0;  // lines before this byte may have reached the tracker; at least held.position
+  // Rows of removed lines that may have reached it too. They follow the lines before `from`.
   struct Unsure {
     int64_t from = 0;
     std::vector<TrackerRow> rows;
   };
   std::optional<Unsure> unsure;
-  Json link;  // the tracker's own: its run's id, ...
+  Json link;  // what the link stores: the id of the tracker's run, ...
 
-  // The file, not yet cut, will go on at this byte.
+  // The file is about to be truncated to this size.
   void take_back(const Path& file, int64_t cut);
-  // The rows up to this number, and no others, are with the tracker. What is unsure is settled.
+  // The tracker has the rows up to this number and no others; none is unsure any more.
   void settle(const Path& file, int64_t last_kept);
-  // All unsure rows are with the tracker.
+  // The tracker has all unsure rows.
   void settle_unsure();
 
   [[nodiscard]] Json to_json() const;
   [[nodiscard]] static TrackerState from_json(const Json& json, const std::string& where);
 };
 
-// Complete lines from that byte on.
+// The number of complete lines from that byte on.
 [[nodiscard]] int64_t count_lines(const Path& file, int64_t position);
 
 }  // namespace kedge

@@ -26,33 +26,8 @@ constexpr std::chrono::seconds kStallLimit{60};
 constexpr std::chrono::seconds kFinishLimit{600};
 constexpr int kLookMs = 100;
 
-// Adds what is there now.
-void read_pipe(int fd, std::string& into) {
-  std::array<char, 65536> buffer{};
-  while (true) {
-    const ssize_t size = ::read(fd, buffer.data(), buffer.size());
-    if (size > 0) into.append(buffer.data(), static_cast<size_t>(size));
-    if (size == 0 || (size < 0 && errno != EINTR)) return;
-  }
-}
-
-bool take_pipe_line(std::string& buffer, std::string& line) {
-  const size_t end = buffer.find('\n');
-  if (end == std::string::npos) return false;
-  line = buffer.substr(0, end);
-  buffer.erase(0, end + 1);
-  return true;
-}
-
 void set_if(Json& json, const char* key, const std::optional<std::string>& value) {
   if (value) json.set(key, *value);
-}
-
-std::string last_line(const std::string& text) {
-  const size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const size_t begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
 }  // namespace
@@ -77,12 +52,12 @@ void check_wandb(const WandbConfig& config) {
   process->close_input();
   std::string said, errors;
   while (!process->ended()) {
-    read_pipe(process->output(), said);
-    read_pipe(process->errors(), errors);
+    read_available(process->output(), said);
+    read_available(process->errors(), errors);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  read_pipe(process->output(), said);
-  read_pipe(process->errors(), errors);
+  read_available(process->output(), said);
+  read_available(process->errors(), errors);
   check(said.find("it is there") != std::string::npos, "exp_manager.create_wandb_logger: ", python, " cannot load the wandb package (",
         last_line(errors), "). Install it: ", python, " -m pip install wandb; or name another Python in ",
         "exp_manager.wandb_logger_kwargs.python or the variable KEDGE_PYTHON", otherwise);
@@ -145,7 +120,7 @@ int64_t WandbLink::last_kept() {
 void WandbLink::finish(RunOutcome end) {
   write(Json(Json::Object{{"exit_code", end == RunOutcome::failed ? 1 : 0}}).dump_compact() + "\n");
   process_->close_input();
-  wait_until([this] { return is_finished_ && process_->ended(); }, kFinishLimit, "finish");  // wandb has a process of its own to end
+  wait_until([this] { return is_finished_ && process_->ended(); }, kFinishLimit, "finish");  // wandb has to end another process first
 }
 
 void WandbLink::disconnect() {
@@ -161,7 +136,7 @@ void WandbLink::write(std::string text) {
         while (!text.empty()) {
           const ssize_t size = ::write(process_->input(), text.data(), text.size());
           if (size < 0 && errno == EINTR) continue;
-          if (size <= 0) break;  // full, or it died, which look() sees
+          if (size <= 0) break;  // the pipe is full, or the process ended, which look() sees
           text.erase(0, static_cast<size_t>(size));
         }
         return text.empty();
@@ -180,13 +155,13 @@ void WandbLink::wait_until(const std::function<bool()>& is_done, std::chrono::se
   }
 }
 
-// Takes what the process said; an Error where it failed or is gone.
+// Reads what the process wrote; an Error if it failed or ended.
 void WandbLink::look() {
-  const std::optional<std::string> ended = process_->ended();  // asked first: all it wrote is in the pipes by now
-  read_pipe(process_->output(), output_);
-  read_pipe(process_->errors(), errors_);
+  const std::optional<std::string> ended = process_->ended();  // checked first: all its output is in the pipes by now
+  read_available(process_->output(), output_);
+  read_available(process_->errors(), errors_);
   log_errors();
-  for (std::string line; take_pipe_line(output_, line);) take_message(line);
+  for (std::string line; take_line(output_, line);) take_message(line);
   if (!error_.empty()) throw Error(error_);
   if (ended && !is_finished_)
     throw Error(str("the wandb process ", *ended, last_words_.empty() ? "" : str("; it last said \"", last_words_, "\"")));
@@ -201,7 +176,7 @@ void WandbLink::take_message(const std::string& line) {
 }
 
 void WandbLink::log_errors() {
-  for (std::string line; take_pipe_line(errors_, line);) {
+  for (std::string line; take_line(errors_, line);) {
     if (line.find_first_not_of(" \r") == std::string::npos) continue;
     last_words_ = utf8_replace_invalid(line);
     log_info(last_words_.starts_with("wandb:") ? "" : "wandb: ", last_words_);

@@ -1,5 +1,5 @@
 #pragma once
-// Sends a run's numbers to Weights & Biases through a process of the user's own Python and wandb package, which is fed over a pipe.
+// Sends a run's metrics to Weights & Biases, over a pipe to a process that runs the user's Python and wandb package.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -13,12 +13,12 @@
 
 namespace kedge {
 
-// The Python to use: of the key, the variable KEDGE_PYTHON, or python3.
+// The Python to use: from the key, from the variable KEDGE_PYTHON, or python3.
 [[nodiscard]] std::string wandb_python(const WandbConfig& config);
-// UsageError that says what to install where that Python, or its wandb package, is not there. Takes a second or two.
+// A UsageError that says what to install if that Python or its wandb package is missing. Takes a second or two.
 void check_wandb(const WandbConfig& config);
 
-// The process ends with its thread, which may lose rows that wandb had not written yet; connect() finds out which.
+// The process ends with the thread that started it. Rows that wandb had not written by then are lost; connect() finds out which.
 class WandbLink final : public TrackerLink {
  public:
   WandbLink(WandbConfig config, Path folder);

@@ -1,7 +1,7 @@
 #pragma once
-// The Python program that hands numbers to the user's own wandb package. It reads JSON lines, first the settings, then one a row, and says
-// on its standard output which row is on disk (offline) or with W&B (online); what wandb prints goes to standard error. A row's number is
-// W&B's own step, which only grows, so W&B itself drops a row that comes twice.
+// The Python program that passes metrics to the user's wandb package. It reads JSON lines, first the settings, then one per row, and
+// reports on standard output which row is on disk (offline) or at W&B (online); what wandb prints goes to standard error. A row's number is
+// W&B's step, which only increases, so W&B itself drops a row that is sent twice.
 
 namespace kedge {
 
@@ -52,7 +52,7 @@ class RowsOnDisk:
 
 
 def lines():
-    """Of standard input; None at least once a second."""
+    """Lines of standard input; None at least once a second."""
     buffer = b""
     while True:
         if select.select([0], [], [], 1.0)[0]:

@@ -231,8 +231,6 @@ KEDGE_ROWS(float)
 KEDGE_ROWS(at::BFloat16)
 #undef KEDGE_ROWS
 
-}  // namespace
-
 void norm(const Tensor& x, const NormWeights& weights, Normed& saved) {
   const int64_t rows = x.size(0), n = x.size(1);
   const bool centred = weights.kind == NormKind::layer, known = saved.rstd.defined();
@@ -308,6 +306,23 @@ void rotate(const Tensor& x, const Rotation& rotation, bool backwards) {
   });
 }
 
+void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats) {
+  const int64_t n = logits.size(1);
+  with_type(logits, [&](auto type) {
+    using T = decltype(type);
+    const auto* in = data<T>(logits);
+    const auto* ids = data<int64_t>(targets);
+    auto *logprob = mutable_data<float>(stats.logprob), *log_sum = mutable_data<float>(stats.log_sum);
+    auto* entropy = mutable_data<float>(stats.entropy);
+    at::parallel_for(0, logits.size(0), grain(n),
+                     [&](int64_t begin, int64_t end) { stats_rows(in, ids, begin, end, n, logprob, log_sum, entropy); });
+  });
+}
+
+}  // namespace
+
+const OpKernels kernels = {norm, norm_backward, silu_gate, silu_gate_backward, rotate, logit_stats};
+
 void add_rows(const Tensor& table, const Tensor& ids, const Tensor& rows) {
   const int64_t width = table.size(1);
   with_type(rows, [&](auto type) {
@@ -327,19 +342,6 @@ void add_row_sums(const Tensor& sums, const Tensor& rows) {
     auto* to = mutable_data<float>(sums);
     const auto* from = data<T>(rows);
     at::parallel_for(0, width, 64, [&](int64_t begin, int64_t end) { add_column_sums(from, rows.size(0), width, begin, end, to); });
-  });
-}
-
-void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats) {
-  const int64_t n = logits.size(1);
-  with_type(logits, [&](auto type) {
-    using T = decltype(type);
-    const auto* in = data<T>(logits);
-    const auto* ids = data<int64_t>(targets);
-    auto *logprob = mutable_data<float>(stats.logprob), *log_sum = mutable_data<float>(stats.log_sum);
-    auto* entropy = mutable_data<float>(stats.entropy);
-    at::parallel_for(0, logits.size(0), grain(n),
-                     [&](int64_t begin, int64_t end) { stats_rows(in, ids, begin, end, n, logprob, log_sum, entropy); });
   });
 }
 

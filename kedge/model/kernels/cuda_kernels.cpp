@@ -29,8 +29,6 @@ void run_on(const Tensor& tensor, F&& launch) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-}  // namespace
-
 void norm(const Tensor& x, const NormWeights& weights, Normed& saved) {
   const int64_t rows = x.size(0), size = x.size(1);
   const bool centred = weights.kind == NormKind::layer, known = saved.rstd.defined();
@@ -62,14 +60,14 @@ void norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, con
   if (weights.bias_gradient.defined()) weights.bias_gradient.add_(db.sum(0));
 }
 
-void silu_gate(const Tensor& gate_up, const Tensor& out) { silu_gate_backward({}, gate_up, {}, out); }
-
 void silu_gate_backward(const Tensor& dout, const Tensor& gate_up, const Tensor& dgate_up, const Tensor& out) {
   run_on(out, [&](cudaStream_t stream) {
     launch_silu_gate({type_of(out), data(dout), data(gate_up), mutable_data(dgate_up), mutable_data(out), out.size(0), out.size(1)},
                      stream);
   });
 }
+
+void silu_gate(const Tensor& gate_up, const Tensor& out) { silu_gate_backward({}, gate_up, {}, out); }
 
 void rotate(const Tensor& x, const Rotation& rotation, bool backwards) {
   run_on(x, [&](cudaStream_t stream) {
@@ -86,6 +84,10 @@ void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats)
                        stream);
   });
 }
+
+}  // namespace
+
+const OpKernels kernels = {norm, norm_backward, silu_gate, silu_gate_backward, rotate, logit_stats};
 
 void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy,
                     const Tensor& out) {

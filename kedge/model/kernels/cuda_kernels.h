@@ -1,17 +1,11 @@
 #pragma once
-// The GPU's side of model/ops: one kernel each, fp32 inside, float or bf16 in memory, on the current stream. A build without CUDA has
-// stubs. Tensors are contiguous; shapes were checked by the caller.
-#include "kedge/model/kernels/ops.h"
+// The GPU's side of model/ops: one kernel each, on the current stream. A build without CUDA has stubs.
+#include "kedge/model/kernels/op_kernels.h"
 
 namespace kedge::cuda {
 
-void norm(const Tensor& x, const NormWeights& weights, Normed& saved);
-void norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, const NormWeights& weights, const Tensor& beside,
-                   const Tensor& dx);
-void silu_gate(const Tensor& gate_up, const Tensor& out);
-void silu_gate_backward(const Tensor& dout, const Tensor& gate_up, const Tensor& dgate_up, const Tensor& out);
-void rotate(const Tensor& x, const Rotation& rotation, bool backwards);
-void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats);
+extern const OpKernels kernels;
+
 void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy,
                     const Tensor& out);
 

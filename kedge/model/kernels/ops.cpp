@@ -20,6 +20,8 @@
 namespace kedge {
 namespace {
 
+const OpKernels& kernels_of(const Tensor& x) { return x.is_cuda() ? cuda::kernels : cpu::kernels; }
+
 bool has_cpu_kernel(const Tensor& x) { return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16); }
 
 Tensor activate(const Tensor& x, Activation activation) {
@@ -72,19 +74,19 @@ bool is_plain_swiglu(const GateKind& kind) { return kind.gated && kind.activatio
 
 Normed norm(const Tensor& x, const NormWeights& weights) {
   Normed result;
-  x.is_cuda() ? cuda::norm(x, weights, result) : cpu::norm(x, weights, result);
+  kernels_of(x).norm(x, weights, result);
   return result;
 }
 
 Tensor norm_again(const Tensor& x, const Normed& saved, const NormWeights& weights) {
   Normed result{{}, saved.mean, saved.rstd};
-  x.is_cuda() ? cuda::norm(x, weights, result) : cpu::norm(x, weights, result);
+  kernels_of(x).norm(x, weights, result);
   return result.out;
 }
 
 Tensor norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, const NormWeights& weights, const Tensor& beside) {
   Tensor dx = at::empty_like(x);
-  x.is_cuda() ? cuda::norm_backward(dout, x, saved, weights, beside, dx) : cpu::norm_backward(dout, x, saved, weights, beside, dx);
+  kernels_of(x).norm_backward(dout, x, saved, weights, beside, dx);
   return dx;
 }
 
@@ -93,7 +95,7 @@ Tensor gate(const Tensor& gate_up, const GateKind& kind) {
   const int64_t size = gate_up.size(1) / 2;
   if (!is_plain_swiglu(kind)) return activate(gate_up.narrow(1, 0, size), kind.activation).mul_(gate_up.narrow(1, size, size));
   Tensor out = at::empty({gate_up.size(0), size}, gate_up.options());
-  gate_up.is_cuda() ? cuda::silu_gate(gate_up, out) : cpu::silu_gate(gate_up, out);
+  kernels_of(gate_up).silu_gate(gate_up, out);
   return out;
 }
 
@@ -110,14 +112,11 @@ GateGradient gate_backward(const Tensor& dout, const Tensor& gate_up, const Gate
     return gradient;
   }
   gradient.out = at::empty_like(dout);
-  gate_up.is_cuda() ? cuda::silu_gate_backward(dout, gate_up, gradient.gate_up, gradient.out)
-                    : cpu::silu_gate_backward(dout, gate_up, gradient.gate_up, gradient.out);
+  kernels_of(gate_up).silu_gate_backward(dout, gate_up, gradient.gate_up, gradient.out);
   return gradient;
 }
 
-void rotate_(const Tensor& x, const Rotation& rotation, bool backwards) {
-  x.is_cuda() ? cuda::rotate(x, rotation, backwards) : cpu::rotate(x, rotation, backwards);
-}
+void rotate_(const Tensor& x, const Rotation& rotation, bool backwards) { kernels_of(x).rotate(x, rotation, backwards); }
 
 void add_rows_(const Tensor& table, const Tensor& ids, const Tensor& rows) {
   if (rows.is_cuda()) {
@@ -131,7 +130,7 @@ LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_en
   const auto floats = logits.options().dtype(at::kFloat);
   LogitStats stats{at::empty({logits.size(0)}, floats), at::empty({logits.size(0)}, floats),
                    with_entropy ? at::empty({logits.size(0)}, floats) : Tensor()};
-  logits.is_cuda() ? cuda::logit_stats(logits, targets, stats) : cpu::logit_stats(logits, targets, stats);
+  kernels_of(logits).logit_stats(logits, targets, stats);
   return stats;
 }
 

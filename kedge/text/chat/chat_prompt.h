@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kedge/config/config_schema.h"
-#include "kedge/text/chat/chat_renderer.h"
 #include "kedge/text/tokenizer/text_encoder.h"
 
 namespace kedge {
@@ -41,8 +40,5 @@ struct Conversation {
 
 // The conversation as text, with what is trained on.
 [[nodiscard]] std::vector<TextPiece> chat_pieces(const Conversation& conversation, const ChatPromptTokens& tokens);
-
-// A renderer for messages: at most one system message, which comes first; roles capitalised; the assistant's turns trained on.
-[[nodiscard]] ChatRenderer chat_prompt_renderer(const ChatPromptTokens& tokens);
 
 }  // namespace kedge

@@ -1,6 +1,5 @@
 #pragma once
-// The interface of chat templates: a function from messages to text. chat_prompt.h creates one from NeMo-Aligner's special tokens;
-// a model folder's own template is another.
+// The interface of chat templates: a function from messages to text. model_chat.h creates one from a model folder's own template.
 #include <functional>
 #include <string>
 #include <vector>

@@ -34,16 +34,6 @@ std::string ResponseText::text(std::span<const TokenId> prompt, std::span<const 
   return text + stream.flush();
 }
 
-std::string ResponseText::ended_text(std::span<const TokenId> prompt, std::span<const TokenId> response) const {
-  if (response.empty()) return {};
-  const std::vector<TokenId>& ends = rules_.end_ids;
-  if (std::find(ends.begin(), ends.end(), response.back()) != ends.end()) return text(prompt, response.first(response.size() - 1));
-  std::string whole = text(prompt, response);
-  for (const std::string& end : rules_.end_texts)
-    if (whole.ends_with(end)) return whole.substr(0, whole.size() - end.size());
-  return whole;
-}
-
 std::string ResponseText::judged_text(std::span<const TokenId> prompt, std::span<const TokenId> response, bool has_ended) const {
   const auto is_end = [&](TokenId id) { return std::find(rules_.end_ids.begin(), rules_.end_ids.end(), id) != rules_.end_ids.end(); };
   const bool ended_by_id = has_ended && !response.empty() && is_end(response.back());

@@ -28,8 +28,6 @@ class ResponseText {
   // For reward models: a special token inside the response is spelt out, so that it is not mistaken for another one; at the
   // end, those that end it are left out.
   [[nodiscard]] std::string judged_text(std::span<const TokenId> prompt, std::span<const TokenId> response, bool has_ended) const;
-  // As text(), of a response that has ended, without the token or the string that ended it.
-  [[nodiscard]] std::string ended_text(std::span<const TokenId> prompt, std::span<const TokenId> response) const;
 
  private:
   friend class ResponseStream;

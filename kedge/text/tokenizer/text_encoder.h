@@ -54,7 +54,6 @@ class PieceEncoder {
   // A piece that follows other text.
   [[nodiscard]] TokenIds inside(std::string_view text) const;
   [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
-  [[nodiscard]] bool adds_blank() const { return adds_blank_; }
 
  private:
   TextEncoder encoder_;

@@ -76,9 +76,4 @@ void Journal::append(std::string_view record) {
   ++num_records_;
 }
 
-void Journal::for_each(const std::function<void(std::string_view record)>& use) const {
-  const MappedFile bytes(path());
-  for (const std::string_view record : read_journal(bytes.text()).records) use(record);
-}
-
 }  // namespace kedge

@@ -1,7 +1,6 @@
 #pragma once
 // An append-only file of byte records: after a crash each record is complete or absent. Independent of what the records mean.
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +24,6 @@ class Journal {
 
   // On disk when it returns; after an Error, it is not in the journal.
   void append(std::string_view record);
-
-  // Every record, in the order in which they were appended; the bytes live during the call.
-  void for_each(const std::function<void(std::string_view record)>& use) const;
 
   [[nodiscard]] int64_t size() const { return num_records_; }
   [[nodiscard]] const Path& path() const { return file_.path(); }

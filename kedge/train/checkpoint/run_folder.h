@@ -47,8 +47,7 @@ struct RunConfig {
     metrics.fields(field);
     field.ignored("create_preemption_callback", "SIGTERM and SIGUSR1 always save");
     field.ignored("resume_past_end", "a larger max_steps continues a finished run");
-    field.ignored("log_step_timing", "times are always logged");
-    field.ignored("step_timing_kwargs", "times are always logged");
+    field.ignored({"log_step_timing", "step_timing_kwargs"}, "times are always logged");
     field.ignored("seconds_to_sleep", "ranks synchronize without sleeping");
     field.refused("create_early_stopping_callback", "not supported", {"false", "False"});
   }

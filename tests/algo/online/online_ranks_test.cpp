@@ -80,13 +80,13 @@ struct Sizes {
 // Some steps of a run on `group`.
 std::vector<Step> run(const Group& group, bool use_queue, const Sizes& sizes) {
   OnlineToy toy(testing::byte_model({}, {.trainable = true, .shards = {.kind = sizes.sharding, .shard = group}}));
-  toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0.1;
-  toy.reinforce.trainer.reinforce.num_rollouts_per_prompt = 6;
+  toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.1;
+  toy.reinforce.trainer.loop.num_rollouts_per_prompt = 6;
   toy.reinforce.model.global_batch_size = sizes.num_prompts * 6;  // divides by 2 and by 3
-  toy.reinforce.model.reinforce.num_rollout_samples = toy.reinforce.model.reinforce.num_val_samples = sizes.num_prompts;
-  toy.reinforce.trainer.reinforce.unfinished = sizes.unfinished;
-  toy.reinforce.trainer.reinforce.batch_iterator = {.use_flask = use_queue, .port = 0};
-  toy.reinforce.model.reinforce.rollout_micro_batch_size = 1;
+  toy.reinforce.model.rollouts.num_rollout_samples = toy.reinforce.model.rollouts.num_val_samples = sizes.num_prompts;
+  toy.reinforce.trainer.loop.unfinished = sizes.unfinished;
+  toy.reinforce.trainer.loop.batch_iterator = {.use_flask = use_queue, .port = 0};
+  toy.reinforce.model.rollouts.rollout_micro_batch_size = 1;
   OnlineParts parts = toy.parts();
   parts.group = group;
   ReinforceTrainer trainer(parts, toy.reinforce);

@@ -17,7 +17,7 @@ TEST(OnlineTrainer, ARehearsalChangesNothing) {
   for (const bool rehearses : {false, true}) {
     static StepReport first;
     OnlineToy toy;
-    toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0.1;
+    toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.1;
     const auto trainer = toy.reinforce_trainer();
     if (rehearses) trainer->rehearse();
     const StepReport report = trainer->train_step();
@@ -44,11 +44,11 @@ TEST(OnlineTrainer, APhaseThatFailedIsKnownByThePlansName) {
 TEST(OnlineTrainer, AnAlarmSavesOrStopsAsTheSettingsSay) {
   for (const OnUnhealthy what : {OnUnhealthy::warn, OnUnhealthy::save, OnUnhealthy::stop}) {
     OnlineToy toy;
-    toy.reinforce.trainer.reinforce.on_unhealthy = what;
-    toy.reinforce.trainer.reinforce.health.window = 1;
-    toy.reinforce.trainer.reinforce.health.max_kl = 1e-6;
-    toy.reinforce.trainer.reinforce.max_steps = 5;
-    toy.reinforce.trainer.reinforce.val_check_interval = 0;
+    toy.reinforce.trainer.loop.on_unhealthy = what;
+    toy.reinforce.trainer.loop.health.window = 1;
+    toy.reinforce.trainer.loop.health.max_kl = 1e-6;
+    toy.reinforce.trainer.loop.max_steps = 5;
+    toy.reinforce.trainer.loop.val_check_interval = 0;
     const auto trainer = toy.reinforce_trainer();
     EXPECT_FALSE(trainer->train_step().alarm) << "no KL yet";
     const StepReport report = trainer->train_step();
@@ -64,7 +64,7 @@ TEST(OnlineTrainer, ATokenizerWithoutAnEndIsRefused) {
   const testing::TempFolder folder;
   folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
   toy.tokenizer = load_tokenizer(folder.path());
-  toy.reinforce.model.reinforce.sampling_params.end_strings = {};
+  toy.reinforce.model.rollouts.sampling_params.end_strings = {};
   EXPECT_THAT(testing::error_of([&] { return toy.reinforce_trainer(); }), HasSubstr("has no end-of-text token"));
 }
 

@@ -7,12 +7,14 @@
 #include "kedge/algo/online/policy_losses.h"
 #include "kedge/core/autograd.h"
 
+#include "tests/support/model_logits.h"
 #include "tests/support/tiny_training.h"
 
 namespace kedge {
 namespace {
 
 using testing::byte_model;
+using testing::model_logits;
 using testing::same_bits;
 using testing::TempFolder;
 

@@ -23,7 +23,7 @@ double number(const Metrics& metrics, const std::string& name) {
 
 TEST(Ppo, AStepSaysWhatItDid) {
   PpoToy toy;
-  toy.ppo.trainer.ppo.ppo_epochs = 2;
+  toy.ppo.trainer.loop.ppo_epochs = 2;
   toy.ppo.model.global_batch_size = 2;
   const auto trainer = toy.ppo_trainer();
   const StepReport report = trainer->train_step();
@@ -54,8 +54,8 @@ TEST(Ppo, TheRatioIsOneBeforeTheFirstUpdateOfEveryStep) {
           toy.model->add_adapters({}, true);
           toy.model->adapters()->initialise(1);
         }
-        toy.ppo.model.ppo.logprobs = source;
-        toy.ppo.trainer.ppo.ppo_epochs = 2;
+        toy.ppo.model.rollouts.logprobs = source;
+        toy.ppo.trainer.loop.ppo_epochs = 2;
         const auto trainer = toy.ppo_trainer();
         for (int i = 0; i < 3; ++i) {
           const StepReport report = trainer->train_step();
@@ -94,7 +94,7 @@ void expect_near(const std::vector<float>& found, const std::vector<double>& wan
 
 TEST(Ppo, AdvantagesAndReturnsAreThoseOfTheReference) {
   PpoToy toy;
-  toy.ppo.trainer.ppo.initial_policy_kl_penalty = 0.05;
+  toy.ppo.trainer.loop.initial_policy_kl_penalty = 0.05;
   const auto trainer = toy.ppo_trainer();
   OnlineStep step{.rows = vector_rows()};
   RolloutRows& rows = step.rows;
@@ -106,12 +106,12 @@ TEST(Ppo, AdvantagesAndReturnsAreThoseOfTheReference) {
   EXPECT_NEAR((rows[0].reward_with_kl + rows[1].reward_with_kl) / 2, 0.1390625, 1e-6) << "a number of tokens, not of answers";
   EXPECT_NEAR((rows[0].kl_mean + rows[1].kl_mean) / 2, 0.260416667, 1e-6);
 
-  toy.ppo.trainer.ppo.normalize_advantages = false;
+  toy.ppo.trainer.loop.normalize_advantages = false;
   const auto plain = toy.ppo_trainer();
   plain->generate_ppo_data(step);
   expect_near(rows[0].advantages, {1.219670625, 1.1733375, 1.29825, 1.185});
-  toy.ppo.trainer.ppo.discount_factor = 0.9;
-  toy.ppo.trainer.ppo.gae_lambda = 0.8;
+  toy.ppo.trainer.loop.discount_factor = 0.9;
+  toy.ppo.trainer.loop.gae_lambda = 0.8;
   toy.ppo_trainer()->generate_ppo_data(step);
   expect_near(rows[0].advantages, {0.49637088, 0.601904, 0.9707, 1.185});
   expect_near(rows[1].returns, {-0.255272, -0.2976, -0.4225});
@@ -120,8 +120,8 @@ TEST(Ppo, AdvantagesAndReturnsAreThoseOfTheReference) {
 // Before they are whitened; over all rows, also those that did not end.
 TEST(Ppo, StatisticsAreOfAllTokensBeforeWhitening) {
   PpoToy toy;
-  toy.ppo.trainer.ppo.initial_policy_kl_penalty = 0.05;
-  toy.ppo.trainer.ppo.unfinished = Unfinished::drop;
+  toy.ppo.trainer.loop.initial_policy_kl_penalty = 0.05;
+  toy.ppo.trainer.loop.unfinished = Unfinished::drop;
   const auto trainer = toy.ppo_trainer();
   OnlineStep step{.rows = vector_rows()};
   RolloutRows& rows = step.rows;
@@ -140,8 +140,8 @@ TEST(Ppo, StatisticsAreOfAllTokensBeforeWhitening) {
 // Not their mean, as REINFORCE has it: what is expected at the first token bears the penalties of all.
 TEST(Ppo, PenaltiesOfTokensAddUp) {
   PpoToy toy;
-  toy.ppo.trainer.ppo.initial_policy_kl_penalty = 0.05;
-  toy.ppo.trainer.ppo.gae_lambda = 1;
+  toy.ppo.trainer.loop.initial_policy_kl_penalty = 0.05;
+  toy.ppo.trainer.loop.gae_lambda = 1;
   OnlineStep step{.rows = vector_rows()};
   RolloutRows& rows = step.rows;
   for (RolloutRow& row : rows) row.values.assign(row.values.size(), 0);
@@ -152,9 +152,9 @@ TEST(Ppo, PenaltiesOfTokensAddUp) {
 // The policy learns nothing from answers that were cut; its ratio, and the critic, know them.
 TEST(Ppo, AnswersThatDidNotEndTeachTheCriticAlone) {
   PpoToy toy;
-  toy.ppo.trainer.ppo.unfinished = Unfinished::drop;
-  toy.ppo.trainer.ppo.ppo_epochs = 2;
-  toy.ppo.model.ppo.entropy_bonus = 0.1;
+  toy.ppo.trainer.loop.unfinished = Unfinished::drop;
+  toy.ppo.trainer.loop.ppo_epochs = 2;
+  toy.ppo.model.rollouts.entropy_bonus = 0.1;
   toy.ppo.model.optim.weight_decay = 0;
   const auto trainer = toy.ppo_trainer();
   static_cast<void>(trainer->train_step());  // now policy and reference differ
@@ -188,7 +188,7 @@ TEST(Ppo, TheEntropyOfTheTokensTrainedOnIsRewarded) {
   double scaled = 0;
   for (const double bonus : {0.0, 0.1}) {
     PpoToy toy;
-    toy.ppo.model.ppo.entropy_bonus = bonus;
+    toy.ppo.model.rollouts.entropy_bonus = bonus;
     const StepReport report = toy.ppo_trainer()->train_step();
     losses.push_back(number(report.updates[0], "train_optim/loss"));
     scaled = number(report.updates[0], "train_optim/scaled_entropy");
@@ -202,7 +202,7 @@ TEST(Ppo, TheEntropyOfTheTokensTrainedOnIsRewarded) {
 // The critic learns once more than there are such rounds, from other prompts each time; then the prompts come again.
 TEST(Ppo, InWarmUpRoundsTheCriticLearnsAlone) {
   PpoToy toy, plain;
-  toy.ppo.trainer.ppo.critic_warmup_steps = 2;
+  toy.ppo.trainer.loop.critic_warmup_steps = 2;
   const auto trainer = toy.ppo_trainer();
   const StepReport report = trainer->train_step();
   ASSERT_EQ(report.updates.size(), 3U) << "two rounds and one update";
@@ -224,9 +224,9 @@ TEST(Ppo, InWarmUpRoundsTheCriticLearnsAlone) {
 
 TEST(Ppo, LearnsWhatIsRewardedAndTheCriticWhatToExpect) {
   PpoToy toy;
-  toy.ppo.trainer.ppo.initial_policy_kl_penalty = 0.001;
-  toy.ppo.trainer.ppo.ppo_epochs = 2;
-  toy.ppo.model.ppo.num_rollout_samples = toy.ppo.model.global_batch_size = 8;
+  toy.ppo.trainer.loop.initial_policy_kl_penalty = 0.001;
+  toy.ppo.trainer.loop.ppo_epochs = 2;
+  toy.ppo.model.rollouts.num_rollout_samples = toy.ppo.model.global_batch_size = 8;
   const auto trainer = toy.ppo_trainer();
   const double before = number(trainer->run_validation().metrics, "val_rollouts/rewards");
   double first = 0, last = 0;
@@ -450,7 +450,7 @@ TEST(PpoConfig, TheReferencesNamesAreUnderstood) {
   EXPECT_EQ(config.remote_critic_rm.critic.name.infer, "values");
   EXPECT_EQ(config.remote_critic_rm.critic.port, 77);
   EXPECT_TRUE(config.model.optim.offload_adam_states);
-  EXPECT_EQ(config.trainer.ppo.critic_epochs, 3);
+  EXPECT_EQ(config.trainer.loop.critic_epochs, 3);
   EXPECT_EQ(config.exp_manager.checkpoint_callback_params.filename,
             "megatron_gpt-{step}-{consumed_samples}-{ppo_optimization_step}-{epoch}-{val_rewards:.3f}");
 }

@@ -60,9 +60,9 @@ TEST(Reinforce, TheEnginesLogprobsAreAsGoodAsTrainings) {
         toy.model->add_adapters({}, true);
         toy.model->adapters()->initialise(1);
       }
-      toy.reinforce.model.reinforce.logprobs = source;
+      toy.reinforce.model.rollouts.logprobs = source;
       toy.reinforce.model.global_batch_size = 16;  // one update: the whole step is looked at
-      toy.reinforce.trainer.reinforce.ratio = RatioKind::clip;
+      toy.reinforce.trainer.loop.ratio = RatioKind::clip;
       const auto trainer = toy.reinforce_trainer();
       std::string text;
       for (int i = 0; i < 3; ++i) text += shown(trainer->train_step());
@@ -75,7 +75,7 @@ TEST(Reinforce, TheEnginesLogprobsAreAsGoodAsTrainings) {
 
 TEST(Reinforce, LearnsWhatIsRewarded) {
   OnlineToy toy;
-  toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0.001;
+  toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.001;
   const auto trainer = toy.reinforce_trainer();
   const double before = number(trainer->run_validation(), "val_rollouts/rewards");
   for (int i = 0; i < 40; ++i) static_cast<void>(trainer->train_step());
@@ -85,7 +85,7 @@ TEST(Reinforce, LearnsWhatIsRewarded) {
 // The reward is raised by the KL that a row has, times beta; spec 21.2: means over tokens.
 TEST(Reinforce, ThePenaltyIsTheMeanOrTheSumOverTokens) {
   OnlineToy toy;
-  auto& config = toy.reinforce.trainer.reinforce;
+  auto& config = toy.reinforce.trainer.loop;
   config.initial_policy_kl_penalty = 0.05;
   const auto data = [&] {
     OnlineStep step{.rows = RolloutRows(2)};
@@ -118,7 +118,7 @@ TEST(Reinforce, ThePenaltyIsTheMeanOrTheSumOverTokens) {
 
 TEST(Reinforce, WhoDidNotEndTeachesNothingUnlessItIsKept) {
   OnlineToy toy;
-  toy.reinforce.trainer.reinforce.unfinished = Unfinished::drop;
+  toy.reinforce.trainer.loop.unfinished = Unfinished::drop;
   toy.rewards.judge = [](const Rollout& rollout) { return RowReward{.value = static_cast<double>(rollout.sample)}; };
   const Tensor before = toy.model->parameters().flat().detach().clone();
   toy.reinforce.model.optim.weight_decay = 0;
@@ -161,7 +161,7 @@ TEST(Reinforce, ARunWhoseEveryRewardFailsEnds) {
   EXPECT_EQ(testing::error_of<Error>([&] { return toy.reinforce_trainer()->train_step(); }),
             "step 0: every reward of the step failed (16 of 16), so nothing can be learned; the first: judge.py: no module named torch\n"
             "The run ends here; trainer.reinforce.health.invariants=warn would continue");
-  toy.reinforce.trainer.reinforce.health.invariants = OnBroken::warn;
+  toy.reinforce.trainer.loop.health.invariants = OnBroken::warn;
   const Tensor before = toy.model->parameters().flat().detach().clone();
   static_cast<void>(toy.reinforce_trainer()->train_step());
   EXPECT_TRUE(same_bits(toy.model->parameters().flat().detach(), before));
@@ -217,8 +217,8 @@ TEST(Reinforce, EqualPromptsAreGroupsOfTheirOwn) {
 // They are those of the policy that is trained, whatever was done to its logits before a token was drawn.
 TEST(Reinforce, LogprobsKnowNoTemperature) {
   OnlineToy toy;
-  toy.reinforce.model.reinforce.sampling_params.temperature = 0.5;
-  toy.reinforce.model.reinforce.sampling_params.top_p = 0.9;
+  toy.reinforce.model.rollouts.sampling_params.temperature = 0.5;
+  toy.reinforce.model.rollouts.sampling_params.top_p = 0.9;
   const StepReport report = toy.reinforce_trainer()->train_step();
   EXPECT_EQ(number(report, "train_rollouts/logprob_gap_max"), 0);
   EXPECT_LT(number(report, "train_rollouts/init_policy_kl"), 1e-5);  // the reference's are of the logits as they are
@@ -226,7 +226,7 @@ TEST(Reinforce, LogprobsKnowNoTemperature) {
 
 TEST(Reinforce, WithoutAPenaltyThereIsNoReference) {
   OnlineToy toy;
-  toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0;
+  toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0;
   const auto trainer = toy.reinforce_trainer();
   EXPECT_FALSE(trainer->policy().has_reference());
   for (int i = 0; i < 2; ++i) EXPECT_EQ(number(trainer->train_step(), "train_rollouts/init_policy_kl"), 0);
@@ -235,7 +235,7 @@ TEST(Reinforce, WithoutAPenaltyThereIsNoReference) {
 
 TEST(Reinforce, OneAnswerToAPromptTeachesNothing) {
   OnlineToy toy;
-  toy.reinforce.trainer.reinforce.num_rollouts_per_prompt = 1;
+  toy.reinforce.trainer.loop.num_rollouts_per_prompt = 1;
   toy.reinforce.model.global_batch_size = 4;
   const auto warning = [&] {
     ::testing::internal::CaptureStderr();
@@ -244,7 +244,7 @@ TEST(Reinforce, OneAnswerToAPromptTeachesNothing) {
   };
   EXPECT_THAT(warning(), HasSubstr("num_rollouts_per_prompt: a single answer is its own baseline"));
   EXPECT_EQ(mean_loss(toy.reinforce_trainer()->train_step()), 0);
-  toy.reinforce.trainer.reinforce.baseline = Baseline::batch_mean;
+  toy.reinforce.trainer.loop.baseline = Baseline::batch_mean;
   EXPECT_THAT(warning(), Not(HasSubstr("num_rollouts_per_prompt")));
   EXPECT_NE(mean_loss(toy.reinforce_trainer()->train_step()), 0);
 }
@@ -253,7 +253,7 @@ TEST(Reinforce, EveryBaselineRatioAndNormLearns) {
   for (const Baseline baseline : {Baseline::rloo, Baseline::group_mean, Baseline::group_norm, Baseline::batch_mean, Baseline::none})
     for (const RatioKind ratio : {RatioKind::none, RatioKind::clip}) {
       OnlineToy toy;
-      auto& config = toy.reinforce.trainer.reinforce;
+      auto& config = toy.reinforce.trainer.loop;
       config.baseline = baseline;
       config.ratio = ratio;
       config.reinforce_epochs = 2;
@@ -283,8 +283,8 @@ TEST(Reinforce, AdaptersLearnWhileTheBaseStaysTheReference) {
 TEST(Reinforce, DropoutOfAdaptersIsInNoLogprobs) {
   for (const RatioKind ratio : {RatioKind::none, RatioKind::clip}) {
     OnlineToy toy(testing::byte_model({}, {.trainable = false}));
-    toy.reinforce.trainer.reinforce.ratio = ratio;
-    toy.reinforce.trainer.reinforce.initial_policy_kl_penalty = 0;
+    toy.reinforce.trainer.loop.ratio = ratio;
+    toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0;
     LoraConfig adapters;
     adapters.adapter_dropout = 0.5;
     toy.model->add_adapters(adapters, true);
@@ -374,8 +374,8 @@ TEST(Reinforce, AnswersThatWereNotJudgedAreAskedAboutAgain) {
 
 TEST(Reinforce, ValidationHasItsOwnSamplingAndDrawsAlikeEveryTime) {
   OnlineToy toy;
-  toy.reinforce.model.reinforce.val_sampling_params.emplace().use_greedy = true;
-  toy.reinforce.model.reinforce.val_length_params.emplace().max_length = 3;
+  toy.reinforce.model.rollouts.val_sampling_params.emplace().use_greedy = true;
+  toy.reinforce.model.rollouts.val_length_params.emplace().max_length = 3;
   const auto trainer = toy.reinforce_trainer();
   const StepReport first = trainer->run_validation();
   EXPECT_EQ(shown(trainer->run_validation()), shown(first));
@@ -385,14 +385,14 @@ TEST(Reinforce, ValidationHasItsOwnSamplingAndDrawsAlikeEveryTime) {
   EXPECT_FALSE(first.metrics.find("val_rollouts/rewards_with_kl"));
   EXPECT_EQ(first.samples[0].name, "val_rollouts");
   EXPECT_EQ(trainer->counters().at("consumed_samples"), 0) << "no prompts of training were taken";
-  toy.reinforce.model.reinforce.num_val_samples = 100;
+  toy.reinforce.model.rollouts.num_val_samples = 100;
   EXPECT_EQ(number(toy.reinforce_trainer()->run_validation(), "val_rollouts/rollout_size"), 5) << "all that there are";
 }
 
 TEST(Reinforce, FitRunsAllStepsWithValidation) {
   OnlineToy toy;
-  toy.reinforce.trainer.reinforce.max_steps = 3;
-  toy.reinforce.trainer.reinforce.val_check_interval = 2;
+  toy.reinforce.trainer.loop.max_steps = 3;
+  toy.reinforce.trainer.loop.val_check_interval = 2;
   const auto trainer = toy.reinforce_trainer();
   MetricsLog log(true);
   const LoopResult result = trainer->fit(log);
@@ -409,8 +409,8 @@ TEST(Reinforce, FitResumesFromTheNewestCheckpoint) {
     return trainer->fit(log, options);
   };
   OnlineToy undisturbed, stopped, resumed;
-  for (OnlineToy* toy : {&undisturbed, &stopped, &resumed}) toy->reinforce.trainer.reinforce.val_check_interval = 1;
-  for (OnlineToy* toy : {&undisturbed, &stopped, &resumed}) toy->reinforce.trainer.reinforce.save_interval = 1;
+  for (OnlineToy* toy : {&undisturbed, &stopped, &resumed}) toy->reinforce.trainer.loop.val_check_interval = 1;
+  for (OnlineToy* toy : {&undisturbed, &stopped, &resumed}) toy->reinforce.trainer.loop.save_interval = 1;
   EXPECT_EQ(fit(undisturbed, 4, {}).step, 4);
   CheckpointStore store(stopped.temp / "checkpoints", {});
   BackgroundSaver saver(store);
@@ -443,7 +443,7 @@ TEST(Reinforce, LoadStateDictBringsTheCountersBack) {
 
 TEST(Reinforce, NoStepsAreNothingToDo) {
   OnlineToy toy;
-  toy.reinforce.trainer.reinforce.max_steps = 0;
+  toy.reinforce.trainer.loop.max_steps = 0;
   MetricsLog log(true);
   EXPECT_EQ(toy.reinforce_trainer()->fit(log).step, 0);
   EXPECT_EQ(toy.rewards.num_asked, 0);
@@ -468,7 +468,7 @@ TEST(ReinforceConfig, TheReferencesNamesAreUnderstood) {
   EXPECT_EQ(config.remote_rm->reward_model.ip, "there");
   EXPECT_EQ(config.remote_rm->reward_model.port, 77);
   EXPECT_TRUE(config.model.optim.offload_adam_states);
-  EXPECT_EQ(config.trainer.reinforce.save_interval, -1) << "without validation nothing is saved unless it is said";
+  EXPECT_EQ(config.trainer.loop.save_interval, -1) << "without validation nothing is saved unless it is said";
   EXPECT_EQ(settings_of(config).kl_estimator, KlEstimator::k1);
   EXPECT_THAT(testing::error_of([&] { return load({"trainer.reinforce.discount_factor=0.9"}); }), HasSubstr("discount_factor"));
 }

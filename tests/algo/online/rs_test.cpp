@@ -16,8 +16,8 @@ using testing::shown;
 
 TEST(RejectionSampling, TheBestAnswersAreTrainedOnAndAllAreMeasured) {
   OnlineToy toy;
-  toy.rs.model.rs.num_rollouts_per_prompt = 3;
-  toy.rs.model.rs.top_n_rollouts = 2;
+  toy.rs.model.rollouts.num_rollouts_per_prompt = 3;
+  toy.rs.model.rollouts.top_n_rollouts = 2;
   toy.rewards.judge = [](const Rollout& rollout) { return RowReward{.value = rollout.sample == 1 ? -1.0 : 2.0}; };
   const auto trainer = toy.rs_trainer();
   OnlineStep step = trainer->generate_rollouts();
@@ -122,7 +122,7 @@ TEST(RsConfig, CheckpointsHaveTheReferencesNames) {
 
 TEST(RejectionSampling, MoreThanThereAreCannotBeChosen) {
   RsConfig config;
-  config.model.rs.top_n_rollouts = 5;
+  config.model.rollouts.top_n_rollouts = 5;
   EXPECT_THAT(testing::error_of([&] { return settings_of(config); }), HasSubstr("model.rs.top_n_rollouts: the best 5 of 4 answers"));
 }
 

@@ -145,14 +145,14 @@ TEST(RewardModel, SettingsThatContradictThemselves) {
     c.model.reward_model_type = RewardModelType::regression;
     c.model.regression.loss_func = PreferenceLoss::scaled_bt;
     c.model.regression.num_attributes = 9;
-    c.trainer.rm.train_random_sampler = false;
+    c.trainer.loop.train_random_sampler = false;
   };
   RmConfig fine;
   scaled(fine);
   EXPECT_NO_THROW(check_rm_config(fine));
   EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.model.micro_batch_size = 4; }), HasSubstr("model.micro_batch_size"));
   EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.model.regression.num_attributes = 3; }), HasSubstr("attribute 4"));
-  EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.trainer.rm.train_random_sampler = true; }), HasSubstr("train_random_sampler"));
+  EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.trainer.loop.train_random_sampler = true; }), HasSubstr("train_random_sampler"));
 }
 
 }  // namespace

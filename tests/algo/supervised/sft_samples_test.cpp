@@ -4,12 +4,14 @@
 
 #include "kedge/engine/engine.h"
 
+#include "tests/support/model_logits.h"
 #include "tests/support/tiny_training.h"
 
 namespace kedge {
 namespace {
 
 using testing::byte_model;
+using testing::model_logits;
 
 MaskedTokens row_of(const Tokenizer& tokenizer, const std::string& prompt, const std::string& answer) {
   MaskedTokens row;

@@ -69,8 +69,8 @@ TEST_F(ChatTest, ARowThatIsTooLongIsCutOnTheRight) {
   expect_row(row, "SSystem:.TU:q.TA:ab", "0000000000000000011", 19);
   const ChatDataset rows = data(row, 15);
   EXPECT_TRUE(rows.get(0).trains_nothing());
-  EXPECT_EQ(rows.num_answers_lost(), 1);
-  EXPECT_EQ(rows.num_truncated(), 0);
+  EXPECT_EQ(rows.truncations().answers_lost.count(), 1);
+  EXPECT_EQ(rows.truncations().truncated.count(), 0);
 }
 
 TEST_F(ChatTest, MessagesAreTrainedOnWhereTheTemplateSays) {

@@ -83,12 +83,6 @@ TEST_F(PromptDatasetTest, ARowThatIsNotThereIsABug) {
   EXPECT_THROW(static_cast<void>(prompts.get(1)), Bug);
 }
 
-TEST(MaxPromptTokens, LeavesRoomForTheAnswer) {
-  EXPECT_EQ(max_prompt_tokens(4096, 1024), 3072);
-  EXPECT_EQ(error_of([] { return max_prompt_tokens(64, 64); }),
-            "model.data.seq_length: 64 tokens leave no room for a prompt before an answer of up to 64 (length_params.max_length)");
-}
-
 TEST_F(PromptDatasetTest, GradeSchoolMathsLoadsByAFieldName) {
   KEDGE_NEEDS_ASSET("prompts/gsm8k/test.jsonl");
   config_.prompt_template = "Question: {question}\\nAnswer:";

@@ -82,8 +82,8 @@ TEST_F(SftTest, ALostAnswerIsCounted) {
   const MaskedTokens tokens = rows.get(0);
   EXPECT_EQ(shown(tokens.ids), "long $");
   EXPECT_EQ(digits(tokens.mask), "000001");
-  EXPECT_EQ(rows.num_answers_lost(), 1);
-  EXPECT_EQ(rows.num_truncated(), 0);
+  EXPECT_EQ(rows.truncations().answers_lost.count(), 1);
+  EXPECT_EQ(rows.truncations().truncated.count(), 0);
 }
 
 TEST_F(SftTest, SharesOfTheExcessAreEqualAndTheFirstFieldsTakeOneMore) {

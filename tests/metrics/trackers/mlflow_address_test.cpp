@@ -21,10 +21,10 @@ MlflowConfig at(const char* uri) {
 
 TEST(MlflowAddress, AddressesAreOfTheKeyOrTheVariable) {
   const ScopedVariable variable("MLFLOW_TRACKING_URI", "http://tracker/mlflow/");
-  MlflowAddress address = mlflow_address({});
-  EXPECT_EQ(str(address.host, " ", address.port, " ", address.path), "tracker 80 /mlflow");
+  HttpAddress address = mlflow_address({});
+  EXPECT_EQ(str(address.host, " ", address.port, " ", address.target), "tracker 80 /mlflow");
   address = mlflow_address(at("http://[::1]:5000"));
-  EXPECT_EQ(str(address.host, " ", address.port, " ", address.path), "::1 5000 ");
+  EXPECT_EQ(str(address.host, " ", address.port, " ", address.target), "::1 5000 ");
 }
 
 TEST(MlflowAddress, SaysWhatToDoAboutAddressesThatCannotBe) {

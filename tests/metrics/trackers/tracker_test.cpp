@@ -8,10 +8,13 @@
 #include "kedge/core/error.h"
 #include "kedge/metrics/jsonl.h"
 
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 
 namespace kedge {
 namespace {
+
+using testing::read_metrics;
 
 using std::chrono::milliseconds;
 

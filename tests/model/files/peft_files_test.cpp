@@ -7,6 +7,7 @@
 
 #include "tests/support/assets.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/model_logits.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_models.h"
 #include "tests/support/weight_folder.h"
@@ -16,6 +17,7 @@ namespace {
 
 using testing::batch_of;
 using testing::error_of;
+using testing::model_logits;
 using testing::same_bits;
 using testing::TempFolder;
 using testing::tiny_model;

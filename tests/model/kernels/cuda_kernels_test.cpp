@@ -9,6 +9,7 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 
+#include "tests/support/model_logits.h"
 #include "tests/support/plain_network.h"
 #include "tests/support/tiny_models.h"
 
@@ -16,6 +17,7 @@ namespace kedge {
 namespace {
 
 using testing::ids_below;
+using testing::model_logits;
 using testing::normals;
 using testing::relative_error;
 using testing::same_bits;
@@ -290,7 +292,7 @@ TEST_F(OnTheGpu, AdaptersWithDropout) {
 TEST(WithoutAGpu, TheKernelsSayWhatToBuild) {
   if (num_cuda_devices() > 0) GTEST_SKIP() << "there is a CUDA device";
   const Tensor x = normals({2, 4}, 1);
-  EXPECT_THROW(cuda::silu_gate(x, at::empty({2, 2})), std::exception);
+  EXPECT_THROW(cuda::kernels.silu_gate(x, at::empty({2, 2})), std::exception);
 }
 
 }  // namespace

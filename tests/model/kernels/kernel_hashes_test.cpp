@@ -162,10 +162,10 @@ TEST_F(KernelHashes, OfNorms) {
       NormWeights weights{normals({kSize}, 3, 1, dtype), {}, at::zeros({kSize}, at::kFloat), {}, kind, 1e-5};
       if (kind == NormKind::layer) weights.bias = normals({kSize}, 4, 1, dtype), weights.bias_gradient = at::zeros({kSize}, at::kFloat);
       Normed saved;
-      cpu::norm(x, weights, saved);
+      cpu::kernels.norm(x, weights, saved);
       const Tensor dx = at::zeros_like(x), dx_beside = at::zeros_like(x);
-      cpu::norm_backward(dout, x, saved, weights, {}, dx);
-      cpu::norm_backward(dout, x, saved, weights, x, dx_beside);
+      cpu::kernels.norm_backward(dout, x, saved, weights, {}, dx);
+      cpu::kernels.norm_backward(dout, x, saved, weights, x, dx_beside);
       const std::string name = kind == NormKind::rms ? "rms norm" : "layer norm";
       expect_bits(name_of(name, dtype), {saved.out, saved.rstd});
       expect_bits(name_of(name + " backward", dtype), {dx, dx_beside, weights.weight_gradient});
@@ -177,8 +177,8 @@ TEST_F(KernelHashes, OfGates) {
   for (const at::ScalarType dtype : kHashedTypes) {
     const Tensor gate_up = normals({9, 2 * 83}, 1, 4, dtype), dout = normals({9, 83}, 2, 1, dtype);
     const Tensor out = at::zeros_like(dout), again = at::zeros_like(dout), dgate_up = at::zeros_like(gate_up);
-    cpu::silu_gate(gate_up, out);
-    cpu::silu_gate_backward(dout, gate_up, dgate_up, again);
+    cpu::kernels.silu_gate(gate_up, out);
+    cpu::kernels.silu_gate_backward(dout, gate_up, dgate_up, again);
     expect_bits(name_of("gate", dtype), {out});
     expect_bits(name_of("gate backward", dtype), {dgate_up, again});
   }
@@ -203,7 +203,7 @@ TEST_F(KernelHashes, OfRotations) {
   for (const at::ScalarType dtype : kHashedTypes)
     for (const bool backwards : {false, true}) {
       const Tensor x = normals({11, 6 * 24}, 1, 1, dtype);
-      cpu::rotate(x, {normals({11, 9}, 2), normals({11, 9}, 3), 4, 24, 18}, backwards);
+      cpu::kernels.rotate(x, {normals({11, 9}, 2), normals({11, 9}, 3), 4, 24, 18}, backwards);
       expect_bits(name_of(backwards ? "rotation backwards" : "rotation", dtype), {x});
     }
 }
@@ -224,7 +224,7 @@ TEST_F(KernelHashes, OfLogits) {
       const Tensor logits = normals({10, vocab_size}, 1, 4, dtype), targets = ids_below(vocab_size, 10, 2);
       const auto floats = at::TensorOptions(at::kFloat);
       LogitStats stats{at::empty({10}, floats), at::empty({10}, floats), at::empty({10}, floats)};
-      cpu::logit_stats(logits, targets, stats);
+      cpu::kernels.logit_stats(logits, targets, stats);
       const Tensor first = logits.clone();
       cpu::logit_gradient_(first, targets, stats, normals({10}, 3), {});
       cpu::logit_gradient_(logits, targets, stats, normals({10}, 3), normals({10}, 4));

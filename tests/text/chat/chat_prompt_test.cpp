@@ -2,12 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/expect_error.h"
-
 namespace kedge {
 namespace {
 
-using testing::error_of;
 using Type = Conversation::Type;
 
 const ChatPromptTokens kTokens = {.system_turn_start = "S", .turn_start = "T", .label_start = "L", .end_of_turn = ".", .end_of_name = ":"};
@@ -79,26 +76,6 @@ TEST(ChatPrompt, DefaultTokensGiveTheReferencesFormat) {
   EXPECT_EQ(text, std::string("\0", 1) +
                       "System\ns\n\x11User\nq\n\x11"
                       "Assistant\na\n\x11");
-}
-
-RenderedChat rendered(const char* json, bool open) {
-  const Json messages = Json::parse(json), row;
-  return chat_prompt_renderer(kTokens)({messages, row, open, true});
-}
-
-TEST(ChatPrompt, RendersMessagesWithCapitalisedRoles) {
-  const char* messages =
-      R"([{"role": "system", "content": "sys"}, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])";
-  const RenderedChat whole = rendered(messages, false);
-  EXPECT_EQ(whole.text, "SSystem:sys.TUser:q.TAssistant:a.T");
-  EXPECT_EQ(whole.loss_spans, (std::vector<TextSpan>{{31, 34}}));
-  EXPECT_EQ(rendered(R"([{"role": "user", "content": "q"}])", true).text, "SSystem:.TUser:q.TAssistant:");
-}
-
-TEST(ChatPrompt, ASystemMessageComesFirstAndOnce) {
-  EXPECT_EQ(error_of([] { rendered(R"([{"role": "user", "content": "q"}, {"role": "system", "content": "s"}])", false); }),
-            "a system message may only come first");
-  EXPECT_EQ(error_of([] { rendered(R"([{"role": "user", "content": null}])", false); }), "user's content: expected a string, found null");
 }
 
 }  // namespace

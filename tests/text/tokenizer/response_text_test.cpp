@@ -45,15 +45,6 @@ TEST(ResponseText, AStringOfTheUsersEndsAndStays) {
   EXPECT_EQ(responses.text({}, bytes_of("an END")), "an END");
 }
 
-TEST(ResponseText, WhatEndedAnAnswerIsTakenOff) {
-  const auto tokenizer = make_byte_tokenizer();
-  const ResponseText responses(*tokenizer, std::vector<std::string>{"#", "END"});
-  EXPECT_EQ(responses.ended_text({}, bytes_of("an END")), "an ");
-  EXPECT_EQ(responses.ended_text({}, bytes_of("one#")), "one");
-  EXPECT_EQ(responses.ended_text({}, TokenIds{'c', kEos}), "c");
-  EXPECT_EQ(responses.ended_text({}, TokenIds{kEos}), "");
-}
-
 // A judge must not take it for the empty text, or for one without them.
 TEST(ResponseText, AJudgeSeesSpecialTokensInsideAResponse) {
   const auto tokenizer = make_byte_tokenizer();
