@@ -64,7 +64,8 @@ Group Group::split(int colour) const {
   if (size_ == 1) return *this;
   agree(make_call("split"), Freedom::none);
   // The parts end with the whole, whose end the ranks agree on.
-  auto part = std::shared_ptr<const mpi::World>(world_->split(colour, rank_).release(), [world = world_](const mpi::World* one) { delete one; });
+  auto part =
+      std::shared_ptr<const mpi::World>(world_->split(colour, rank_).release(), [world = world_](const mpi::World* one) { delete one; });
   Group group;
   group.rank_ = part->rank();
   group.size_ = part->size();

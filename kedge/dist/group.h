@@ -80,7 +80,7 @@ class Group {
 
   int rank_ = 0;
   int size_ = 1;
-  std::shared_ptr<const mpi::World> world_;             // null in a group of one
+  std::shared_ptr<const mpi::World> world_;                // null in a group of one
   mutable std::shared_ptr<Transport> host_, accelerated_;  // the second is null where all tensors go over MPI
 };
 

@@ -23,7 +23,8 @@ Tensor piece_of(const Tensor& row, int64_t start, int64_t length) {
 // Pinned memory for one piece of every rank.
 class Staging {
  public:
-  Staging(const Tensor& like, int64_t num_elements) : memory_(at::empty({num_elements}, like.options().device(at::kCPU).pinned_memory(true))) {}
+  Staging(const Tensor& like, int64_t num_elements)
+      : memory_(at::empty({num_elements}, like.options().device(at::kCPU).pinned_memory(true))) {}
   void start() { used_ = 0; }
   Tensor take(int64_t count) {
     used_ += count;

@@ -130,12 +130,14 @@ void World::all_gather(ConstBytes mine, Bytes all) const {
   ensure(all.size() == mine.size() * static_cast<size_t>(size_) && mine.size() <= kMaxMessageBytes, "all_gather of ", mine.size(),
          " bytes into ", all.size());
   const int count = static_cast<int>(mine.size());
-  checked(library().all_gather(mine.data(), count, library().byte, all.data(), count, library().byte, communicator_of(communicator_)), "MPI_Allgather");
+  checked(library().all_gather(mine.data(), count, library().byte, all.data(), count, library().byte, communicator_of(communicator_)),
+          "MPI_Allgather");
 }
 
 void World::broadcast(Bytes data, int root, size_t message_bytes) const {
   in_messages(data, message_bytes, [&](Bytes message) {
-    checked(library().broadcast(message.data(), static_cast<int>(message.size()), library().byte, root, communicator_of(communicator_)), "MPI_Bcast");
+    checked(library().broadcast(message.data(), static_cast<int>(message.size()), library().byte, root, communicator_of(communicator_)),
+            "MPI_Bcast");
   });
 }
 

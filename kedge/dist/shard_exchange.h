@@ -1,6 +1,7 @@
 #pragma once
-// Gathers and sums the buckets of a sharded buffer. The ranks that train one model form a grid: those of a shard group hold different parts,
-// those of a replica group the same ones. Calls are not compared between ranks: they follow from the model, which is the same everywhere.
+// Gathers and sums the buckets of a sharded buffer. The ranks that train one model form a grid: those of a shard group hold different
+// parts, those of a replica group the same ones. Calls are not compared between ranks: they follow from the model, which is the same
+// everywhere.
 #include "kedge/core/tensor.h"
 #include "kedge/dist/group.h"
 #include "kedge/dist/shard_layout.h"

@@ -114,8 +114,8 @@ class Parameters {
   ShardExchange exchange_;
   int64_t num_elements_ = 0, num_decaying_ = 0;
   bool cuts_weights_ = false, cuts_gradients_ = false;  // are they sharded?
-  std::vector<size_t> layer_buckets_;  // by layer
-  Tensor flat_, flat_master_, flat_gradient_;  // undefined where they are sharded
+  std::vector<size_t> layer_buckets_;                   // by layer
+  Tensor flat_, flat_master_, flat_gradient_;           // undefined where they are sharded
   Tensor own_values_, own_masters_, own_sums_;  // of all own parts, one after the other; undefined where they are slices of the above
   std::vector<Tensor> value_buckets_, gradient_buckets_;
   std::vector<Tensor> values_, masters_, gradients_;

@@ -7,8 +7,7 @@ namespace kedge {
 
 bool Parameters::reduces_each_pass() const {
   // In rank order a sum over passes and ranks has one order only if every pass is summed over the ranks.
-  return options_.trainable && options_.shards.num_ranks() > 1 &&
-         (cuts_gradients_ || options_.shards.collectives == Collectives::ordered);
+  return options_.trainable && options_.shards.num_ranks() > 1 && (cuts_gradients_ || options_.shards.collectives == Collectives::ordered);
 }
 
 void Parameters::zero_gradients() {

@@ -21,8 +21,7 @@ struct Way {
 // All phases of a run that goes this way. Keys and values count as `cache`.
 std::vector<PhaseBytes> phases_of(const MemoryDemand& demand, const MemoryPlan& plan, const Way& way, int64_t cache) {
   const bool is_cuda = demand.update.is_cuda;
-  const ReferenceBytes reference =
-      way.reference ? reference_bytes(*way.reference, plan.parameters, is_cuda) : ReferenceBytes{};
+  const ReferenceBytes reference = way.reference ? reference_bytes(*way.reference, plan.parameters, is_cuda) : ReferenceBytes{};
   const int64_t others = demand.companions + demand.beside + reference.device;
   const int64_t always = plan.total() + others;
   const int64_t host = plan.host_optimizer + reference.host + (is_cuda ? gpu_host_bytes() : 0);
@@ -67,8 +66,7 @@ MemoryFit try_way(const MemoryDemand& demand, const MemoryRoom& room, const Way&
   verdict.cache = cache_for(demand, verdict.plan, way, room);
   verdict.phases = phases_of(demand, verdict.plan, way, verdict.cache);
   verdict.reference = way.reference;
-  if (way.reference)
-    verdict.reference_bytes = reference_bytes(*way.reference, verdict.plan.parameters, demand.update.is_cuda).device;
+  if (way.reference) verdict.reference_bytes = reference_bytes(*way.reference, verdict.plan.parameters, demand.update.is_cuda).device;
   verdict.needed = (most_of(verdict.phases, &PhaseBytes::device) - demand.beside) * room.num_ranks + demand.beside;
   verdict.host_needed = demand.update.is_cuda ? most_of(verdict.phases, &PhaseBytes::host) * room.host_ranks : 0;
   verdict.free = room.device;

@@ -143,11 +143,10 @@ int OnlineJob::run(const RunOptions& options) {
   };
   const std::unique_ptr<OnlineTrainer> trainer = session.within("load", make);
   log_info("a step: ", step_text(setup));
-  return session.run({.trainer = *trainer,
-                      .model = *model,
-                      .steps = setup.plan.steps,
-                      .intervals = setup.plan.intervals,
-                      .model_writer = [&] { return trainer->model_writer(); }});
+  return session.run(
+      {.trainer = *trainer, .model = *model, .steps = setup.plan.steps, .intervals = setup.plan.intervals, .model_writer = [&] {
+         return trainer->model_writer();
+       }});
 }
 
 std::unique_ptr<OnlineTrainer> OnlineJob::make_trainer(OnlineParts parts, const OnlineSettings& settings) const {

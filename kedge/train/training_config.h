@@ -104,7 +104,8 @@ struct NetworkConfig {
     field("sharding", sharding,
           "what ranks share instead of each holding all of it: none, optimizer (ZeRO-1), gradients too (ZeRO-2), or all, with the weights "
           "(ZeRO-3); null: optimizer, or none if optim.name is adamw or sgd");
-    field("sharding_group", sharding_group, "ranks that share one copy of the model, such as those of a node; null: all ranks", at_least(1));
+    field("sharding_group", sharding_group, "ranks that share one copy of the model, such as those of a node; null: all ranks",
+          at_least(1));
     field("collectives", collectives,
           "how gradients are summed over ranks: in rank order, with the same bits whatever is sharded (ordered), or as fast as possible");
     field("peft", peft, "adapters");

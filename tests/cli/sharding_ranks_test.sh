@@ -14,7 +14,7 @@ on() { # ranks, folder, command, setting...
   local ranks=$1 folder=$2
   local -n words=$3
   shift 3
-  "${mpirun[@]}" -n "$ranks" "${words[@]}" exp_manager.explicit_log_dir="$folder" "$@"
+  "${mpirun[@]}" -n "$ranks" "${words[@]}" trainer.transport="${KEDGE_TEST_TRANSPORT:-auto}" exp_manager.explicit_log_dir="$folder" "$@"
 }
 same_weights() { # folder, other
   cmp "$1/model/model.safetensors" "$2/model/model.safetensors" || fail "$1 and $2 end with different weights"

@@ -18,7 +18,7 @@ fail() {
 }
 # Where programs compute. KEDGE_TEST_GPU=1: on the GPU, each start with the same bits.
 compute=(trainer.accelerator=cpu trainer.precision=32 trainer.threads=1)
-[ -z "${KEDGE_TEST_GPU:-}" ] || compute=(trainer.accelerator=gpu trainer.precision=bf16 trainer.deterministic=true)
+[ -z "${KEDGE_TEST_GPU:-}" ] || compute=(trainer.accelerator=gpu trainer.precision="${KEDGE_TEST_PRECISION:-bf16}" trainer.deterministic=true)
 common=("${compute[@]}" exp_manager.create_tensorboard_logger=false model.optim.lr=1e-2 model.optim.sched.warmup_steps=2)
 # Arrays, so that a command in the background is the program itself and no shell around it.
 sft=("$kedge" sft "${common[@]}" model.restore_from_path=lm model.data.train_ds.file_path=train.jsonl model.data.validation_ds.file_path=val.jsonl \

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros_like.h>
-
-#include <vector>
 
 #include "kedge/core/error.h"
 

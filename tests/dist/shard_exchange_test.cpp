@@ -1,9 +1,9 @@
 // Buckets gathered and summed by the ranks that mpirun has started.
+#include "kedge/dist/shard_exchange.h"
+
 #include <gtest/gtest.h>
 
 #include <ATen/ops/equal.h>
-
-#include "kedge/dist/shard_exchange.h"
 
 #include "tests/support/ranks.h"
 #include "tests/support/tensors.h"

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <ATen/ops/equal.h>
-
 #include <vector>
+
+#include <ATen/ops/equal.h>
 
 #include "tests/support/tensors.h"
 

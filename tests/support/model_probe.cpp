@@ -109,7 +109,7 @@ void add_gradients(Model& model, Results& results) {
 Tensor continuation(const Model& model, std::vector<int32_t> row, int64_t length) {
   std::vector<float> ids;
   for (int64_t i = 0; i < length; ++i) {
-    const Tensor logits = testing::model_logits(model, pack_rows(std::vector<std::vector<int32_t>>{row}, model.device()));
+    const Tensor logits = kedge::testing::model_logits(model, pack_rows(std::vector<std::vector<int32_t>>{row}, model.device()));
     row.push_back(logits[-1].argmax().item<int32_t>());
     ids.push_back(static_cast<float>(row.back()));
   }
@@ -131,7 +131,7 @@ void run(const Options& options) {
     return;
   }
   const PackedBatch batch = pack_rows(rows, model->device());
-  if (!options.score) results.add("logits", testing::model_logits(*model, batch));
+  if (!options.score) results.add("logits", kedge::testing::model_logits(*model, batch));
   const PassOptions pass{.checkpoint = options.checkpoint, .dropout_seed = {}};
   backward(options.score ? loss_of_scores(*model, batch, pass, results) : loss_of_tokens(*model, batch, pass, results));
   add_gradients(*model, results);

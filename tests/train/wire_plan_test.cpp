@@ -20,7 +20,7 @@ int64_t sum_in_group(const WireInput& input, const WireEvents& events) {
   return sum;
 }
 
-constexpr int64_t kSize = 11'136;              // of the flat buffer
+constexpr int64_t kSize = 11'136;                           // of the flat buffer
 constexpr int64_t kLayers = 2 * (1152 + 640 + 1792 + 896);  // of that, the layers' matrices
 
 // Together the ranks of a group send every element to every other rank, once for a gather and once for a sum.

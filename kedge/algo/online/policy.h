@@ -88,7 +88,7 @@ class Policy {
 
   [[nodiscard]] int64_t num_updates() const { return learner_.num_updates(); }
   [[nodiscard]] double next_rate() const { return learner_.next_rate(); }  // the learning rate of the next update
-  [[nodiscard]] bool drops_out() const;  // adapters have dropout in updates, so log-probabilities differ there
+  [[nodiscard]] bool drops_out() const;           // adapters have dropout in updates, so log-probabilities differ there
   [[nodiscard]] bool has_finite_weights() const;  // collective
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] const Model& model() const { return model_; }

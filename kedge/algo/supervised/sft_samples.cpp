@@ -37,7 +37,8 @@ std::vector<SampleTable> SftSamples::draw() const {
   }
   if (requests.empty()) return {};
   EngineConfig engine_config;
-  engine_config.memory = std::to_string(sample_cache_bytes(model_->config(), model_->parameters().flat().element_size(), num_tokens));
+  engine_config.memory = std::to_string(
+      sample_cache_bytes(model_->config(), static_cast<int64_t>(c10::elementSize(model_->parameters().options().dtype)), num_tokens));
   engine_config.use_graphs = false;
   Engine engine(*model_, engine_config);
   const auto completions = engine.generate(std::move(requests));

@@ -37,8 +37,7 @@ FolderWriter snapshot_writer(std::shared_ptr<const ModelSnapshot> snapshot, cons
 FolderWriter save_sharded(const Model& model, StateSnapshot* state, const ModelFolderOptions& options) {
   const Parameters& trained = model.trained();
   if (state != nullptr && !trained.is_copy())
-    for (const Parameters::OwnPart& part : trained.own_parts())
-      state->add_part(kWeights, {part.range.begin, trained.size()}, part.master);
+    for (const Parameters::OwnPart& part : trained.own_parts()) state->add_part(kWeights, {part.range.begin, trained.size()}, part.master);
   const Tensor masters = trained.gather_masters();
   return masters.defined() ? snapshot_writer(std::make_shared<const ModelSnapshot>(model, masters), options) : FolderWriter();
 }

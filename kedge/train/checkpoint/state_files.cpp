@@ -15,9 +15,7 @@ namespace {
 
 constexpr std::string_view kTensors = "state.safetensors", kNumbers = "state.json";
 
-Path tensors_of(const Path& folder, int rank) {
-  return rank == 0 ? folder / kTensors : folder / str("state.", rank, ".safetensors");
-}
+Path tensors_of(const Path& folder, int rank) { return rank == 0 ? folder / kTensors : folder / str("state.", rank, ".safetensors"); }
 
 // A part's name in a file: NAME@BEGIN/SIZE.
 std::string part_name(const std::string& name, const StatePart& part) { return str(name, "@", part.begin, "/", part.size); }
@@ -45,7 +43,8 @@ void read_row(const SafetensorsFile& file, const TensorEntry& entry, int64_t beg
 }
 
 void check_shape(const TensorEntry& entry, at::IntArrayRef shape, const std::string& file) {
-  check(at::IntArrayRef(entry.shape) == shape, file, ": ", entry.name, " has the shape ", at::IntArrayRef(entry.shape), ", expected ", shape);
+  check(at::IntArrayRef(entry.shape) == shape, file, ": ", entry.name, " has the shape ", at::IntArrayRef(entry.shape), ", expected ",
+        shape);
 }
 
 }  // namespace

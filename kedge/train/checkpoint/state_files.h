@@ -69,7 +69,7 @@ class StateFiles {
   void check_complete(const std::string& name, const std::vector<Piece>& pieces, int64_t size) const;
 
   std::vector<SafetensorsFile> files_;  // of rank 0, 1, ...
-  std::string where_;  // of the numbers
+  std::string where_;                   // of the numbers
   Json numbers_;
 };
 

@@ -34,8 +34,8 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   void zero_gradients() { optimizer_.zero_gradients(); }
-  // How many passes an update has of which this rank has `own`, before the first of them: ranks that sum gradients after every pass make the
-  // same number, some without rows (Model::complete_pass).
+  // How many passes an update has of which this rank has `own`, before the first of them: ranks that sum gradients after every pass make
+  // the same number, some without rows (Model::complete_pass).
   [[nodiscard]] int64_t num_passes(int64_t own) const;
   // One update from the gradients of all ranks, as Updater has it. `learns` false: it is counted, but weights and moments do not change.
   LearnerUpdate update(bool learns = true);

@@ -48,9 +48,7 @@ void Optimizer::update(const Parameters::OwnPart& part, int64_t own_begin, doubl
     const int64_t count = std::min(piece, size - at);
     const auto slice = [&](const Tensor& row) { return row.narrow(0, at, count); };
     const auto of_moment = [&](const Tensor& moment) { return moment.narrow(0, own_begin + at, count); };
-    const auto here = [&](const Tensor& moment) {
-      return away ? of_moment(moment).to(part.master.device(), true) : of_moment(moment);
-    };
+    const auto here = [&](const Tensor& moment) { return away ? of_moment(moment).to(part.master.device(), true) : of_moment(moment); };
     const AdamWTensors tensors{slice(part.master), slice(part.gradient), here(first_), here(second_),
                                publishes ? slice(part.value) : Tensor()};
     adamw_update(tensors, step);

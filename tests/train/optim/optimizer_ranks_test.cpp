@@ -113,7 +113,8 @@ TEST(SharedOptimizer, KeepsOnlyItsShareOfTheMoments) {
 
 TEST(SharedOptimizer, PlainDescentGivesTheSameOnEveryRank) {
   for (const Sharding kind : {Sharding::none, Sharding::all}) {
-    Trained here({.name = OptimizerKind::sgd}, kMany, at::kBFloat16, among(world(), kind)), alone({.name = OptimizerKind::sgd}, kMany, at::kBFloat16);
+    Trained here({.name = OptimizerKind::sgd}, kMany, at::kBFloat16, among(world(), kind)),
+        alone({.name = OptimizerKind::sgd}, kMany, at::kBFloat16);
     here.run(0, 3);
     alone.run(0, 3);
     EXPECT_TRUE(same_bits(here.masters(), alone.parameters.flat_master()));

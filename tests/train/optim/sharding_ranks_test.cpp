@@ -1,4 +1,5 @@
-// Training on ranks that hold the model together: whatever is sharded, the bits are those of ranks that each hold all of it.
+// Training on ranks that hold the model together, on GPUs if there are any: whatever is sharded, the bits are those of ranks that each hold
+// all of it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kedge/core/device.h"
 #include "kedge/model/score_head.h"
 #include "kedge/train/checkpoint/weights_hash.h"
 #include "kedge/train/optim/learner.h"
@@ -31,8 +33,8 @@ struct Case {
 ShardOptions shards_of(const Case& one, Sharding kind) {
   ShardOptions shards{.kind = kind, .shard = world(), .replicas = Group::single(), .collectives = one.collectives};
   if (one.group == 0) return shards;
-  shards.shard = world().split(world().rank() / one.group);
-  shards.replicas = world().split(world().rank() % one.group);
+  shards.shard = testing::mesh().groups_of(one.group);
+  shards.replicas = testing::mesh().across_groups_of(one.group);
   return shards;
 }
 
@@ -49,7 +51,9 @@ Tensor loss_of(const Model& model, const PackedBatch& batch, const PassOptions& 
 
 // Five updates. Ranks have different numbers of passes, some none, and a pass may have nothing to learn from.
 Outcome train(const Case& one, Sharding kind) {
-  const StorageOptions storage{.dtype = one.dtype, .trainable = !one.lora, .shards = shards_of(one, kind)};
+  const at::Device device = testing::mesh().device;
+  if (device.is_cuda()) make_cuda_deterministic();
+  const StorageOptions storage{.dtype = one.dtype, .device = device, .trainable = !one.lora, .shards = shards_of(one, kind)};
   Model model(testing::tiny_config(one.family), one.head, storage);
   model.initialise(5);
   if (one.lora) {
@@ -65,7 +69,7 @@ Outcome train(const Case& one, Sharding kind) {
     learner.zero_gradients();
     const int64_t own = (world().rank() + update) % 3, all = learner.num_passes(own);
     for (int64_t pass = 0; pass < own; ++pass) {
-      const PackedBatch batch = testing::batch_of({3 + update + pass, 5 + world().rank()});
+      const PackedBatch batch = testing::batch_of({3 + update + pass, 5 + world().rank()}, device);
       PassOptions options;
       options.checkpoint = one.checkpoint;
       const bool learns = (update + pass + world().rank()) % 4 != 3;
@@ -80,10 +84,10 @@ Outcome train(const Case& one, Sharding kind) {
   const NoGrad no_grad;
   const WholeWeights whole(model.parameters());
   if (one.head.kind == HeadKind::language) {
-    const PackedBatch batch = testing::batch_of({7, 4});
+    const PackedBatch batch = testing::batch_of({7, 4}, device);
     outcome.logprobs = model_logprobs(model, batch, predicted_tokens(batch)).logprobs;
   } else {
-    outcome.logprobs = token_scores(model, testing::batch_of({7, 4}));
+    outcome.logprobs = token_scores(model, testing::batch_of({7, 4}, device));
   }
   return outcome;
 }
