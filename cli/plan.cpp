@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "kedge/config/yaml.h"
@@ -92,10 +94,53 @@ std::vector<Beside> take_besides(Arguments& arguments) {
   return besides;
 }
 
+// The value of a flag, which is removed with it.
+std::optional<std::string> take_value(Arguments& arguments, const std::string& flag) {
+  const auto found = std::find(arguments.begin(), arguments.end(), flag);
+  if (found == arguments.end()) return std::nullopt;
+  check(found + 1 != arguments.end(), flag, ": expected a value");
+  const std::string value = *(found + 1);
+  arguments.erase(found, found + 2);
+  return value;
+}
+
+template <typename T>
+T number_of(std::string_view text, const std::string& flag, std::string_view what) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  check(error == std::errc() && end == text.data() + text.size() && number > 0, flag, ": expected ", what, ", found \"", text, "\"");
+  return number;
+}
+
+// --mesh 2x8: nodes, and GPUs of a node. --links nvlink=350,net=40.
+std::optional<PlannedRanks> take_ranks(Arguments& arguments) {
+  const std::optional<std::string> mesh = take_value(arguments, "--mesh"), links = take_value(arguments, "--links");
+  check(mesh || !links, "--links: needs --mesh NODESxGPUS");
+  if (!mesh) return std::nullopt;
+  const std::string shape = "NODESxGPUS, such as 2x8";
+  const size_t cross = mesh->find('x');
+  check(cross != std::string::npos, "--mesh: expected ", shape, ", found \"", *mesh, "\"");
+  PlannedRanks ranks;
+  ranks.nodes = number_of<int>(std::string_view(*mesh).substr(0, cross), "--mesh", shape);
+  ranks.per_node = number_of<int>(std::string_view(*mesh).substr(cross + 1), "--mesh", shape);
+  std::istringstream parts(links.value_or(""));
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::string speeds = "nvlink=GB/S,net=GB/S";
+    const size_t equals = part.find('=');
+    check(equals != std::string::npos, "--links: expected ", speeds, ", found \"", part, "\"");
+    const std::string name = part.substr(0, equals);
+    check(name == "nvlink" || name == "net", "--links: expected ", speeds, ", found \"", part, "\"");
+    (name == "net" ? ranks.net_speed : ranks.node_speed) = number_of<double>(std::string_view(part).substr(equals + 1), "--links", speeds);
+  }
+  return ranks;
+}
+
 }  // namespace
 
 std::string plan_flags() {
-  return "  --beside 'COMMAND ...'    also count this command's memory on the same device; may be repeated\n"
+  return "  --mesh NODESxGPUS         plan for so many ranks, one per GPU, such as 2x8\n"
+         "  --links nvlink=350,net=40 GB/s that a GPU sends within its node and to others\n"
+         "  --beside 'COMMAND ...'    also count this command's memory on the same device; may be repeated\n"
          "  --no-time                 do not measure the speed of this machine\n"
          "  --json                    print one JSON object instead of text\n\n"
          "Exit code 2 if the run would not fit.\n";
@@ -112,6 +157,7 @@ int run_plan(const Arguments& given) {
   PlanOptions options;
   const bool as_json = std::erase(arguments, "--json") > 0;
   options.wants_time = std::erase(arguments, "--no-time") == 0;
+  options.ranks = take_ranks(arguments);
   const std::vector<Beside> besides = take_besides(arguments);
   for (const Beside& beside : besides) options.beside += beside.report.needed;
   const Planned& planned = find_planned(arguments);

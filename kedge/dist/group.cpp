@@ -52,6 +52,12 @@ double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 Group Group::single() { return {}; }
 
+Group Group::imagined(int size) {
+  Group group;
+  group.size_ = size;
+  return group;
+}
+
 Group Group::over_mpi() {
   Group group;
   group.world_ = std::shared_ptr<const mpi::World>(new mpi::World, leave);
@@ -61,7 +67,7 @@ Group Group::over_mpi() {
 }
 
 Group Group::split(int colour) const {
-  if (size_ == 1) return *this;
+  if (world_ == nullptr) return *this;
   agree(make_call("split"), Freedom::none);
   // The parts end with the whole, whose end the ranks agree on.
   auto part =
@@ -82,20 +88,20 @@ std::vector<CollectiveCall> Group::agree(const CollectiveCall& mine, Freedom fre
 void Group::check_root(int root) const { ensure(root >= 0 && root < size_, "broadcast from rank ", root, " in a group of ", size_); }
 
 void Group::barrier() const {
-  if (size_ == 1) return;
+  if (world_ == nullptr) return;
   agree(make_call("barrier"), Freedom::none);  // needs every rank's word, so nobody leaves early
 }
 
 void Group::broadcast(std::string& text, int root) const {
   check_root(root);
-  if (size_ == 1) return;
+  if (world_ == nullptr) return;
   const std::vector<CollectiveCall> calls = agree(call_for_text(str("broadcast from rank ", root), text), Freedom::all);
   if (rank_ != root) text.resize(static_cast<size_t>(calls[static_cast<size_t>(root)].dims[0]));
   world_->broadcast(bytes_of(text), root);
 }
 
 std::vector<std::string> Group::all_gather(std::string_view text) const {
-  if (size_ == 1) return {std::string(text)};
+  if (world_ == nullptr) return std::vector(static_cast<size_t>(size_), std::string(text));
   const std::vector<CollectiveCall> calls = agree(call_for_text("all_gather", text), Freedom::all);
   std::vector<std::string> texts;
   texts.reserve(calls.size());
@@ -107,7 +113,7 @@ std::vector<std::string> Group::all_gather(std::string_view text) const {
 }
 
 void Group::all_reduce(std::span<double> values, Reduce reduce) const {
-  if (size_ == 1) return;
+  if (world_ == nullptr) return;
   const std::string_view name = reduce == Reduce::sum ? "all_reduce sum" : "all_reduce max";
   agree(make_call(name, "doubles", std::array{static_cast<int64_t>(values.size())}), Freedom::none);
   std::vector<double> all(values.size() * static_cast<size_t>(size_));

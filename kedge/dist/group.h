@@ -34,9 +34,13 @@ class Group {
  public:
   [[nodiscard]] static Group single();
   [[nodiscard]] static Group over_mpi();  // starts MPI; once per process, and only under mpirun or srun
+  // The first of so many ranks, of which the others do not exist: for plans. Calls return as if all had what this one has; sums are not
+  // multiplied.
+  [[nodiscard]] static Group imagined(int size);
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] bool is_imagined() const { return size_ > 1 && world_ == nullptr; }
 
   // Those ranks that call it with the same colour (0 or more), in their order here. Every rank calls it.
   [[nodiscard]] Group split(int colour) const;
@@ -80,7 +84,7 @@ class Group {
 
   int rank_ = 0;
   int size_ = 1;
-  std::shared_ptr<const mpi::World> world_;                // null in a group of one
+  std::shared_ptr<const mpi::World> world_;                // null in a group of one, and in one that is imagined
   mutable std::shared_ptr<Transport> host_, accelerated_;  // the second is null where all tensors go over MPI
 };
 

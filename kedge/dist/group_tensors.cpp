@@ -80,7 +80,7 @@ Transport& Group::transport(bool is_cuda) const {
 
 void Group::broadcast(const Tensor& tensor, int root) const {
   check_root(root);
-  if (size_ == 1) return;
+  if (world_ == nullptr) return;
   agree(call_for(str("broadcast from rank ", root), tensor), Freedom::none);
   const c10::DeviceGuard guard(tensor.device());
   const Tensor flat = flat_view(tensor), nothing = flat.narrow(0, 0, 0);
@@ -97,7 +97,7 @@ void Group::broadcast(const Tensor& tensor, int root) const {
 
 void Group::all_reduce(const Tensor& tensor, Reduce reduce) const {
   check_reducible(tensor, reduce);
-  if (size_ == 1) return;
+  if (world_ == nullptr) return;
   agree(call_for(reduce == Reduce::sum ? "all_reduce sum" : "all_reduce max", tensor), Freedom::none);
   const c10::DeviceGuard guard(tensor.device());
   const Tensor flat = flat_view(tensor);
@@ -117,7 +117,7 @@ Tensor Group::reduce_scatter(const Tensor& tensor, Reduce reduce) const {
   check_reducible(tensor, reduce);
   ensure(tensor.dim() > 0 && tensor.size(0) % size_ == 0, "reduce_scatter of ", shape_text(tensor.sizes()), " among ", size_,
          " ranks: the first dimension must divide evenly");
-  if (size_ == 1) return tensor.detach().contiguous();
+  if (world_ == nullptr) return tensor.detach().contiguous();
   agree(call_for(reduce == Reduce::sum ? "reduce_scatter sum" : "reduce_scatter max", tensor), Freedom::none);
   const c10::DeviceGuard guard(tensor.device());
   std::vector<int64_t> shape = tensor.sizes().vec();
@@ -141,7 +141,7 @@ Tensor Group::all_gather_rows(const Tensor& tensor) const { return gather(tensor
 
 Tensor Group::gather(const Tensor& tensor, std::string_view name, Freedom freedom) const {
   const Tensor rows = tensor.dim() > 0 ? tensor : tensor.view({1});
-  if (size_ == 1) return rows.detach().contiguous();
+  if (world_ == nullptr) return rows.detach().contiguous();
   const std::vector<CollectiveCall> calls = agree(call_for(name, rows), freedom);
   const c10::DeviceGuard guard(tensor.device());
   std::vector<int64_t> shape = rows.sizes().vec();

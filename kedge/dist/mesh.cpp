@@ -45,9 +45,13 @@ Group with_transport(const Group& group, TransportKind kind, at::Device device) 
 
 }  // namespace
 
-Group Mesh::groups_of(int size) const { return with_transport(world.split(world.rank() / size), transport, device); }
+Group Mesh::groups_of(int size) const {
+  return world.is_imagined() ? Group::imagined(size) : with_transport(world.split(world.rank() / size), transport, device);
+}
 
-Group Mesh::across_groups_of(int size) const { return with_transport(world.split(world.rank() % size), transport, device); }
+Group Mesh::across_groups_of(int size) const {
+  return world.is_imagined() ? Group::imagined(world.size() / size) : with_transport(world.split(world.rank() % size), transport, device);
+}
 
 Launch read_launch(const Lookup& variable) {
   const auto set = [&](const char* name) { return variable(name) != nullptr; };

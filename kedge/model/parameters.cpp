@@ -186,7 +186,7 @@ const Tensor& Parameters::flat_master() const {
 }
 
 const Tensor& Parameters::flat_gradient() const {
-  ensure(flat_gradient_.defined(), "sharded gradients are not in one buffer");
+  ensure(flat_gradient_.defined() || !options_.trainable, "sharded gradients are not in one buffer");
   return flat_gradient_;
 }
 

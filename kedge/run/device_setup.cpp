@@ -11,15 +11,21 @@
 
 namespace kedge {
 
-Mesh open_mesh(const ComputeConfig& compute) {
+Mesh open_mesh(const ComputeConfig& compute, const std::optional<PlannedRanks>& planned) {
   const std::string device = compute.accelerator == "gpu" ? "cuda" : compute.accelerator;
   Mesh mesh = Mesh::from_environment({.device = device, .device_key = "trainer.accelerator", .transport = compute.transport});
+  if (planned) {
+    check(mesh.world.size() == 1, "--mesh: ", planned->size(), " ranks are planned by one process, but ", mesh.world.size(),
+          " were started");
+    mesh.world = Group::imagined(planned->size());
+  }
   const int num_ranks = mesh.world.size();
   const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
   check(!compute.devices || wanted == num_ranks, "trainer.devices x trainer.num_nodes: ", wanted, " ranks, but ", num_ranks,
         num_ranks == 1 ? " was started; mpirun -n N starts more" : " were started");
   std::array<double, 1> num_machines = {mesh.local_rank == 0 ? 1.0 : 0.0};
   mesh.world.all_reduce(std::span<double>(num_machines), Reduce::sum);
+  if (planned) num_machines[0] = planned->nodes;
   check(!compute.num_nodes || static_cast<double>(*compute.num_nodes) == num_machines[0],
         "trainer.num_nodes: ", compute.num_nodes.value_or(0), ", but ", num_ranks == 1 ? "one rank was" : "ranks were", " started on ",
         num_machines[0], num_machines[0] == 1 ? " machine" : " machines");

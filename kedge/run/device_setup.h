@@ -1,13 +1,23 @@
 #pragma once
 // The device of a job, from its `trainer` section, and the adapters it trains.
+#include <optional>
+
 #include "kedge/dist/mesh.h"
 #include "kedge/model/model.h"
 #include "kedge/train/training_config.h"
 
 namespace kedge {
 
+// Ranks that a plan imagines, one per GPU, and how fast a GPU sends, in GB/s: to others of its node, and to other nodes.
+struct PlannedRanks {
+  int nodes = 1, per_node = 1;
+  double node_speed = 350, net_speed = 40;
+
+  [[nodiscard]] int size() const { return nodes * per_node; }
+};
+
 // This rank's place and device; the number of started ranks must match the settings. Sets the CPU's threads.
-[[nodiscard]] Mesh open_mesh(const ComputeConfig& compute);
+[[nodiscard]] Mesh open_mesh(const ComputeConfig& compute, const std::optional<PlannedRanks>& planned = {});
 
 // fp32, bf16 or fp16: as configured, else the device's default.
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);

@@ -1,5 +1,7 @@
 #include "kedge/run/online_job.h"
 
+#include <algorithm>
+
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
@@ -69,6 +71,16 @@ StepWork step_work(const OnlineSetup& setup) {
   work.prompt_tokens = setup.usual_length - setup.lengths.max_new;
   work.answer_tokens = setup.lengths.max_new;
   return work;
+}
+
+WireEvents wire_events(const OnlineSetup& setup) {
+  const OnlineSettings& settings = setup.settings;
+  const int64_t rows = settings.model.global_batch_size / setup.mesh.world.size();
+  const int64_t per_update = std::max<int64_t>(1, rows * setup.usual_length / settings.rollouts.tokens_per_pass);
+  WireEvents events{.updates = setup.plan.updates_per_step};
+  events.passes = per_update * events.updates;
+  events.wholes = 1 + (setup.recomputes_logprobs() ? 1 : 0) + (settings.wants_reference ? 1 : 0);  // for generation first
+  return events;
 }
 
 }  // namespace
@@ -154,7 +166,7 @@ std::unique_ptr<OnlineTrainer> OnlineJob::make_trainer(OnlineParts parts, const 
 }
 
 PlanReport OnlineJob::plan(const PlanOptions& options) {
-  const OnlineSetup setup(*this, {.beside = options.beside});
+  const OnlineSetup setup(*this, {.beside = options.beside, .ranks = options.ranks});
   const OnlinePlan& plan = setup.plan;
   PlanReport report;
   report.fits = setup.memory.fits;
@@ -177,9 +189,10 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
   json.set("reward_model_bytes", setup.judge_bytes);
   add_verdict(json, setup.memory);
   add_disk(report, setup.disk());
+  const double wire_s = add_wire(report, setup.memory_request.demand.update, setup.storage.shards, wire_events(setup), options.ranks);
   if (options.wants_time && setup.memory.fits)
     add_time(report, step_work(setup), plan.steps.max_steps,
-             "if every answer has the maximum length; rewards computed elsewhere are not included");
+             "if every answer has the maximum length; rewards computed elsewhere are not included", wire_s);
   return report;
 }
 

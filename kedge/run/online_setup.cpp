@@ -35,7 +35,7 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
 OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
     : job(given),
       settings(job.settings()),
-      mesh(open_mesh(job.compute())),
+      mesh(open_mesh(job.compute(), options.ranks)),
       folder(find_model_folder(job.config().pretrained_checkpoint.restore_from_path, "pretrained_checkpoint.restore_from_path")),
       network(load_model_config(folder)),
       tokenizer(load_tokenizer(folder)),

@@ -17,8 +17,9 @@ class OnlineJob;
 // Ordered so that the cheapest checks come first. The job must outlive it.
 struct OnlineSetup {
   struct Options {
-    int64_t beside = 0;      // bytes that other processes, not started yet, will take on the policy's device
-    bool has_critic = true;  // if the algorithm has one; false: its values come from a record
+    int64_t beside = 0;                      // bytes that other processes, not started yet, will take on the policy's device
+    bool has_critic = true;                  // if the algorithm has one; false: its values come from a record
+    std::optional<PlannedRanks> ranks = {};  // other ranks than were started
   };
   explicit OnlineSetup(const OnlineJob& given) : OnlineSetup(given, Options()) {}
   OnlineSetup(const OnlineJob& job, const Options& options);

@@ -6,6 +6,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/metrics/progress.h"
+#include "kedge/model/adapters.h"
 #include "kedge/text/unicode/text_layout.h"
 
 namespace kedge {
@@ -78,9 +79,56 @@ void add_disk(PlanReport& report, const DiskPlan& disk) {
   report.fits = report.fits && disk.fits();
 }
 
-void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what) {
+namespace {
+
+WireInput wire_input(const MemoryInput& pass, const ShardOptions& shards) {
+  WireInput input;
+  const ModelParameters places = make_parameters(pass.model, pass.head);
+  input.network = input.trained = places.specs;
+  if (pass.lora) {
+    input.has_adapters = true;
+    input.trained = adapter_specs(select_slices(*pass.lora, linear_slices(pass.model, places), pass.model.num_layers, "peft"),
+                                  pass.lora->adapter_dim, {});
+  }
+  input.element_bytes = pass.dtype == at::kFloat ? 4 : 2;
+  input.sharding = shards.kind;
+  input.collectives = shards.collectives;
+  input.shard_ranks = shards.shard.size();
+  input.num_ranks = shards.num_ranks();
+  return input;
+}
+
+}  // namespace
+
+double add_wire(PlanReport& report, const MemoryInput& pass, const ShardOptions& shards, const WireEvents& step,
+                const std::optional<PlannedRanks>& planned) {
+  if (shards.num_ranks() == 1) return 0;
+  const WireBytes bytes = wire_bytes(wire_input(pass, shards), step, shards.shard.size() - 1);  // the last part is the largest
+  const auto seconds = [](int64_t count, double speed) { return static_cast<double>(count) / (speed * 1e9); };
+  double in_group_s = 0, between_s = 0;
+  if (planned) {
+    // What leaves a node is limited by the network.
+    in_group_s = seconds(bytes.in_group, shards.shard.size() > planned->per_node ? planned->net_speed : planned->node_speed);
+    between_s = seconds(bytes.between_groups, planned->nodes > 1 ? planned->net_speed : planned->node_speed);
+  }
+  const auto line = [&](const char* where, int64_t count, double time) {
+    return str("  ", pad_right(where, 20), pad_left(format_bytes(count), 10), planned ? str("  ", format_number(time), " s") : "", "\n");
+  };
+  report.text += str("\nSent by a rank in a step, in ", step.passes, step.passes == 1 ? " pass" : " passes", "; ", shards.num_ranks(),
+                     " ranks in groups of ", shards.shard.size(), "\n", line("within its group", bytes.in_group, in_group_s),
+                     line("to other groups", bytes.between_groups, between_s));
+  report.json.set("wire", Json::Object{{"ranks", shards.num_ranks()},
+                                       {"group", shards.shard.size()},
+                                       {"in_group_bytes", bytes.in_group},
+                                       {"between_groups_bytes", bytes.between_groups},
+                                       {"in_group_s", in_group_s},
+                                       {"between_groups_s", between_s}});
+  return in_group_s + between_s;
+}
+
+void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what, double wire_s) {
   const Pace pace = measure_pace(work);
-  const double all = pace.total() * static_cast<double>(num_steps);
+  const double step = pace.total() + wire_s, all = step * static_cast<double>(num_steps);
   std::string parts;
   const auto add = [&](const char* name, double seconds) {
     if (seconds > 0) parts += str(parts.empty() ? "" : ", ", name, " ", format_number(seconds), " s");
@@ -88,12 +136,15 @@ void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::
   add("generate", pace.generate);
   add("log-probs and reference", pace.look);
   add("update", pace.update);
-  report.text += str("\nTime, measured here with two layers, ", what, "\n  a step about ", format_number(pace.total()), " s: ", parts,
-                     "\n  ", num_steps, " steps about ", format_duration(all), "\n");
-  report.json.set(
-      "time",
-      Json::Object{
-          {"step_s", pace.total()}, {"generate_s", pace.generate}, {"look_s", pace.look}, {"update_s", pace.update}, {"all_s", all}});
+  add("between ranks, if nothing overlaps", wire_s);
+  report.text += str("\nTime, measured here with two layers, ", what, "\n  a step about ", format_number(step), " s: ", parts, "\n  ",
+                     num_steps, " steps about ", format_duration(all), "\n");
+  report.json.set("time", Json::Object{{"step_s", step},
+                                       {"wire_s", wire_s},
+                                       {"generate_s", pace.generate},
+                                       {"look_s", pace.look},
+                                       {"update_s", pace.update},
+                                       {"all_s", all}});
 }
 
 }  // namespace kedge

@@ -97,18 +97,20 @@ int SupervisedJob::run(const RunOptions& options) {
 
 PlanReport SupervisedJob::plan(const PlanOptions& options) {
   check_config();
-  const SupervisedSetup setup(*this);
+  const SupervisedSetup setup(*this, options.ranks);
   MemoryRequest question = setup.memory_request();
   question.demand.beside = options.beside;
   const MemoryFit verdict = check_memory(question);
   const DiskPlan disk = disk_of(setup);
   PlanReport report{.text = plan_text(setup, verdict), .json = plan_json(setup, verdict), .fits = verdict.fits, .needed = verdict.needed};
   add_disk(report, disk);
+  const int64_t passes = batches().global_size / batches().micro_size / setup.mesh.world.size();
+  const double wire_s = add_wire(report, question.demand.update, setup.shards, {.passes = passes, .updates = 1}, options.ranks);
   if (options.wants_time && verdict.fits) {
     StepWork work{.pass = question.demand.update, .device = setup.mesh.device};
     work.update_tokens = setup.data.tokens_per_epoch / static_cast<double>(setup.task.train.size) *
                          static_cast<double>(batches().global_size / setup.mesh.world.size());
-    add_time(report, work, setup.plan.steps.max_steps, "validation not counted");
+    add_time(report, work, setup.plan.steps.max_steps, "validation not counted", wire_s);
   }
   return report;
 }

@@ -47,7 +47,7 @@ class SupervisedJob : public Job {
 
 // Everything of a job that can be known before weights are read, the cheapest checks first.
 struct SupervisedSetup {
-  explicit SupervisedSetup(SupervisedJob& job);
+  explicit SupervisedSetup(SupervisedJob& job, const std::optional<PlannedRanks>& planned = {});
   SupervisedSetup(const SupervisedSetup&) = delete;
   SupervisedSetup& operator=(const SupervisedSetup&) = delete;
 

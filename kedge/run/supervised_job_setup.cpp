@@ -6,10 +6,10 @@
 
 namespace kedge {
 
-SupervisedSetup::SupervisedSetup(SupervisedJob& given)
+SupervisedSetup::SupervisedSetup(SupervisedJob& given, const std::optional<PlannedRanks>& planned)
     : job(given),
       sections(job.sections()),
-      mesh(open_mesh(sections.compute)),
+      mesh(open_mesh(sections.compute, planned)),
       shards(shard_options(sections.network, mesh)),
       folder(find_model_folder(sections.model_path, sections.model_key)),
       network(load_model_config(folder)),

@@ -302,14 +302,6 @@ StepReport OnlineTrainer::train_step() {
   return finish_step(std::move(step), std::move(updates));
 }
 
-// Answers that never end teach nothing, or to never end: the most important check of a first step.
-void OnlineTrainer::look_at_ends(const RolloutRows& rows) const {
-  if (parts_.group.rank() != 0) return;
-  std::vector<std::pair<TokenId, std::string>> ends;
-  for (const TokenId id : responses_.end_ids()) ends.emplace_back(id, parts_.tokenizer.token_of(id));
-  if (const auto hint = ending_hint(rows, ends, ending_remedy(settings_))) log_warn(*hint);
-}
-
 std::vector<Minibatch> OnlineTrainer::minibatches_of(const RolloutRows& rows, std::vector<int64_t> places) const {
   const std::vector<int64_t> order = permutation(static_cast<int64_t>(places.size()), static_cast<uint64_t>(round_));
   std::vector<int64_t> shuffled, lengths;
@@ -371,28 +363,6 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
       if (is_observed) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
     }
   return updates;
-}
-
-void OnlineTrainer::look_at_invariants(const OnlineStep& step, const Metrics& metrics) {
-  if (invariants_.is_off()) return;
-  StepEvidence seen = step.evidence;
-  seen.num_rows = std::ssize(step.rows);
-  for (const RolloutRow& row : step.rows)
-    if (row.reward.failed() && seen.num_failed_rewards++ == 0) seen.first_failure = row.reward.error;
-  seen.engine_gap = metrics.find("logprob_gap_mean");
-  seen.is_exact = parts_.model.device().is_cpu() && !trusts_engine_;
-  seen.is_finite = policy_.has_finite_weights();
-  for (const std::string& broken : invariants_.judge(round_, seen))
-    if (parts_.group.rank() == 0) log_warn("step ", round_, ": ", broken);
-}
-
-// Log-probabilities of the engine and of training are equal on a CPU. If they ever differ, training's own are used from then on.
-void OnlineTrainer::look_at_gap(const Metrics& metrics) {
-  const double gap = metrics.find("logprob_gap_max").value_or(0);
-  if (!trusts_engine_ || settings_.rollouts.logprobs != LogprobSource::automatic || gap == 0) return;
-  log_warn("step ", round_, ": log-probabilities of generation and of training differ by up to ", gap,
-           "; from now on they are recomputed before every step's updates");
-  trusts_engine_ = false;
 }
 
 Metrics OnlineTrainer::step_metrics(const OnlineStep& step) {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/bit_hash.h"
@@ -16,6 +17,19 @@ namespace {
 constexpr std::string_view kTensors = "state.safetensors", kNumbers = "state.json";
 
 Path tensors_of(const Path& folder, int rank) { return rank == 0 ? folder / kTensors : folder / str("state.", rank, ".safetensors"); }
+
+// Those above 0.
+std::set<int> ranks_with_files(const Path& folder) {
+  std::set<int> ranks;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    int rank = 0;
+    if (!name.starts_with("state.")) continue;
+    std::from_chars(name.data() + 6, name.data() + name.size(), rank);
+    if (rank > 0 && entry.path() == tensors_of(folder, rank)) ranks.insert(rank);
+  }
+  return ranks;
+}
 
 // A part's name in a file: NAME@BEGIN/SIZE.
 std::string part_name(const std::string& name, const StatePart& part) { return str(name, "@", part.begin, "/", part.size); }
@@ -86,7 +100,8 @@ void StateSnapshot::write(const Path& folder) const {
 StateFiles::StateFiles(const Path& folder)
     : where_((folder / kNumbers).string()), numbers_(Json::parse(read_text(folder / kNumbers), where_)) {
   files_.emplace_back(folder / kTensors);
-  for (int rank = 1; std::filesystem::exists(tensors_of(folder, rank)); ++rank) files_.emplace_back(tensors_of(folder, rank));
+  // Ranks that had nothing to write left no file.
+  for (const int rank : ranks_with_files(folder)) files_.emplace_back(tensors_of(folder, rank));
 }
 
 std::vector<StateFiles::Piece> StateFiles::pieces_of(const std::string& name) const {

@@ -74,6 +74,37 @@ TEST(StateFiles, APartIsReadAloneAndATakenTensorIsNotCopied) {
             (temp / "state" / "state.safetensors").string() + ": x has the shape [300], expected [256]");
 }
 
+// Three ranks, of which the second has nothing to write.
+TEST(StateFiles, PartsOfSeveralRanksAreOneTensor) {
+  const TempFolder temp;
+  const Tensor all = normals({300}, 1);
+  StateSnapshot first, last;
+  first.set("step", 1);
+  first.add_part("x", {.begin = 0, .size = 300}, all.narrow(0, 0, 100));
+  first.add_part("x", {.begin = 250, .size = 300}, all.narrow(0, 250, 50));
+  first.add_part("x", {.begin = 100, .size = 300}, all.narrow(0, 100, 0));
+  last.add_part("x", {.begin = 100, .size = 300}, all.narrow(0, 100, 150));
+  first.write(temp / "state");
+  last.write_tensors(temp / "state", 2);
+  const StateFiles files(temp / "state");
+  const Tensor whole = at::zeros({300}), part = at::zeros({200});
+  files.read("x", whole);
+  files.read_part("x", {.begin = 60, .size = 300}, part);
+  EXPECT_TRUE(same_bits(whole, all));
+  EXPECT_TRUE(same_bits(part, all.narrow(0, 60, 200)));
+  EXPECT_EQ(files.hash("x"), weights_hash(all));
+  const auto read = [&](const StateFiles& from, int64_t size) {
+    return error_of([&] {
+      from.read_part("x", {.begin = 0, .size = size}, part);
+      return 0;
+    });
+  };
+  const std::string file = (temp / "state" / "state.safetensors").string();
+  EXPECT_EQ(read(files, 400), file + ": x@0/300 is part of 300 elements, expected 400");
+  remove_tree(temp / "state" / "state.2.safetensors");
+  EXPECT_EQ(read(StateFiles(temp / "state"), 300), file + ": x@250/300 follows on 100 elements: a part of x is missing");
+}
+
 TEST(StateFiles, OneWithoutCopiesTakesNoMemory) {
   const TempFolder temp;
   const Tensor tensor = at::ones({4});
