@@ -138,7 +138,7 @@ std::optional<PlannedRanks> take_ranks(Arguments& arguments) {
 }  // namespace
 
 std::string plan_flags() {
-  return "  --mesh NODESxGPUS         plan for so many ranks, one per GPU, such as 2x8\n"
+  return "  --mesh NODESxGPUS         plan for NODES x GPUS ranks, one per GPU, such as 2x8\n"
          "  --links nvlink=350,net=40 GB/s that a GPU sends within its node and to others\n"
          "  --beside 'COMMAND ...'    also count this command's memory on the same device; may be repeated\n"
          "  --no-time                 do not measure the speed of this machine\n"

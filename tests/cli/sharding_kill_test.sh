@@ -8,7 +8,7 @@ mpirun=$2 kills=$3
 . "$here/train_support.sh"
 . "$here/online_support.sh"
 RANDOM=${KEDGE_SEED:-17}
-ranks=3 epochs=$((kills / 2 + 2))
+ranks=3 epochs=$((kills + 4))
 rewarded=("$mpirun" -n $ranks "${reinforce[@]}" "${rule[@]}" model.global_batch_size=12 model.reinforce.num_rollout_samples=6 model.reinforce.num_val_samples=6
   trainer.reinforce.num_rollouts_per_prompt=2 trainer.reinforce.max_epochs=$epochs model.sharding=all model.optim.lr=3e-4)
 ranks_below() { # process: of what it started, those that are kedge
@@ -34,7 +34,8 @@ for kill in $(seq "$kills"); do
   for _ in $(seq 600); do kill -0 $job 2>/dev/null || break; sleep 0.1; done
   kill -0 $job 2>/dev/null && { fail "kill $kill ($signal of $victim): the job goes on: $(tail -n 5 shot.$kill.log)"; kill -9 $job "${pids[@]}" 2>/dev/null; }
   wait $job
-  [ $? != 0 ] || hit=no  # it came too late
+  [ $? != 0 ] || hit=no
+  ! grep -q ' done: step' shot.$kill.log || hit=no  # it came too late
   [ $hit = yes ] || continue
   hits=$((hits + 1))
   grep -qE "error \[rank [0-9]\] rank [0-9] \(pid $victim on .*\) (was killed|has not answered)" shot.$kill.log && named=$((named + 1)) ||
@@ -42,7 +43,7 @@ for kill in $(seq "$kills"); do
 done
 echo "$kills kills, $hits hit, $named named by other ranks"
 [ $hits -ge $((kills / 3 + 1)) ] || fail "only $hits of $kills kills hit"
-expect 0 'done: step' "${rewarded[@]}" exp_manager.explicit_log_dir=shot
+expect 0 'done: step|the run is complete' "${rewarded[@]}" exp_manager.explicit_log_dir=shot
 same_online alone shot
 for rank in 1 2; do
   cmp "$(last_of alone)/state/state.$rank.safetensors" "$(last_of shot)/state/state.$rank.safetensors" || fail "the states of rank $rank differ"
