@@ -73,6 +73,14 @@ close one queue
 expect 0 'done: step 20 of 20' on 2 twin
 same_online two twin
 same_critics two_critic twin_critic
+# Whatever is sharded
+for kind in none gradients all; do
+  expect 0 'done: step 20 of 20' on 2 sharded_$kind model.sharding=$kind
+  cmp two/model/model.safetensors sharded_$kind/model/model.safetensors || fail "with model.sharding=$kind the weights differ"
+  diff -rq two/rollouts sharded_$kind/rollouts || fail "with model.sharding=$kind the rollouts differ"
+  diff <(numbers_of two) <(numbers_of sharded_$kind) || fail "with model.sharding=$kind the numbers differ"
+  same_critics two_critic sharded_${kind}_critic
+done
 # Begun on two ranks, gone on with on two and on one
 expect 0 'done: step 8' on 2 begun trainer.ppo.max_steps=8
 cp -r begun alone && cp -r begun_critic alone_critic

@@ -43,7 +43,7 @@ else
 fi
 # Where a path begins: a checkout in /kedge is not what share/kedge/ names.
 here_paths=$(printf '%s\n' "$build" "$source/" "$built_torch" "$folder/made" | sed 's/[][\.*^$+?(){}|]/\\&/g' | paste -sd '|')
-found=$(grep -rIlE -e "(^|[^[:alnum:]_./}-])($here_paths)" "$tree/lib/cmake" "$tree/share" "$tree/include")
+found=$(grep -rIlE -e "(^|[^[:alnum:]_./}~-])($here_paths)" "$tree/lib/cmake" "$tree/share" "$tree/include")
 [ -z "$found" ] || fail "files that name a folder of this machine: $found"
 grep -qE -- '-W(all|extra|error)' "$tree"/lib/cmake/kedge/*.cmake && fail 'warnings of our own are asked of others'
 

@@ -46,6 +46,26 @@ KEDGE_MODEL=lm KEDGE_TRAIN=train.jsonl KEDGE_VAL=val.jsonl submit sft sft.sbatch
 sbatch_options=()
 KEDGE_MODEL=lm KEDGE_TRAIN=pairs.jsonl KEDGE_VAL=val_pairs.jsonl submit rm rm.sbatch "${common[@]}" model.global_batch_size=4 model.micro_batch_size=2
 
+# The weights sharded over two nodes: one run is left alone, the other loses a node, is queued again, and ends with the same bits
+sbatch_options=(--ntasks=1 : --nodes=2 --ntasks-per-node=1)
+submit sharded_whole reinforce.sbatch model.sharding=all "${long[@]}"
+job_ends sharded_whole COMPLETED 0
+submit sharded reinforce.sbatch model.sharding=all "${long[@]}"
+wait_for_steps sharded 5
+lost=$(scontrol --oneliner show job "${job_of[sharded]}" | sed -n '2s/.* NodeList=\([^ ]*\).*/\1/p')
+lost=$(scontrol show hostnames "$lost" | tail -n 1)
+scontrol update nodename="$lost" state=down reason=test
+# Slurm queues it again, unless the script, whose actor is gone, has ended first: then somebody has to.
+for _ in $(seq 300); do
+  state=$(field_of sharded JobState)
+  case $state in PENDING | FAILED | NODE_FAIL | CANCELLED) break ;; esac
+  sleep 0.1
+done
+scontrol update nodename="$lost" state=resume
+[ "$state" = PENDING ] || scontrol requeue "${job_of[sharded]}"
+start_now sharded
+sbatch_options=()
+
 # Queued again by hand: Slurm ends all of it with SIGTERM
 submit requeued reinforce.sbatch "${long[@]}"
 wait_for_steps requeued 5
@@ -66,6 +86,10 @@ wait_for_steps widowed 12
 scontrol requeue "${job_of[widowed]}"
 start_now widowed
 
+job_ends sharded COMPLETED 0
+grep -q 'resumed from' "sharded/logs/actor-${job_of[sharded]}_0.log" || fail "it does not resume: $(cat sharded/logs/actor*)"
+same_launched sharded_whole sharded
+[ -f "$(last_of sharded/actor)/state/state.1.safetensors" ] || fail 'the rank of the second node wrote no part of the state'
 job_ends requeued COMPLETED 0
 [ "$(grep -c 'resumed from' "requeued/logs/actor-${job_of[requeued]}_0.log")" = 2 ] || fail "it does not go on twice: $(cat requeued/logs/actor*)"
 same_launched whole requeued

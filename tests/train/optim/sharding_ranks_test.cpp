@@ -3,15 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kedge/core/device.h"
+#include "kedge/dist/counting_transport.h"
 #include "kedge/model/score_head.h"
 #include "kedge/train/checkpoint/weights_hash.h"
 #include "kedge/train/optim/learner.h"
+#include "kedge/train/wire_plan.h"
 
 #include "tests/support/ranks.h"
 #include "tests/support/tiny_models.h"
@@ -38,6 +41,14 @@ ShardOptions shards_of(const Case& one, Sharding kind) {
   return shards;
 }
 
+void add_lora(Model& model) {
+  LoraConfig lora;
+  lora.adapter_dim = 3;
+  lora.target_modules = {"all"};
+  model.add_adapters(lora, true);
+  model.adapters()->initialise(7);
+}
+
 struct Outcome {
   std::vector<double> norms;
   std::string hash;
@@ -56,13 +67,7 @@ Outcome train(const Case& one, Sharding kind) {
   const StorageOptions storage{.dtype = one.dtype, .device = device, .trainable = !one.lora, .shards = shards_of(one, kind)};
   Model model(testing::tiny_config(one.family), one.head, storage);
   model.initialise(5);
-  if (one.lora) {
-    LoraConfig lora;
-    lora.adapter_dim = 3;
-    lora.target_modules = {"all"};
-    model.add_adapters(lora, true);
-    model.adapters()->initialise(7);
-  }
+  if (one.lora) add_lora(model);
   Learner learner({.optim = {}, .update = {}, .horizon = 5, .counter = "updates"}, model.trained(), world());
   Outcome outcome;
   for (int64_t update = 0; update < 5; ++update) {
@@ -125,6 +130,44 @@ TEST(Sharding, GroupsOfRanksThatReplicate) {
 TEST(Sharding, FastSumsDifferByRoundingsOnly) {
   const Outcome ordered = train({}, Sharding::none), fast = train({.collectives = Collectives::fast}, Sharding::optimizer);
   for (size_t i = 0; i < ordered.norms.size(); ++i) EXPECT_NEAR(fast.norms[i], ordered.norms[i], 1e-5 * ordered.norms[i]);
+}
+
+// The bytes of an update with three passes and of all weights gathered once.
+void expect_planned_bytes(const Case& one, Sharding kind) {
+  const auto counting = std::make_shared<CountingTransport>(std::shared_ptr<Transport>(std::shared_ptr<void>(), &world().transport(false)));
+  StorageOptions storage{.dtype = at::kBFloat16, .trainable = !one.lora, .shards = shards_of(one, kind)};
+  storage.shards.shard = world().with_transport(nullptr, counting);
+  Model model(testing::tiny_config(one.family), one.head, storage);
+  model.initialise(5);
+  if (one.lora) add_lora(model);
+  Learner learner({.optim = {}, .update = {}, .horizon = 5, .counter = "updates"}, model.trained(), world());
+  learner.zero_gradients();
+  counting->reset_traffic();
+  for (int64_t pass = 0; pass < 3; ++pass) {
+    if ((pass + world().rank()) % 2 == 0) backward(testing::token_loss(model, testing::batch_of({3, 5})));
+    model.complete_pass();
+  }
+  learner.update();
+  const WholeWeights whole(model.parameters());
+  const WireInput input{.network = model.places().specs,
+                        .trained = model.trained().specs(),
+                        .has_adapters = one.lora,
+                        .element_bytes = 2,
+                        .sharding = kind,
+                        .collectives = one.collectives,
+                        .shard_ranks = world().size(),
+                        .num_ranks = world().size()};
+  EXPECT_EQ(counting->traffic().bytes_sent, wire_bytes(input, {.passes = 3, .updates = 1, .wholes = 1}, world().rank()).in_group)
+      << one.family << " " << static_cast<int>(kind);
+}
+
+TEST(Sharding, WhatIsSentIsWhatThePlanSays) {
+  if (testing::mesh().device.is_cuda()) GTEST_SKIP() << "counted on the CPU";
+  for (const Sharding kind : {Sharding::none, Sharding::optimizer, Sharding::gradients, Sharding::all})
+    for (const Collectives collectives : {Collectives::ordered, Collectives::fast})
+      for (const bool lora : {false, true})
+        for (const char* family : {testing::kTinyLlama, testing::kTinyQwen3, testing::kTinyGpt2})
+          expect_planned_bytes({.family = family, .lora = lora, .collectives = collectives}, kind);
 }
 
 TEST(Sharding, ARankHoldsItsShareOnly) {
