@@ -67,5 +67,12 @@ for ranks in 1 2; do
 done
 expect 0 '' "$kedge" export "$(last_of begun)/model" --out exported
 
+# Planned without ranks: the same network, so the same bytes.
+planned=("$kedge" plan "${train[@]:1}" --no-time model.sharding=all model.sharding_group=2)
+expect 0 '4 ranks in groups of 2' "${planned[@]}" --mesh 2x2 --links nvlink=300,net=20
+expect 0 '"group": ?2' "${planned[@]}" --mesh 2x2 --json
+expect 2 '--mesh: expected NODESxGPUS, such as 2x8, found "2"' "${planned[@]}" --mesh 2
+expect 2 '--links: expected nvlink=GB/S,net=GB/S, found "fast=3"' "${planned[@]}" --mesh 2x2 --links fast=3
+expect 2 '--links: needs --mesh' "${planned[@]}" --links net=3
 expect 2 'model.sharding_group: 3 ranks do not divide the 4 ranks of the job' on 4 wrong train model.sharding_group=3
 exit $((failures > 0))

@@ -61,7 +61,7 @@ for _ in $(seq 300); do
   case $state in PENDING | FAILED | NODE_FAIL | CANCELLED) break ;; esac
   sleep 0.1
 done
-scontrol update nodename="$lost" state=resume
+scontrol update nodename="$lost" state=resume 2>/dev/null  # unless it is back by itself
 [ "$state" = PENDING ] || scontrol requeue "${job_of[sharded]}"
 start_now sharded
 sbatch_options=()
