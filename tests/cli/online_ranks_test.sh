@@ -81,13 +81,6 @@ same_online reinforce_two begun
 on 2 shot reinforce >shot.log 2>&1 &
 pid=$!
 wait_for_step shot $pid 5
-ranks_below() { # process: of what it started, those that are kedge
-  local child
-  for child in $(pgrep -P "$1"); do
-    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
-    ranks_below "$child"
-  done
-}
 kill -9 "$(ranks_below $pid | tail -n 1)"
 # A kill that came too late has killed nobody.
 wait $pid && ! grep -q 'done: step 20' shot.log && fail "a run on two ranks survived the death of one: $(cat shot.log)"

@@ -24,6 +24,14 @@ steps_done() { cat "$1/metrics.jsonl" 2>/dev/null | grep -c '"train/step_time"';
 wait_for_step() {
   while kill -0 "$2" 2>/dev/null && [ "$(steps_done "$1")" -lt "$3" ]; do sleep 0.005; done
 }
+# ranks_below PROCESS: of what mpirun has started, those that are kedge.
+ranks_below() {
+  local child
+  for child in $(pgrep -P "$1"); do
+    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
+    ranks_below "$child"
+  done
+}
 # start_server LOG COMMAND...: a server in the background, ready when this returns; sets $server and $port.
 start_server() {
   local log=$1

@@ -91,13 +91,6 @@ same_online two begun
 same_critics two_critic begun_critic
 # The critic goes away, and a signal comes, as a launcher passes it on to all ranks: whoever waits for the critic ends the job, and the run goes on later as if
 # nothing had been
-ranks_below() { # process: of what it started, those that are kedge
-  local child
-  for child in $(pgrep -P "$1"); do
-    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
-    ranks_below "$child"
-  done
-}
 start_server signalled_critic.log "${serve_critic[@]}" exp_manager.explicit_log_dir=signalled_critic trainer.ppo.port=0
 "${mpirun[@]}" -n 2 "${ppo[@]}" model.optim.lr=3e-4 exp_manager.explicit_log_dir=signalled remote_critic_rm.critic.port="$port" >signalled.log 2>&1 &
 pid=$!

@@ -11,13 +11,6 @@ RANDOM=${KEDGE_SEED:-17}
 ranks=3 epochs=$((kills + 4))
 rewarded=("$mpirun" -n $ranks "${reinforce[@]}" "${rule[@]}" model.global_batch_size=12 model.reinforce.num_rollout_samples=6 model.reinforce.num_val_samples=6
   trainer.reinforce.num_rollouts_per_prompt=2 trainer.reinforce.max_epochs=$epochs model.sharding=all model.optim.lr=3e-4)
-ranks_below() { # process: of what it started, those that are kedge
-  local child
-  for child in $(pgrep -P "$1"); do
-    [ "$(readlink "/proc/$child/exe")" = "$kedge" ] && echo "$child"
-    ranks_below "$child"
-  done
-}
 
 "${rewarded[@]}" exp_manager.explicit_log_dir=alone >alone.log 2>&1 || fail "the run that is left alone: $(tail -n 3 alone.log)"
 hits=0 named=0

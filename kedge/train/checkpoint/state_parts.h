@@ -18,7 +18,7 @@ class PartWriter {
   PartWriter(const PartWriter&) = delete;
   PartWriter& operator=(const PartWriter&) = delete;
 
-  // Waits for the part before it, then returns; `write` makes the file on another thread. If it fails, rank 0 is told why.
+  // Waits for the previous part, then returns; `write` makes the file on another thread. If that fails, rank 0 gets the reason.
   void start(const Path& stage, int rank, std::function<void(const Path& stage)> write);
   void wait();
 
