@@ -3,20 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <random>
 #include <utility>
 
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 #include "kedge/core/log.h"
 #include "kedge/reward/ids_request.h"
 
 namespace kedge {
 namespace {
-
-std::string random_name() {
-  std::random_device source;
-  return str(std::hex, source(), source());
-}
 
 bool gives(const ModelSignature& signature, std::string_view output) {
   return std::any_of(signature.outputs.begin(), signature.outputs.end(), [&](const TensorSpec& spec) { return spec.name == output; });
@@ -39,7 +34,7 @@ int64_t train_calls_of(const InferReply& reply) { return number_in(reply, "train
 }  // namespace
 
 RemoteCritic::RemoteCritic(ModelClient& client, RemoteCriticOptions options)
-    : client_(client), options_(std::move(options)), name_(random_name()) {}
+    : client_(client), options_(std::move(options)), name_(random_hex(8)) {}
 
 void RemoteCritic::check_server() {
   const ModelSignature signature = client_.signature(options_.infer);

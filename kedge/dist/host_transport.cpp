@@ -14,12 +14,6 @@ constexpr int64_t kStagedBytes = int64_t{32} << 20U;  // of pinned memory, for a
 
 mpi::Bytes bytes_of(const Tensor& host) { return {static_cast<std::byte*>(host.data_ptr()), host.nbytes()}; }
 
-// The elements [start, start + length) of a row, as many of them as there are.
-Tensor piece_of(const Tensor& row, int64_t start, int64_t length) {
-  start = std::min(start, row.numel());
-  return row.narrow(0, start, std::min(length, row.numel() - start));
-}
-
 // Pinned memory for one piece of every rank.
 class Staging {
  public:

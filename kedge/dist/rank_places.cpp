@@ -1,30 +1,15 @@
 #include "kedge/dist/rank_places.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <fstream>
 
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 
 namespace kedge {
-namespace {
-
-// Machines of one cluster may all be called "localhost", but none was started at the same moment as another.
-std::string machine_id() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '\0';
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return str(name.data(), "/", boot);
-}
-
-}  // namespace
 
 std::vector<RankPlace> gather_places(const Group& group, const std::string& gpu) {
   std::vector<RankPlace> places;
-  for (const std::string& text : group.all_gather(str(machine_id(), "\n", gpu))) {
+  for (const std::string& text : group.all_gather(str(host_name(), "/", boot_id(), "\n", gpu))) {
     const size_t end = text.find('\n');
     ensure(end != std::string::npos, "the place of a rank is two lines, found \"", text, "\"");
     places.push_back({.machine = text.substr(0, end), .gpu = text.substr(end + 1)});

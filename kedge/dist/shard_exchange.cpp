@@ -18,16 +18,28 @@ void exchange_and_sum(Transport& transport, std::span<const Tensor> to, int64_t 
   const int64_t ranks = transport.size(), length = std::max<int64_t>(1, ShardExchange::kPieceElements / ranks);
   const Tensor received = at::empty({ranks * std::min(length, own.numel())}, own.options());
   for (int64_t start = 0; start < longest; start += length) {
-    const auto piece = [&](const Tensor& row) {
-      const int64_t begin = std::min(start, row.numel());
-      return row.narrow(0, begin, std::min(length, row.numel() - begin));
-    };
-    const Tensor mine = piece(own);
+    const Tensor mine = piece_of(own, start, length);
     std::vector<Tensor> pieces, from;
-    for (const Tensor& row : to) pieces.push_back(piece(row));
+    for (const Tensor& row : to) pieces.push_back(piece_of(row, start, length));
     for (int64_t rank = 0; rank < ranks; ++rank) from.push_back(received.narrow(0, rank * mine.numel(), mine.numel()));
     transport.exchange(pieces, from);
     sum_in_order(from, mine);
+  }
+}
+
+// The same in the order that the transport is fastest with. It takes parts of one length only, so they are copied next to each other.
+void reduce_scatter(Transport& transport, std::span<const Tensor> to, int64_t longest, const Tensor& own) {
+  const int64_t ranks = transport.size(), most = std::max<int64_t>(1, ShardExchange::kPieceElements / ranks);
+  for (int64_t start = 0; start < longest; start += most) {
+    const int64_t length = std::min(most, longest - start);
+    const Tensor parts = at::zeros({ranks, length}, own.options()), sum = at::empty({length}, own.options());
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const Tensor piece = piece_of(to[static_cast<size_t>(rank)], start, length);
+      parts[rank].narrow(0, 0, piece.numel()).copy_(piece);
+    }
+    transport.fast_reduce_scatter(parts.view({-1}), sum);
+    const Tensor mine = piece_of(own, start, length);
+    mine.copy_(sum.narrow(0, 0, mine.numel()));
   }
 }
 
@@ -64,7 +76,8 @@ void ShardExchange::reduce(size_t bucket, const Tensor& whole, const Tensor& own
   Tensor sum = parts[0];
   if (shard.size() > 1) {
     sum = at::empty_like(own);
-    exchange_and_sum(shard.transport(whole.is_cuda()), parts, longest, sum);
+    const auto add_up = options_.collectives == Collectives::fast ? reduce_scatter : exchange_and_sum;
+    add_up(shard.transport(whole.is_cuda()), parts, longest, sum);
   }
   // Between nodes travels the part of one rank of each.
   if (replicas.size() > 1) {

@@ -31,7 +31,7 @@ class ShardExchange {
   // Every rank's part into the complete bucket; `own` may be its part of it.
   void gather(size_t bucket, const Tensor& own, const Tensor& whole) const;
   // Adds the sum over all ranks of this rank's part of `whole` to `own`. Ordered: first the ranks of a shard group in their order, then the
-  // groups in theirs.
+  // groups in theirs. Fast: those of a group in the transport's order.
   void reduce(size_t bucket, const Tensor& whole, const Tensor& own) const;
 
  private:

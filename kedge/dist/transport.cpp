@@ -1,5 +1,6 @@
 #include "kedge/dist/transport.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "kedge/core/error.h"
@@ -15,6 +16,11 @@ void Transport::fast_reduce_scatter(const Tensor& parts, const Tensor& own) {
   const Tensor received = at::empty_like(parts);
   exchange(parts.chunk(size()), received.chunk(size()));
   sum_in_order(received.chunk(size()), own);
+}
+
+Tensor piece_of(const Tensor& row, int64_t start, int64_t length) {
+  const int64_t begin = std::min(start, row.numel());
+  return row.narrow(0, begin, std::min(length, row.numel() - begin));
 }
 
 void sum_in_order(std::span<const Tensor> parts, const Tensor& to) {

@@ -44,6 +44,9 @@ struct Traffic {
   int64_t bytes_sent = 0;  // to other ranks
 };
 
+// What is sent of a row in the round that begins at `start`, where each has `length` elements at most.
+[[nodiscard]] Tensor piece_of(const Tensor& row, int64_t start, int64_t length);
+
 // `to` becomes the sum of the parts, in their order; bf16 and fp16 are summed in fp32 and rounded once. The first part may be `to` itself.
 void sum_in_order(std::span<const Tensor> parts, const Tensor& to);
 

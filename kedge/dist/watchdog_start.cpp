@@ -6,11 +6,10 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <random>
 #include <sstream>
 
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/dist/group.h"
@@ -26,25 +25,11 @@ constexpr std::chrono::seconds kSilence{20};
 // Never destroyed: the job may have to end at any time, also while the process ends.
 std::atomic<Watchdog*> the_watchdog = nullptr;
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 // The same for processes that reach each other at 127.0.0.1: this boot of the kernel, and the network that a container may have to itself.
 std::string loopback_name() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 64> network{};
   const ssize_t length = ::readlink("/proc/self/ns/net", network.data(), network.size() - 1);
-  return str(host_name(), " ", boot, " ", length > 0 ? network.data() : "");
-}
-
-std::string make_token() {
-  std::random_device source;
-  std::ostringstream token;
-  for (int i = 0; i < 4; ++i) token << std::hex << source();
-  return token.str();
+  return str(host_name(), " ", boot_id(), " ", length > 0 ? network.data() : "");
 }
 
 // From now on the process ends, even if a line cannot be written because somebody else holds a lock or does not read our output.
@@ -91,7 +76,7 @@ std::string invite(const std::vector<std::string>& names, bool is_one_machine) {
   if (!silence) return "";
   try {
     LineListener listener(is_one_machine ? LineListener::Reach::machine : LineListener::Reach::network);
-    Invitation invitation{milliseconds(*silence).count(), listener.port(), make_token(), {"127.0.0.1"}};
+    Invitation invitation{milliseconds(*silence).count(), listener.port(), random_hex(16), {"127.0.0.1"}};
     if (!is_one_machine)
       for (const std::string& address : own_addresses()) invitation.addresses.push_back(address);
     the_watchdog = new Watchdog(names, std::move(listener), invitation.token, options_for(*silence));

@@ -163,6 +163,10 @@ Tensor Runner::decode(const Tokens& tokens) {
   const Inputs inputs = cuda_inputs(tokens, recorded_rows(rows));
   const PagedTokens& paged = inputs.tokens;
   const Adapters* adapters = model_.adapters();
+  if (const int64_t placement = model_.parameters().placement(); placement != placement_) {
+    graphs_.clear();
+    placement_ = placement;
+  }
   const int64_t adapted = adapters == nullptr || !adapters->enabled() ? 0 : reinterpret_cast<int64_t>(adapters);
   const Tensor all = graphs_.run({inputs.ids.size(0), paged.tables.size(1), paged.num_splits, adapted}, [&] { return logits(inputs); });
   return all.narrow(0, 0, rows);

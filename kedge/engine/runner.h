@@ -56,6 +56,7 @@ class Runner {
   Tokens tokens_;
   Tensor host_, device_;  // int32: what a step uploads at once
   CudaGraphs graphs_;
+  int64_t placement_ = 0;  // of the weights whose addresses the graphs have
 };
 
 }  // namespace kedge

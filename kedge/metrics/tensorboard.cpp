@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <utility>
 #include <vector>
 
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 #include "kedge/core/utf8.h"
 #include "kedge/metrics/tfevents.h"
 
@@ -35,11 +35,10 @@ int64_t time_for_name(const Path& folder, double now) {
 
 Path new_event_file(const Path& folder, double now) {
   static std::atomic<uint64_t> counter = 0;
-  std::array<char, 256> host{"localhost"};
-  ::gethostname(host.data(), host.size() - 1);
+  const std::string host = host_name();
   std::string time = std::to_string(time_for_name(folder, now));
   time.insert(0, time.size() < 10 ? 10 - time.size() : 0, '0');
-  return folder / str(kFilePrefix, time, ".", host.data(), ".", ::getpid(), ".", counter++);
+  return folder / str(kFilePrefix, time, ".", host.empty() ? "localhost" : host, ".", ::getpid(), ".", counter++);
 }
 
 // Characters that mean something in markdown or HTML become numeric entities; a control character becomes its picture.

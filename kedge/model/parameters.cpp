@@ -77,7 +77,8 @@ ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_rank
 Parameters::Parameters(const std::vector<ParameterSpec>& specs, const StorageOptions& options)
     : specs_(specs),
       options_(options),
-      exchange_(options.shards, shard_layout(specs, options.shards.shard.size(), options.shards.num_ranks())) {
+      exchange_(options.shards, shard_layout(specs, options.shards.shard.size(), options.shards.num_ranks())),
+      side_(options.device) {
   num_decaying_ = size_of_decaying(specs_);
   for (const ParameterSpec& spec : specs_) num_elements_ += spec.size();
   const bool is_shared = options_.shards.num_ranks() > 1;

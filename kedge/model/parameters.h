@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "kedge/core/side_stream.h"
 #include "kedge/core/tensor.h"
 #include "kedge/dist/shard_exchange.h"
 #include "kedge/model/spec/parameter_layout.h"
@@ -70,6 +71,8 @@ class Parameters {
   // What is stored of the weights that the network computes with: all of them, or this rank's parts.
   [[nodiscard]] const Tensor& stored_values() const { return cuts_weights_ ? own_values_ : flat_; }
   [[nodiscard]] bool cuts_weights() const { return cuts_weights_; }
+  // Changes whenever complete weights may have other addresses than before, for those who remember addresses.
+  [[nodiscard]] int64_t placement() const { return placement_; }
 
   // Seeded initial values: a parameter's draws depend on the seed and its place alone.
   void initialise(uint64_t seed, double normal_range);
@@ -80,8 +83,9 @@ class Parameters {
   void zero_gradients();
   void finish_gradients();  // the sums over all ranks are in own_parts(). Collective.
 
-  // What a pass through the network uses, in this order; for the decoder. Where weights are sharded, a layer's are gathered before it is
-  // used and given back after; where gradients are, a layer's are summed over the ranks after its backward and given back.
+  // What a pass through the network uses, in this order; for the decoder. Where weights are sharded, a layer's are gathered while the one
+  // before it is computed, and given back after its use; where gradients are, a layer's are summed over the ranks while the next one's are
+  // computed, and given back. So two layers have memory at a time.
   void open_layer(size_t layer) const;
   void close_layer(size_t layer) const;
   void end_forward() const;
@@ -104,8 +108,11 @@ class Parameters {
   [[nodiscard]] bool is_layer(size_t bucket) const;
   [[nodiscard]] bool keeps_value(size_t bucket) const { return !cuts_weights_ || !is_layer(bucket); }
   void gather_value(size_t bucket) const;
+  void fetch_layer(size_t layer, std::optional<size_t> next) const;
   void open_gradient(size_t bucket) const;
   void reduce_gradient(size_t bucket) const;
+  void start_waiting_sum() const;
+  void finish_sum() const;
   void hold_whole() const;
   void let_go() const;
 
@@ -121,6 +128,14 @@ class Parameters {
   std::vector<Tensor> values_, masters_, gradients_;
   std::vector<OwnPart> own_parts_;
   mutable int num_holders_ = 0;
+  mutable int64_t placement_ = 0;
+  // What a pass has at the side: weights to gather next, and those under way; gradients to sum next, and those under way.
+  struct Transfer {
+    size_t bucket;
+    SideStream::Moment moment;  // before which it must not begin, or its end
+  };
+  mutable SideStream side_;
+  mutable std::optional<Transfer> next_, fetched_, waiting_, summing_;
   mutable int64_t num_forward_ = 0, num_backward_ = 0;  // of the present pass
 };
 

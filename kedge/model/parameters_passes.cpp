@@ -24,12 +24,32 @@ void Parameters::finish_gradients() {
   }
 }
 
-void Parameters::open_layer(size_t layer) const {
-  if (cuts_weights_ && num_holders_ == 0) gather_value(layer_buckets_[layer]);
+// The layer's weights are there for what is queued from here on. Memory for those of the next one is taken now: whoever had it before has
+// been queued already, so the transfer into it may begin at this moment.
+void Parameters::fetch_layer(size_t layer, std::optional<size_t> next) const {
+  if (!cuts_weights_ || num_holders_ > 0) return;
+  const size_t bucket = layer_buckets_[layer];
+  if (fetched_ && fetched_->bucket == bucket) {
+    side_.wait(fetched_->moment);
+  } else {
+    gather_value(bucket);
+  }
+  fetched_.reset();
+  if (!next) return;
+  take_memory(value_buckets_[layer_buckets_[*next]]);
+  next_ = {layer_buckets_[*next], side_.now()};
 }
 
+void Parameters::open_layer(size_t layer) const {
+  fetch_layer(layer, layer + 1 < layer_buckets_.size() ? std::optional(layer + 1) : std::nullopt);
+}
+
+// The transfer is started here, after the layer was queued, because some transports make the host wait for it.
 void Parameters::close_layer(size_t layer) const {
-  if (cuts_weights_ && num_holders_ == 0) give_memory_back(value_buckets_[layer_buckets_[layer]]);
+  if (!cuts_weights_ || num_holders_ > 0) return;
+  if (next_) fetched_ = {next_->bucket, side_.run(next_->moment, [&] { gather_value(next_->bucket); })};
+  next_.reset();
+  give_memory_back(value_buckets_[layer_buckets_[layer]]);
 }
 
 // Passes with all weights at hand concern nobody else.
@@ -39,6 +59,7 @@ void Parameters::end_forward() const {
 
 void Parameters::hold_whole() const {
   if (++num_holders_ > 1 || !cuts_weights_) return;
+  ++placement_;
   for (const size_t bucket : layer_buckets_) gather_value(bucket);
 }
 
@@ -56,8 +77,29 @@ void Parameters::open_gradient(size_t bucket) const {
 void Parameters::reduce_gradient(size_t bucket) const {
   if (!reduces_each_pass()) return;
   open_gradient(bucket);  // where this rank had none
-  exchange_.reduce(bucket, gradient_buckets_[bucket], own_slice(own_sums_, {}, bucket));
-  cuts_gradients_ ? give_memory_back(gradient_buckets_[bucket]) : static_cast<void>(gradient_buckets_[bucket].zero_());
+  start_waiting_sum();
+  waiting_ = {bucket, side_.now()};
+}
+
+// Gradients are summed when those of the next layer are queued, for the same reason.
+void Parameters::start_waiting_sum() const {
+  if (!waiting_) return;
+  const size_t bucket = waiting_->bucket;
+  const auto sum = [&] {
+    exchange_.reduce(bucket, gradient_buckets_[bucket], own_slice(own_sums_, {}, bucket));
+    if (!cuts_gradients_) gradient_buckets_[bucket].zero_();
+  };
+  const SideStream::Moment end = side_.run(waiting_->moment, sum);
+  waiting_.reset();
+  finish_sum();
+  summing_ = {bucket, end};
+}
+
+void Parameters::finish_sum() const {
+  if (!summing_) return;
+  side_.wait(summing_->moment);
+  if (cuts_gradients_) give_memory_back(gradient_buckets_[summing_->bucket]);
+  summing_.reset();
 }
 
 // The head has the bucket after the last layer's, if it is not the embedding, in the bucket before the first layer's.
@@ -78,13 +120,15 @@ void Parameters::begin_backward() const {
 }
 
 void Parameters::begin_layer_backward(size_t layer) const {
-  open_layer(layer);
-  if (cuts_gradients_) open_gradient(layer_buckets_[layer]);
+  fetch_layer(layer, layer > 0 ? std::optional(layer - 1) : std::nullopt);
+  if (!cuts_gradients_) return;
+  finish_sum();
+  open_gradient(layer_buckets_[layer]);
 }
 
 void Parameters::end_layer_backward(size_t layer) const {
-  if (options_.trainable) reduce_gradient(layer_buckets_[layer]);
   close_layer(layer);
+  if (options_.trainable) reduce_gradient(layer_buckets_[layer]);
 }
 
 void Parameters::open_embedding_gradient() const {
@@ -100,6 +144,8 @@ void Parameters::end_backward() const {
     const bool is_done = !layer_buckets_.empty() && decays && b >= layer_buckets_.front();
     if (!is_done) reduce_gradient(b);
   }
+  start_waiting_sum();
+  finish_sum();
 }
 
 void Parameters::complete_pass() const {

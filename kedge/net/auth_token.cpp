@@ -47,18 +47,6 @@ std::string read_token_file(const std::string& file, const std::string& key) {
   return token;
 }
 
-std::string random_token() {
-  std::array<unsigned char, 32> bytes{};
-  if (getentropy(bytes.data(), bytes.size()) != 0) throw Error(str("no randomness for a token: ", std::strerror(errno)));
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string token;
-  for (const unsigned char byte : bytes) {
-    token += kDigits[byte >> 4U];
-    token += kDigits[byte & 15U];
-  }
-  return token;
-}
-
 bool is_same_token(std::string_view shown, std::string_view token) {
   unsigned difference = shown.size() == token.size() ? 0 : 1;
   for (size_t i = 0; i < std::min(shown.size(), token.size()); ++i)

@@ -11,6 +11,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/files.h"
+#include "kedge/core/identity.h"
 #include "kedge/net/auth_token.h"
 #include "kedge/net/own_host.h"
 
@@ -70,7 +71,7 @@ LocalToken::~LocalToken() {
 }
 
 std::optional<std::string> find_local_token(const std::string& host, int64_t port) {
-  if (!is_loopback(host) && host != own_host_name()) return std::nullopt;
+  if (!is_loopback(host) && host != host_name()) return std::nullopt;
   return is_port_ours(port) ? read_local(port) : std::nullopt;
 }
 

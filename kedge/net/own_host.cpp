@@ -1,10 +1,10 @@
 #include "kedge/net/own_host.h"
 
 #include <arpa/inet.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
+
+#include "kedge/core/identity.h"
 
 namespace kedge {
 namespace {
@@ -23,11 +23,6 @@ std::string in_lower_case(std::string_view text) {
 
 }  // namespace
 
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "";
-}
-
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_address(std::string(host)));
 }
@@ -38,7 +33,7 @@ bool is_own_host(std::string_view host) {
     const std::string_view port = end == std::string_view::npos ? host : host.substr(end + 1);
     return (port.empty() || port.starts_with(':')) && is_address(std::string(host.substr(1, end - 1)));
   }
-  const std::string name = in_lower_case(host.substr(0, host.find(':'))), own = in_lower_case(own_host_name());
+  const std::string name = in_lower_case(host.substr(0, host.find(':'))), own = in_lower_case(host_name());
   if (name.empty()) return false;
   return is_address(name) || name.find('.') == std::string::npos || (!own.empty() && (name == own || name.starts_with(own + ".")));
 }

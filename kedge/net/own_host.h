@@ -5,8 +5,6 @@
 
 namespace kedge {
 
-[[nodiscard]] std::string own_host_name();
-
 // Is it a loopback address? 127.*, ::1, localhost.
 [[nodiscard]] bool is_loopback(std::string_view host);
 

@@ -1,23 +1,13 @@
 #include "kedge/rollout/work_queue.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 #include "kedge/net/auth_token.h"
 
 namespace kedge {
-namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
-}  // namespace
 
 WorkQueue::WorkQueue(Group group, const WorkQueueOptions& options) : group_(std::move(group)), piece_(options.piece) {
   const std::vector<std::string> hosts = group_.all_gather(host_name());

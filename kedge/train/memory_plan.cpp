@@ -272,7 +272,7 @@ int64_t update_workspace(const MemoryInput& input, int64_t share, int64_t moment
 struct ShardedSizes {
   int64_t updated = 0;                                     // master weights and moments
   int64_t whole_gradients = 0, sums = 0;                   // gradients of a pass, and their sums over ranks
-  int64_t temporary_gradients = 0, temporary_weights = 0;  // of the bucket in work
+  int64_t temporary_gradients = 0, temporary_weights = 0;  // of the buckets in work
   int64_t elsewhere = 0;                                   // weights that other ranks have, between passes
   int64_t layers = 0;                                      // weights that come and go
 };
@@ -306,12 +306,13 @@ ShardedSizes sharded_sizes(const MemoryInput& input, const std::vector<Parameter
   sizes.temporary_gradients = std::min(largest, ShardExchange::kPieceElements);
   if (kind >= Sharding::gradients) {
     sizes.whole_gradients = 0;
-    sizes.temporary_gradients += largest;
+    // Two layers' (model/parameters.h), and those of an embedding that is the head too all the while.
+    sizes.temporary_gradients += largest + 2 * layer_sizes(trained).second;
   }
   if (input.sharding != Sharding::all) return sizes;
   const auto [layers, largest_layer] = layer_sizes(base);
   sizes.layers = layers;
-  sizes.temporary_weights = largest_layer;
+  sizes.temporary_weights = 2 * largest_layer;
   // The parts that this rank stores, and complete buckets of what is outside the layers.
   sizes.elsewhere = layers - largest_share(shard_layout(base, input.shard_ranks, input.num_ranks));
   return sizes;

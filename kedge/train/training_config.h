@@ -107,7 +107,8 @@ struct NetworkConfig {
     field("sharding_group", sharding_group, "ranks that share one copy of the model, such as those of a node; null: all ranks",
           at_least(1));
     field("collectives", collectives,
-          "how gradients are summed over ranks: in rank order, with the same bits whatever is sharded (ordered), or as fast as possible");
+          "how gradients are summed over ranks: in rank order, with the same bits whatever is sharded (ordered), or in the order that is "
+          "fastest, and once per update where gradients are not sharded (fast)");
     field("peft", peft, "adapters");
     field("optim", optim, "the optimizer");
     field.ignored("enable_nge", "there is only one generator");

@@ -1,13 +1,15 @@
 #include "kedge/train/wire_plan.h"
 
+#include <algorithm>
+
 #include "kedge/model/parameters.h"
 
 namespace kedge {
 namespace {
 
-// Elements of a rank's own parts, and of the others' parts in the same buckets.
+// Elements of a rank's own parts, of the others' parts in the same buckets, and of those if all were as long as the longest.
 struct Parts {
-  int64_t own = 0, others = 0;
+  int64_t own = 0, others = 0, padded = 0;
 };
 
 template <typename F>
@@ -18,6 +20,9 @@ Parts parts_of(const ShardLayout& layout, int rank, F&& counts) {
     const int64_t own = length(layout.part(b, rank));
     parts.own += own;
     parts.others += length(layout.bucket(b)) - own;
+    int64_t longest = 0;
+    for (int other = 0; other < layout.num_ranks(); ++other) longest = std::max(longest, length(layout.part(b, other)));
+    parts.padded += longest * (layout.num_ranks() - 1);
   }
   return parts;
 }
@@ -48,7 +53,7 @@ WireBytes wire_bytes(const WireInput& input, const WireEvents& events, int shard
   const Parts trained = parts_of(shard_layout(input.trained, input.shard_ranks, input.num_ranks), shard_rank, all);
   const bool each_pass = kind >= Sharding::gradients || input.collectives == Collectives::ordered;
   const int64_t reductions = each_pass ? events.passes : events.updates;
-  bytes.in_group += reductions * trained.others * kFloat;
+  bytes.in_group += reductions * (input.collectives == Collectives::fast ? trained.padded : trained.others) * kFloat;
   bytes.between_groups += reductions * trained.own * copies * kFloat;
   if (kind == Sharding::none) bytes.in_group += events.updates * trained.own * others * kFloat;  // everybody gets all sums
   if (kind == Sharding::optimizer || kind == Sharding::gradients)

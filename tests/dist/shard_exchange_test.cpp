@@ -42,6 +42,20 @@ TEST(ShardExchange, SumsInTheOrderOfTheRanks) {
   }
 }
 
+// On a CPU the fast order is the ranks' too; parts are of different lengths all the same.
+TEST(ShardExchange, FastSumsAreOfTheSameElements) {
+  const ShardOptions options{.kind = Sharding::all, .shard = world(), .collectives = Collectives::fast};
+  const ShardExchange exchange(options, {kEnds, world().size()});
+  for (size_t b = 0; b < kEnds.size(); ++b) {
+    const Share bucket = exchange.layout().bucket(b), part = exchange.own_part(b);
+    Tensor sum = values_of(0, length(bucket));
+    for (int rank = 1; rank < world().size(); ++rank) sum = sum + values_of(rank, length(bucket));
+    const Tensor own = at::zeros({length(part)});
+    exchange.reduce(b, values_of(world().rank(), length(bucket)), own);
+    EXPECT_TRUE(at::equal(own, sum.narrow(0, part.begin - bucket.begin, length(part))));
+  }
+}
+
 TEST(ShardExchange, ReplicasAreSummedGroupByGroup) {
   const ShardOptions options{.kind = Sharding::all, .shard = world().split(world().rank()), .replicas = world().split(0)};
   ASSERT_EQ(options.shard.size(), 1);

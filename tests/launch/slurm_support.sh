@@ -125,9 +125,10 @@ job_ends() {
   [ "$(field_of "$1" ExitCode)" = "$3:0" ] || fail "the job of $1 has the exit code $(field_of "$1" ExitCode), wanted $3: $(tail -n 30 "$1.log")"
   check_ended "$1"
 }
-# start_now RUN: Slurm lets a job that is queued again wait for two minutes; this one need not. But nodes refuse one in the second in which it ended.
+# start_now RUN: Slurm lets a job that is queued again wait for two minutes; this one need not. But nodes refuse one in the second in which it ended, and
+# its steps have the numbers of those before, whose daemons must have gone with the sockets that ranks meet at.
 start_now() {
-  local state part
+  local state part parts
   for _ in $(seq 300); do
     state=$(field_of "$1" JobState)
     [ "$state" = PENDING ] && break
@@ -135,5 +136,12 @@ start_now() {
   done
   [ "$state" = PENDING ] || fail "the job of $1 is $state, and not queued again"
   sleep 2
-  for part in $(scontrol --oneliner show job "${job_of[$1]}" | sed -nE 's/^JobId=([0-9]+) .*/\1/p'); do scontrol update job="$part" StartTime=now; done
+  parts=$(scontrol --oneliner show job "${job_of[$1]}" | sed -nE 's/^JobId=([0-9]+) .*/\1/p')
+  for part in $parts; do
+    for _ in $(seq 600); do
+      pgrep -f "^slurmstepd: \\[$part\\." >/dev/null || break
+      sleep 0.1
+    done
+  done
+  for part in $parts; do scontrol update job="$part" StartTime=now; done
 }

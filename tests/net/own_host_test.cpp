@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "kedge/core/identity.h"
+
 namespace kedge {
 namespace {
 
 TEST(OwnHost, IsAnAddressAPlainNameOrOurs) {
   for (const char* host : {"localhost", "LOCALHOST:1", "127.0.0.1:6006", "192.168.1.7:6006", "[::1]:6006", "[::1]", "reward:5555"})
     EXPECT_TRUE(is_own_host(host)) << host;
-  EXPECT_TRUE(is_own_host(own_host_name() + ".cluster.example:80"));
+  EXPECT_TRUE(is_own_host(host_name() + ".cluster.example:80"));
   for (const char* host :
        {"evil.example", "evil.example:6006", "localhost.evil.example", "", ":80", "127.0.0.1.nip.io:6006", "[::1", "[evil]:80"})
     EXPECT_FALSE(is_own_host(host)) << host;

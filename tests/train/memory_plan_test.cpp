@@ -166,8 +166,8 @@ TEST(MemoryPlan, ARankCountsItsShare) {
     EXPECT_EQ(of(kind).parameters, (kind == Sharding::all ? kAll - kLayers + kShare : kAll) * 2);
     EXPECT_EQ(of(kind).gathered, kind == Sharding::all ? kLayers * 2 : 0);
   }
-  EXPECT_EQ(of(Sharding::gradients).workspace - of(Sharding::optimizer).workspace, 4480 * 4);
-  EXPECT_EQ(of(Sharding::all).workspace - of(Sharding::gradients).workspace, 4480 * 2);
+  EXPECT_EQ(of(Sharding::gradients).workspace - of(Sharding::optimizer).workspace, 3 * 4480 * 4);
+  EXPECT_EQ(of(Sharding::all).workspace - of(Sharding::gradients).workspace, 2 * 4480 * 2);
 }
 
 TEST(MemoryPlan, TheOptimizersSettingsCount) {

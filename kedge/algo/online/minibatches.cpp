@@ -1,6 +1,7 @@
 #include "kedge/algo/online/minibatches.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "kedge/core/error.h"
 
@@ -28,6 +29,25 @@ void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
         " rows do not divide into micro-batches of ", sizes.micro_size, " on each of ", num_ranks, num_ranks == 1 ? " rank" : " ranks");
   check(num_rows % sizes.global_size == 0, "global_batch_size: the ", num_rows, " rows of a step do not divide into batches of ",
         sizes.global_size);
+}
+
+// A rank's rows: each goes to the rank that has the fewest tokens so far, the longest rows first, so that no rank waits long for another.
+// They stay in their order.
+std::vector<int64_t> rows_of_rank(Numbers rows, Numbers lengths, int rank, int num_ranks) {
+  if (num_ranks == 1) return {rows.begin(), rows.end()};
+  std::vector<size_t> by_length(rows.size());
+  std::iota(by_length.begin(), by_length.end(), size_t{0});
+  std::stable_sort(by_length.begin(), by_length.end(), [&](size_t a, size_t b) { return at(lengths, rows[a]) > at(lengths, rows[b]); });
+  std::vector<int64_t> tokens(static_cast<size_t>(num_ranks), 0), own;
+  std::vector<bool> is_own(rows.size(), false);
+  for (const size_t place : by_length) {
+    const auto least = std::min_element(tokens.begin(), tokens.end());
+    *least += at(lengths, rows[place]);
+    is_own[place] = least - tokens.begin() == rank;
+  }
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (is_own[i]) own.push_back(rows[i]);
+  return own;
 }
 
 double one_over(int64_t count) { return count == 0 ? 0 : 1 / static_cast<double>(count); }
@@ -93,12 +113,11 @@ std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::spa
                                         int num_ranks) {
   check_sizes(std::ssize(order), sizes, num_ranks);
   ensure(rank >= 0 && rank < num_ranks, "rank ", rank, " of ", num_ranks);
-  const int64_t share = sizes.global_size / num_ranks;
   std::vector<Minibatch> plan;
   for (int64_t begin = 0; begin < std::ssize(order); begin += sizes.global_size) {
     const Numbers all = part(order, begin, sizes.global_size);
-    plan.push_back(
-        {.rows = {all.begin(), all.end()}, .passes = plan_passes(part(all, rank * share, share), lengths, sizes.tokens_per_pass)});
+    plan.push_back({.rows = {all.begin(), all.end()},
+                    .passes = plan_passes(rows_of_rank(all, lengths, rank, num_ranks), lengths, sizes.tokens_per_pass)});
   }
   return plan;
 }

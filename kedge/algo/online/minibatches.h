@@ -30,7 +30,7 @@ struct Minibatch {
 // Rows in passes of at most this many tokens, at least one row. Passes ignore micro-batches, which only affect weights.
 [[nodiscard]] std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass);
 
-// Row i of the step is row order[i]; lengths are the tokens of prompt and answer, by row. A rank's rows of a minibatch are neighbours.
+// Row i of the step is row order[i]; lengths are the tokens of prompt and answer, by row. Ranks have about as many tokens of a minibatch.
 // UsageError if the sizes do not divide.
 [[nodiscard]] std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths,
                                                       const BatchSizes& sizes, int rank, int num_ranks);

@@ -8,9 +8,9 @@
 
 #include "kedge/config/yaml.h"
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 #include "kedge/core/log.h"
 #include "kedge/metrics/jsonl.h"
-#include "kedge/net/auth_token.h"
 
 namespace kedge {
 namespace {
@@ -160,7 +160,7 @@ std::optional<int64_t> MlflowLink::connect(Json& memory, const std::function<voi
       if (key != nullptr) {
         id = find_run(experiment, key->as_text("key"));
       } else {
-        memory.set("key", random_token().substr(0, 16));
+        memory.set("key", random_hex(8));
         save();
       }
       if (id.empty()) id = create_run(experiment, memory.at("key", "key").as_text("key"));

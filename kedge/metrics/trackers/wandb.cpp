@@ -12,11 +12,11 @@
 
 #include "kedge/config/yaml.h"
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 #include "kedge/core/log.h"
 #include "kedge/core/utf8.h"
 #include "kedge/metrics/jsonl.h"
 #include "kedge/metrics/trackers/wandb_script.h"
-#include "kedge/net/auth_token.h"
 
 namespace kedge {
 namespace {
@@ -90,7 +90,7 @@ Json WandbLink::settings(const std::string& id) const {
 
 std::optional<int64_t> WandbLink::connect(Json& memory, const std::function<void()>& save) {
   if (memory.find("id") == nullptr) {
-    memory.set("id", config_.id.value_or(random_token().substr(0, 12)));
+    memory.set("id", config_.id.value_or(random_hex(6)));
     save();
   }
   disconnect();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kedge/core/error.h"
+#include "kedge/core/identity.h"
 #include "kedge/core/log.h"
 
 namespace kedge {
@@ -21,20 +22,10 @@ constexpr int kLockTries = 10, kWatchedBeats = 3, kLooksABeat = 5;
 constexpr std::chrono::milliseconds kLockPause{20};
 constexpr size_t kNoteBytes = 512;
 
-std::string boot_of_this_machine() {
-  try {
-    std::string id = read_text("/proc/sys/kernel/random/boot_id");
-    while (id.ends_with('\n')) id.pop_back();
-    return id;
-  } catch (const Error&) {
-    return "unknown";
-  }
-}
-
-std::string name_of_this_machine() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "unknown";
-}
+// A note's fields are separated by blanks, so none may be empty.
+std::string or_unknown(std::string text) { return text.empty() ? "unknown" : text; }
+std::string boot_of_this_machine() { return or_unknown(boot_id()); }
+std::string name_of_this_machine() { return or_unknown(host_name()); }
 
 std::string read_note(int file) {
   std::array<char, kNoteBytes> bytes{};

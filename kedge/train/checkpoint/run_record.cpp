@@ -1,15 +1,14 @@
 #include "kedge/train/checkpoint/run_record.h"
 
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <ctime>
-#include <random>
 
 #include "kedge/core/error.h"
 #include "kedge/core/fingerprint.h"
+#include "kedge/core/identity.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/version.h"
 
@@ -36,11 +35,6 @@ Json hashes_of(const std::vector<Path>& files) {
     json.push_back(std::move(entry));
   }
   return json;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 }  // namespace
@@ -70,8 +64,7 @@ std::string run_id(const Path& folder) {
   }
   std::string name = std::filesystem::absolute(folder).lexically_normal().filename().string();
   std::erase_if(name, [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '_' && letter != '-'; });
-  std::random_device random;
-  return str(name, name.empty() ? "" : "-", std::hex, random(), random());
+  return str(name, name.empty() ? "" : "-", random_hex(8));
 }
 
 Json run_record(const RunFacts& facts) {

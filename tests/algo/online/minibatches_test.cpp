@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "kedge/core/error.h"
+#include "kedge/core/random.h"
 
 #include "tests/support/expect_error.h"
 
@@ -23,7 +25,7 @@ std::vector<Rows> rows_of(const std::vector<Pass>& passes) {
   return rows;
 }
 
-TEST(Minibatches, RanksTakeNeighbouringRowsOfEveryUpdate) {
+TEST(Minibatches, RanksTakeRowsOfEveryUpdate) {
   const Rows order = {7, 6, 5, 4, 3, 2, 1, 0}, lengths(8, 10);
   const BatchSizes sizes{.global_size = 4, .micro_size = 2, .tokens_per_pass = 100};
   const auto first = plan_minibatches(order, lengths, sizes, 0, 2), second = plan_minibatches(order, lengths, sizes, 1, 2);
@@ -32,10 +34,45 @@ TEST(Minibatches, RanksTakeNeighbouringRowsOfEveryUpdate) {
     EXPECT_THAT(plan[0].rows, ElementsAre(7, 6, 5, 4));
     EXPECT_THAT(plan[1].rows, ElementsAre(3, 2, 1, 0));
   }
-  EXPECT_THAT(rows_of(first[0].passes), ElementsAre(Rows{7, 6}));
-  EXPECT_THAT(rows_of(first[1].passes), ElementsAre(Rows{3, 2}));
-  EXPECT_THAT(rows_of(second[0].passes), ElementsAre(Rows{5, 4}));
-  EXPECT_THAT(rows_of(second[1].passes), ElementsAre(Rows{1, 0}));
+  EXPECT_THAT(rows_of(first[0].passes), ElementsAre(Rows{7, 5}));
+  EXPECT_THAT(rows_of(first[1].passes), ElementsAre(Rows{3, 1}));
+  EXPECT_THAT(rows_of(second[0].passes), ElementsAre(Rows{6, 4}));
+  EXPECT_THAT(rows_of(second[1].passes), ElementsAre(Rows{2, 0}));
+}
+
+TEST(Minibatches, ALongRowIsWorthSeveralShortOnes) {
+  const Rows order = {0, 1, 2, 3, 4, 5}, lengths = {10, 90, 30, 20, 30, 10};
+  const BatchSizes sizes{.global_size = 6, .micro_size = 1, .tokens_per_pass = 1000};
+  EXPECT_THAT(rows_of(plan_minibatches(order, lengths, sizes, 0, 2)[0].passes), ElementsAre(Rows{1}));
+  EXPECT_THAT(rows_of(plan_minibatches(order, lengths, sizes, 1, 2)[0].passes), ElementsAre(Rows{0, 2, 3, 4, 5}));
+}
+
+// Every row is with one rank, in the minibatch's order, and no rank has more than the shortest-loaded one and one row.
+TEST(Minibatches, RanksHaveAboutAsManyTokens) {
+  Random random(3, 1);
+  for (uint64_t round = 0; round < 200; ++round) {
+    const auto number = [&](uint64_t place, int64_t most) {
+      return 1 + static_cast<int64_t>(random.uniform(round * 1000 + place) * static_cast<double>(most));
+    };
+    const auto num_ranks = static_cast<int>(number(0, 5));
+    const int64_t num_rows = num_ranks * number(1, 12);
+    Rows order(static_cast<size_t>(num_rows)), lengths;
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t i = 0; i < num_rows; ++i) lengths.push_back(number(10 + static_cast<uint64_t>(i), 500));
+    Rows seen, tokens;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      const auto plan = plan_minibatches(order, lengths, {.global_size = num_rows, .tokens_per_pass = 1 << 20}, rank, num_ranks);
+      Rows own;
+      for (const Rows& rows : rows_of(plan[0].passes)) own.insert(own.end(), rows.begin(), rows.end());
+      EXPECT_TRUE(std::ranges::is_sorted(own));
+      seen.insert(seen.end(), own.begin(), own.end());
+      tokens.push_back(0);
+      for (const int64_t row : own) tokens.back() += lengths[static_cast<size_t>(row)];
+    }
+    std::ranges::sort(seen);
+    EXPECT_EQ(seen, order);
+    EXPECT_LE(std::ranges::max(tokens) - std::ranges::min(tokens), std::ranges::max(lengths));
+  }
 }
 
 TEST(Minibatches, RowsThatWereNotChosenAreInNoUpdate) {

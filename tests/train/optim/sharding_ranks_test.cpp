@@ -11,11 +11,13 @@
 
 #include "kedge/core/device.h"
 #include "kedge/dist/counting_transport.h"
+#include "kedge/engine/engine.h"
 #include "kedge/model/score_head.h"
 #include "kedge/train/checkpoint/weights_hash.h"
 #include "kedge/train/optim/learner.h"
 #include "kedge/train/wire_plan.h"
 
+#include "tests/support/generation.h"
 #include "tests/support/ranks.h"
 #include "tests/support/tiny_models.h"
 
@@ -168,6 +170,28 @@ TEST(Sharding, WhatIsSentIsWhatThePlanSays) {
       for (const bool lora : {false, true})
         for (const char* family : {testing::kTinyLlama, testing::kTinyQwen3, testing::kTinyGpt2})
           expect_planned_bytes({.family = family, .lora = lora, .collectives = collectives}, kind);
+}
+
+// Between two phases of generation the weights are given back, and when they are gathered again they may be elsewhere: steps that a GPU
+// recorded must not read where they were.
+TEST(Sharding, GeneratesWithWeightsThatCameBack) {
+  const auto texts = [](Sharding kind) {
+    const StorageOptions storage{.device = testing::mesh().device, .trainable = true, .shards = shards_of({}, kind)};
+    Model model(testing::tiny_config(testing::kTinyLlama), {}, storage);
+    model.initialise(5);
+    Engine engine(model, {.memory = "8MiB"});
+    std::vector<std::vector<int32_t>> found;
+    std::vector<Tensor> others;
+    for (int phase = 0; phase < 3; ++phase) {
+      const WholeWeights whole(model.parameters());
+      found.push_back(engine.generate({testing::greedy_request({3, 4, 5}, 12)})[0][0].tokens);
+      others.push_back(at::full({4096}, 7, at::TensorOptions(storage.device)));  // what may be where weights were
+    }
+    return found;
+  };
+  const auto wanted = texts(Sharding::none);
+  EXPECT_EQ(wanted[1], wanted[0]);
+  EXPECT_EQ(texts(Sharding::all), wanted);
 }
 
 TEST(Sharding, ARankHoldsItsShareOnly) {
