@@ -6,9 +6,27 @@
 
 namespace kedge {
 
+// The memory that the graphs share. It has a recording of its own: when the last one goes, the allocator takes the pool apart and refuses
+// to record in it again.
 struct CudaGraphs::Pool {
   c10::MempoolId_t id = at::cuda::graph_pool_handle();
   c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
+  at::cuda::CUDAGraph keeper;
+
+  Pool() {
+    record(keeper, [] { return at::zeros({1}, at::TensorOptions(at::kCUDA)); });
+  }
+
+  Tensor record(at::cuda::CUDAGraph& graph, const std::function<Tensor()>& work) const {
+    // Its own stream, because the default one cannot be recorded; work before and after waits for neither.
+    stream.synchronize();
+    c10::cuda::getCurrentCUDAStream().synchronize();
+    const c10::cuda::CUDAStreamGuard guard(stream);
+    graph.capture_begin(id, cudaStreamCaptureModeThreadLocal);
+    Tensor result = work();
+    graph.capture_end();
+    return result;
+  }
 };
 
 // The result is a view: its memory belongs to the pool, where the graphs that are recorded next may use it too. Graphs run one
@@ -28,13 +46,7 @@ Tensor CudaGraphs::run(const std::vector<int64_t>& key, const std::function<Tens
   if (!pool_) pool_ = std::make_unique<Pool>();
   if (!place->second) {
     auto made = std::make_unique<Graph>();
-    // Its own stream, because the default one cannot be recorded; work before and after waits for neither.
-    pool_->stream.synchronize();
-    c10::cuda::getCurrentCUDAStream().synchronize();
-    const c10::cuda::CUDAStreamGuard guard(pool_->stream);
-    made->graph.capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
-    const Tensor result = work();
-    made->graph.capture_end();
+    const Tensor result = pool_->record(made->graph, work);
     made->result = at::from_blob(result.data_ptr(), result.sizes(), result.strides(), result.options());
     place->second = std::move(made);
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kedge/model/parameters.h"
 
 #include "tests/support/tiny_models.h"
