@@ -43,6 +43,20 @@ void reduce_scatter(Transport& transport, std::span<const Tensor> to, int64_t lo
   }
 }
 
+// `total` becomes the sum of what every rank has: each sums its slice of it and sends that to the others, so that twice its size travels,
+// however many ranks there are.
+void sum_over_replicas(Transport& transport, const Tensor& part, const Tensor& total) {
+  std::vector<Tensor> given, summed;
+  for (int rank = 0; rank < transport.size(); ++rank) {
+    const Share slice = share_of(part.numel(), rank, transport.size());
+    given.push_back(part.narrow(0, slice.begin, length(slice)));
+    summed.push_back(total.narrow(0, slice.begin, length(slice)));
+  }
+  const Tensor mine = summed[static_cast<size_t>(transport.rank())];
+  exchange_and_sum(transport, given, length(share_of(part.numel(), 0, transport.size())), mine);
+  transport.exchange(std::vector(summed.size(), mine), summed);
+}
+
 }  // namespace
 
 ShardExchange::ShardExchange(ShardOptions options, ShardLayout layout) : options_(std::move(options)), layout_(std::move(layout)) {
@@ -79,11 +93,9 @@ void ShardExchange::reduce(size_t bucket, const Tensor& whole, const Tensor& own
     const auto add_up = options_.collectives == Collectives::fast ? reduce_scatter : exchange_and_sum;
     add_up(shard.transport(whole.is_cuda()), parts, longest, sum);
   }
-  // Between nodes travels the part of one rank of each.
   if (replicas.size() > 1) {
-    const std::vector<Tensor> copies(static_cast<size_t>(replicas.size()), sum);
     const Tensor total = at::empty_like(own);
-    exchange_and_sum(replicas.transport(whole.is_cuda()), copies, own.numel(), total);
+    sum_over_replicas(replicas.transport(whole.is_cuda()), sum, total);
     sum = total;
   }
   own.add_(sum);

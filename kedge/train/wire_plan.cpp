@@ -8,12 +8,14 @@ namespace kedge {
 namespace {
 
 // Elements of a rank's own parts, of the others' parts in the same buckets, and of those if all were as long as the longest.
+// What the own parts' sums over `num_groups` groups make a rank of the first group send: slices to be summed by the others, and its own
+// sums to all.
 struct Parts {
-  int64_t own = 0, others = 0, padded = 0;
+  int64_t own = 0, others = 0, padded = 0, between_groups = 0;
 };
 
 template <typename F>
-Parts parts_of(const ShardLayout& layout, int rank, F&& counts) {
+Parts parts_of(const ShardLayout& layout, int rank, int num_groups, F&& counts) {
   Parts parts;
   for (size_t b = 0; b < layout.num_buckets(); ++b) {
     if (!counts(layout.bucket(b))) continue;
@@ -23,6 +25,8 @@ Parts parts_of(const ShardLayout& layout, int rank, F&& counts) {
     int64_t longest = 0;
     for (int other = 0; other < layout.num_ranks(); ++other) longest = std::max(longest, length(layout.part(b, other)));
     parts.padded += longest * (layout.num_ranks() - 1);
+    const int64_t slice = length(share_of(own, 0, num_groups));
+    if (num_groups > 1) parts.between_groups += own - slice + slice * (num_groups - 1);
   }
   return parts;
 }
@@ -46,15 +50,16 @@ WireBytes wire_bytes(const WireInput& input, const WireEvents& events, int shard
   WireBytes bytes;
   if (input.num_ranks == 1) return bytes;
   constexpr int64_t kFloat = 4;
-  const int64_t others = input.shard_ranks - 1, copies = input.num_ranks / input.shard_ranks - 1;
+  const int num_groups = input.num_ranks / input.shard_ranks;
+  const int64_t others = input.shard_ranks - 1;
   const Sharding kind = input.has_adapters ? Sharding::none : input.sharding;  // of what is trained
   const auto all = [](const Share&) { return true; };
 
-  const Parts trained = parts_of(shard_layout(input.trained, input.shard_ranks, input.num_ranks), shard_rank, all);
+  const Parts trained = parts_of(shard_layout(input.trained, input.shard_ranks, input.num_ranks), shard_rank, num_groups, all);
   const bool each_pass = kind >= Sharding::gradients || input.collectives == Collectives::ordered;
   const int64_t reductions = each_pass ? events.passes : events.updates;
   bytes.in_group += reductions * (input.collectives == Collectives::fast ? trained.padded : trained.others) * kFloat;
-  bytes.between_groups += reductions * trained.own * copies * kFloat;
+  bytes.between_groups += reductions * trained.between_groups * kFloat;
   if (kind == Sharding::none) bytes.in_group += events.updates * trained.own * others * kFloat;  // everybody gets all sums
   if (kind == Sharding::optimizer || kind == Sharding::gradients)
     bytes.in_group += events.updates * trained.own * others * input.element_bytes;
@@ -63,8 +68,8 @@ WireBytes wire_bytes(const WireInput& input, const WireEvents& events, int shard
   const ShardLayout network = shard_layout(input.network, input.shard_ranks, input.num_ranks);
   const Share layers = layers_of(input.network);
   const auto in_layers = [&](const Share& bucket) { return bucket.begin >= layers.begin && bucket.begin < layers.end; };
-  const Parts comes_and_goes = parts_of(network, shard_rank, in_layers);
-  const Parts stays = parts_of(network, shard_rank, [&](const Share& bucket) { return !in_layers(bucket); });
+  const Parts comes_and_goes = parts_of(network, shard_rank, num_groups, in_layers);
+  const Parts stays = parts_of(network, shard_rank, num_groups, [&](const Share& bucket) { return !in_layers(bucket); });
   bytes.in_group += (2 * events.passes + events.wholes) * comes_and_goes.own * others * input.element_bytes;
   if (!input.has_adapters) bytes.in_group += events.updates * stays.own * others * input.element_bytes;
   return bytes;

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include <ATen/ops/equal.h>
+
+#include "kedge/dist/counting_transport.h"
 
 #include "tests/support/ranks.h"
 #include "tests/support/tensors.h"
@@ -57,7 +61,10 @@ TEST(ShardExchange, FastSumsAreOfTheSameElements) {
 }
 
 TEST(ShardExchange, ReplicasAreSummedGroupByGroup) {
-  const ShardOptions options{.kind = Sharding::all, .shard = world().split(world().rank()), .replicas = world().split(0)};
+  const Group all = world().split(0);
+  const auto counting = std::make_shared<CountingTransport>(std::shared_ptr<Transport>(std::shared_ptr<void>(), &all.transport(false)));
+  const ShardOptions options{
+      .kind = Sharding::all, .shard = world().split(world().rank()), .replicas = all.with_transport(nullptr, counting)};
   ASSERT_EQ(options.shard.size(), 1);
   ASSERT_EQ(options.replicas.size(), world().size());
   const ShardExchange exchange(options, {{5000}, 1});
@@ -66,6 +73,8 @@ TEST(ShardExchange, ReplicasAreSummedGroupByGroup) {
   const Tensor own = at::zeros({5000});
   exchange.reduce(0, values_of(world().rank(), 5000), own);
   EXPECT_TRUE(at::equal(own, sum));
+  const int64_t slice = length(share_of(5000, world().rank(), world().size()));
+  EXPECT_EQ(counting->traffic().bytes_sent, (5000 - slice + slice * (world().size() - 1)) * 4);
 }
 
 TEST(Group, SplitsIntoGroupsThatWorkAlone) {
