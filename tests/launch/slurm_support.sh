@@ -121,12 +121,12 @@ job_ends() {
     case $state in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) break ;; esac
     sleep 0.1
   done
-  [ "$state" = "$2" ] || fail "the job of $1 is $state, wanted $2: $(tail -n 30 "$1.log")"
+  [ "$state" = "$2" ] || fail "the job of $1 is $state, wanted $2: $(tail -n 30 "$1.log"; tail -n 25 "$cluster"/slurmctld.log "$cluster"/n?.log; ps -eo pid,stat,etimes,args | grep -E 'slurmstepd|srun' | cut -c1-160)"
   [ "$(field_of "$1" ExitCode)" = "$3:0" ] || fail "the job of $1 has the exit code $(field_of "$1" ExitCode), wanted $3: $(tail -n 30 "$1.log")"
   check_ended "$1"
 }
 # start_now RUN: Slurm lets a job that is queued again wait for two minutes; this one need not. But nodes refuse one in the second in which it ended, and
-# its steps have the numbers of those before, whose daemons must have gone with the sockets that ranks meet at.
+# its steps have the numbers of those before, whose daemons must have gone with the sockets that ranks meet at; nor may a node be completing them.
 start_now() {
   local state part parts
   for _ in $(seq 300); do
@@ -142,6 +142,10 @@ start_now() {
       pgrep -f "^slurmstepd: \\[$part\\." >/dev/null || break
       sleep 0.1
     done
+  done
+  for _ in $(seq 300); do
+    sinfo --noheader --format=%T | grep -qvE '^(idle|mixed|allocated)$' || break
+    sleep 0.1
   done
   for part in $parts; do scontrol update job="$part" StartTime=now; done
 }
