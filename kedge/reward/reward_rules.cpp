@@ -37,11 +37,13 @@ RewardRule rule_of(Number number) {
 
 std::string text_of(const Rollout& rollout) { return utf8_replace_invalid(rollout.response); }
 
-// How errors call a field; the usual ones go by the first of their names.
-std::string field_name(const std::string& field) { return field.empty() ? std::string(kUsualAnswerFields[0]) : field; }
+std::string field_name(const Rollout& rollout, const std::string& field) {
+  static const Json kNoRow;
+  return std::string(answer_field(rollout.row == nullptr ? kNoRow : *rollout.row, field));
+}
 
 const Json& field_of(const Rollout& rollout, const std::string& field) {
-  const std::string name = field_name(field);
+  const std::string name = field_name(rollout, field);
   if (rollout.row == nullptr || !rollout.row->is_object()) throw RowProblem{str("its row has no field \"", name, "\": there is no row")};
   if (const Json* found = find_answer(*rollout.row, field)) {
     if (found->is_null()) throw RowProblem{str("the field \"", name, "\" of its row is null")};
@@ -71,7 +73,7 @@ double right_number(const Rollout& rollout, const std::string& field) {
   const Json& value = field_of(rollout, field);
   if (value.is_number()) return value.as_number(field);
   const auto number = value.is_text() ? answer_number(value.as_text(field)) : std::nullopt;
-  if (!number) throw RowProblem{str("the field \"", field_name(field), "\" of its row holds no number: ", value.dump())};
+  if (!number) throw RowProblem{str("the field \"", field_name(rollout, field), "\" of its row holds no number: ", value.dump())};
   return *number;
 }
 
@@ -94,12 +96,13 @@ std::vector<std::string> right_texts(const Rollout& rollout, const std::string& 
     } else if (one.is_number()) {
       texts.push_back(one.dump());
     } else {
-      throw RowProblem{str("the field \"", field_name(field), "\" of its row must be text or a list of texts, found ", value.dump())};
+      throw RowProblem{
+          str("the field \"", field_name(rollout, field), "\" of its row must be text or a list of texts, found ", value.dump())};
     }
   };
   if (value.is_array()) {
     for (const Json& one : value.as_array(field)) add(one);
-    if (texts.empty()) throw RowProblem{str("the field \"", field_name(field), "\" of its row is an empty list")};
+    if (texts.empty()) throw RowProblem{str("the field \"", field_name(rollout, field), "\" of its row is an empty list")};
   } else {
     add(value);
   }
@@ -167,8 +170,8 @@ RewardRule math_rule(AnswerRule rule) {
     for (const std::string& text : right_texts(rollout, rule.field)) {
       const auto wanted = RightMathAnswer::of(text);
       if (!wanted)
-        throw RowProblem{
-            str("the field \"", field_name(rule.field), "\" of its row holds no answer that can be compared: ", Json(text).dump())};
+        throw RowProblem{str("the field \"", field_name(rollout, rule.field),
+                             "\" of its row holds no answer that can be compared: ", Json(text).dump())};
       is_right = is_right || (found && wanted->is(*found, rule.tolerance));
     }
     return is_right ? rule.marks.correct : rule.marks.wrong;

@@ -10,14 +10,13 @@ const Json* find_field(const Json& row, std::string_view path) {
   return outer == nullptr ? nullptr : find_field(*outer, path.substr(point + 1));
 }
 
-const Json* find_answer(const Json& row, std::string_view field) {
-  if (!field.empty()) return find_field(row, field);
-  const Json* found = nullptr;
-  for (const std::string_view usual : kUsualAnswerFields) {
-    if (found == nullptr || found->is_null())
-      if (const Json* value = find_field(row, usual)) found = value;
-  }
-  return found;
+std::string_view answer_field(const Json& row, std::string_view field) {
+  if (!field.empty()) return field;
+  for (const std::string_view usual : kUsualAnswerFields)
+    if (const Json* value = find_field(row, usual); value != nullptr && !value->is_null()) return usual;
+  return kUsualAnswerFields[0];
 }
+
+const Json* find_answer(const Json& row, std::string_view field) { return find_field(row, answer_field(row, field)); }
 
 }  // namespace kedge

@@ -14,7 +14,10 @@ inline constexpr std::array<std::string_view, 4> kUsualAnswerFields = {"answer",
 // The field of that name, or the one that a path such as reward_model.ground_truth leads to; null if there is none.
 [[nodiscard]] const Json* find_field(const Json& row, std::string_view path);
 
-// The named field, or if the name is empty the first of the usual ones that the row has and that is not null; null if there is none.
+// `field`, or if it is empty the first of the usual ones that the row has and that is not null; "answer" if there is none.
+[[nodiscard]] std::string_view answer_field(const Json& row, std::string_view field);
+
+// What is there; null if there is nothing.
 [[nodiscard]] const Json* find_answer(const Json& row, std::string_view field);
 
 }  // namespace kedge

@@ -97,7 +97,7 @@ TEST(RewardConfig, WhatTheDocsShowLoads) {
       check_rewards(testing::load_rewards(text.substr(start, text.find("```", start) - start)));
     }
   }
-  EXPECT_EQ(count, 4);
+  EXPECT_EQ(count, 5);
 }
 
 // What the one source of a file makes of an answer.

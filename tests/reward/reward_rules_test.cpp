@@ -112,6 +112,8 @@ TEST(RewardRules, AMathAnswerIsComparedByValue) {
 TEST(RewardRules, ARightAnswerThatCannotBeReadFails) {
   EXPECT_EQ(math_rule({})(rollout("1", R"({"answer": "\\frac{1"})")).error,
             "prompt 7: the field \"answer\" of its row holds no answer that can be compared: \"\\\\frac{1\"");
+  EXPECT_EQ(math_rule({})(rollout("1", R"({"reward_model": {"ground_truth": "1+"}})")).error,
+            "prompt 7: the field \"reward_model.ground_truth\" of its row holds no answer that can be compared: \"1+\"");
   EXPECT_EQ(math_rule({})(rollout("1", R"({"answer": ""})")).error,
             "prompt 7: the field \"answer\" of its row holds no answer that can be compared: \"\"");
   EXPECT_EQ(math_rule({})(rollout("1", R"({"text": "Q"})")).error, "prompt 7: its row has no field \"answer\"; it has text");

@@ -26,6 +26,9 @@ TEST(RowAnswer, IsWhereDataSetsUsuallyHaveIt) {
   EXPECT_EQ(answer(R"({"answer": null, "solution": "7"})"), R"("7")");
   EXPECT_EQ(answer(R"({"answer": null})"), "null");
   EXPECT_EQ(answer(R"({"text": "Q"})"), "none");
+  EXPECT_EQ(answer_field(Json::parse(R"({"reward_model": {"ground_truth": "7"}, "solution": 1})"), ""), "reward_model.ground_truth");
+  EXPECT_EQ(answer_field(Json::parse("{}"), ""), "answer");
+  EXPECT_EQ(answer_field(Json::parse("{}"), "x.y"), "x.y");
   EXPECT_EQ(*find_answer(Json::parse(R"({"answer": 1, "label": 2})"), "label"), Json(2));
 }
 

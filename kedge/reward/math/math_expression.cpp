@@ -42,6 +42,7 @@ class MathParser {
   explicit MathParser(std::vector<MathToken> tokens) : tokens_(std::move(tokens)) {}
 
   MathNode answer() {
+    while (take("=") || take_command("approx")) continue;  // "= 5"
     MathNode whole = list();
     while (at_ < tokens_.size() && tokens_[at_].is_sign(".")) ++at_;
     if (at_ < tokens_.size()) throw UnreadableMath{};
@@ -159,7 +160,7 @@ class MathParser {
   MathNode product() {
     std::vector<MathNode> factors;
     factors.push_back(factor());
-    for (bool may_be_mixed = true;;) {
+    for (bool may_be_mixed = true, is_scaled = false;;) {
       if (take("*") || take_command("bullet")) {
         factors.push_back(factor());
         may_be_mixed = true;
@@ -168,6 +169,11 @@ class MathParser {
         may_be_mixed = false;
       } else if (may_be_mixed && is_whole_number(factors.back()) && take_fraction_of_mixed(factors)) {
         may_be_mixed = false;
+      } else if (const int64_t scale = peek() == nullptr ? 0 : scale_word(*peek()); scale > 0 && !is_scaled) {
+        factors.push_back(number_of(scale));
+        is_scaled = true;
+        may_be_mixed = false;
+        if (peek()->kind == MathToken::Kind::word) ++at_;  // in a text a unit may follow: it is skipped as one
       } else if (skip_units(factors.back())) {
         may_be_mixed = false;
       } else if (take("%")) {  // of everything before it: 2/3%

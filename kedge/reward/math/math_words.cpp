@@ -63,6 +63,16 @@ bool starts_unit(const MathToken& token, bool behind_number, bool behind_symbol)
   return token.is_spaced && is_listed(token.text, kUnitLetters) && behind_number;
 }
 
+int64_t scale_word(const MathToken& token) {
+  if (token.kind != TokenKind::word && token.kind != TokenKind::text) return 0;
+  const std::string text = comparable_text(token.text);
+  const std::string_view first = std::string_view(text).substr(0, text.find(' '));
+  if (first == "thousand") return 1'000;
+  if (first == "million") return 1'000'000;
+  if (first == "billion") return 1'000'000'000;
+  return first == "trillion" ? 1'000'000'000'000 : 0;
+}
+
 bool is_text_answer(const std::vector<MathToken>& tokens) {
   bool has_word = false;
   size_t num_words = 0;
@@ -72,6 +82,7 @@ bool is_text_answer(const std::vector<MathToken>& tokens) {
       continue;
     }
     if (token.kind != TokenKind::word && token.kind != TokenKind::text) return false;
+    if (is_list_separator(token)) continue;
     if (token.text.find_first_of("0123456789=+^$\\") != std::string::npos) return false;
     ++num_words;
     const auto num_letters = std::count_if(token.text.begin(), token.text.end(), is_letter_of_text);

@@ -23,6 +23,9 @@ inline constexpr size_t kLongestTextAnswer = 100;  // bytes
 // Does a unit begin with this token? What it follows: a number, a symbol, or something else.
 [[nodiscard]] bool starts_unit(const MathToken& token, bool behind_number, bool behind_symbol);
 
+// The factor of a word such as "million" that a token begins with; 0: none.
+[[nodiscard]] int64_t scale_word(const MathToken& token);
+
 // Words and nothing else, at least one of which is no product of letters such as xy.
 [[nodiscard]] bool is_text_answer(const std::vector<MathToken>& tokens);
 

@@ -17,10 +17,17 @@ RationalInteger greatest_divisor(RationalInteger a, RationalInteger b) {
   return a < 0 ? -a : a;
 }
 
+constexpr RationalInteger kLowestInteger = RationalInteger{1} << 127U;  // has no negative, so it is never a result
+constexpr RationalInteger kHighestInteger = -(kLowestInteger + 1);
+
+// Checked by division, and multiplied without a sign: what a compiler does for checked signed products of 128 bits is in a library that
+// clang does not always link.
 std::optional<RationalInteger> integer_product(RationalInteger a, RationalInteger b) {
-  RationalInteger result = 0;
-  if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
-  return result;
+  if (a == 0 || b == 0) return 0;
+  if (a == kLowestInteger || b == kLowestInteger) return std::nullopt;
+  if ((a < 0 ? -a : a) > kHighestInteger / (b < 0 ? -b : b)) return std::nullopt;
+  __extension__ using Unsigned = unsigned __int128;
+  return static_cast<RationalInteger>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
 }
 
 std::optional<RationalInteger> integer_power(RationalInteger base, int64_t exponent) {
@@ -53,8 +60,7 @@ std::optional<RationalInteger> integer_root(RationalInteger of, int64_t degree) 
 }  // namespace
 
 std::optional<Rational> Rational::make(Integer top, Integer bottom) {
-  constexpr Integer kLowest = Integer{1} << 127U;  // has no negative
-  if (bottom == 0 || top == kLowest || bottom == kLowest) return std::nullopt;
+  if (bottom == 0 || top == kLowestInteger || bottom == kLowestInteger) return std::nullopt;
   const Integer divisor = greatest_divisor(top, bottom);
   Rational result;
   result.top_ = (bottom < 0 ? -top : top) / divisor;

@@ -37,10 +37,18 @@ TEST(MathWords, UnitsFollowNumbers) {
   EXPECT_FALSE(starts("5 x", true, false));
 }
 
+TEST(MathWords, SomeWordsAreFactors) {
+  const auto scale = [](const char* text) { return scale_word(math_tokens(text)->front()); };
+  EXPECT_EQ(scale("thousand"), 1000);
+  EXPECT_EQ(scale(R"(\text{ million dollars})"), 1000000);
+  EXPECT_EQ(scale(R"(\text{ millions})"), 0);
+  EXPECT_EQ(scale("5"), 0);
+}
+
 TEST(MathWords, ATextAnswerIsWordsAlone) {
   const auto is_text = [](const char* text) { return is_text_answer(*math_tokens(text)); };
   for (const char* text : {"Evelyn", "no solution", R"(\text{even})", "yes", "It is so."}) EXPECT_TRUE(is_text(text)) << text;
-  for (const char* text : {"xy", "x", "5 apples", "x = even", R"(\text{B})", "pi"}) EXPECT_FALSE(is_text(text)) << text;
+  for (const char* text : {"xy", "x", "5 apples", "x = even", R"(\text{B})", "pi", "A and C"}) EXPECT_FALSE(is_text(text)) << text;
 }
 
 }  // namespace
