@@ -73,7 +73,7 @@ class Comparison {
     if (budget_.num_nodes <= 0) return false;
     --budget_.num_nodes;
     if (a.kind == NodeKind::relation || b.kind == NodeKind::relation) return same_with_relation(a, b);
-    if (const bool pm = has_plus_minus(a); pm || has_plus_minus(b)) return same_with_plus_minus(a, b);
+    if (has_plus_minus(a) || has_plus_minus(b)) return same_with_plus_minus(a, b);
     if (is_unordered(a) || is_unordered(b)) return same_with_unordered(a, b);
     if (a.kind == NodeKind::matrix || b.kind == NodeKind::matrix) return same_matrices(a, b);
     if (a.kind == NodeKind::sequence || b.kind == NodeKind::sequence)
@@ -102,21 +102,16 @@ class Comparison {
   }
 
   bool same_with_relation(const MathNode& a, const MathNode& b) {
-    if (a.kind == b.kind) {
-      const MathNode *left = assigned(a), *right = assigned(b);
-      if (left != nullptr && right != nullptr && is_name(a.parts[0]) && is_name(b.parts[0]) && a.parts.size() == b.parts.size()) {
-        return (same_by_value(a.parts[0], b.parts[0]) && same(*left, *right)) || same_relations(a, b);
-      }
-      if (same_relations(a, b)) return true;
-    }
-    const auto reduced = [](const MathNode& node) -> std::optional<MathNode> {
-      if (node.kind != NodeKind::relation) return node;
-      if (const MathNode* value = assigned(node)) return *value;
-      return interval_of(node);
+    if (a.kind == b.kind && same_relations(a, b)) return true;
+    const MathNode *of_a = assigned(a), *of_b = assigned(b);
+    if (of_a != nullptr && of_b != nullptr)  // two equations: x = 5 is not y = 5
+      return is_name(a.parts[0]) && is_name(b.parts[0]) && same_by_value(a.parts[0], b.parts[0]) && same(*of_a, *of_b);
+    const auto reduced = [](const MathNode& node, const MathNode* value) -> std::optional<MathNode> {
+      if (value != nullptr) return *value;
+      return node.kind == NodeKind::relation ? interval_of(node) : node;
     };
-    const auto left = reduced(a), right = reduced(b);
-    const bool is_done = a.kind == b.kind && (assigned(a) != nullptr) && (assigned(b) != nullptr);
-    return left && right && !is_done && left->kind != NodeKind::relation && right->kind != NodeKind::relation && same(*left, *right);
+    const auto left = reduced(a, of_a), right = reduced(b, of_b);
+    return left && right && same(*left, *right);
   }
 
   // Do both say that the same expression, up to a factor, is 0, or below 0?
