@@ -57,7 +57,10 @@ void MetricsLog::for_each_sink(Call call, const std::function<void(Sink&)>& run)
 }
 
 void MetricsLog::write(int64_t step, const Metrics& metrics) {
-  for_each_sink(Call::write, [&](Sink& sink) { sink.write(step, metrics); });
+  if (sinks_.empty()) return;
+  Metrics all = metrics;
+  if (more_names_) all.merge(more_names_(metrics));
+  for_each_sink(Call::write, [&](Sink& sink) { sink.write(step, all); });
 }
 
 void MetricsLog::write_samples(int64_t step, const SampleTable& table) {

@@ -84,7 +84,9 @@ class Sink {
 // not end the run: it warns, the others continue, and it is retried every time. Not thread-safe.
 class MetricsLog {
  public:
-  explicit MetricsLog(bool writes) : writes_(writes) {}
+  using MoreNames = std::function<Metrics(const Metrics&)>;
+  // What `more_names` returns is written along with the metrics it is given, in the same line.
+  explicit MetricsLog(bool writes, MoreNames more_names = {}) : writes_(writes), more_names_(std::move(more_names)) {}
 
   // Creates a sink if this rank writes, so that no other rank opens its files: log.add<JsonlSink>(folder).
   template <typename S, typename... Arguments>
@@ -110,6 +112,7 @@ class MetricsLog {
   void for_each_sink(Call call, const std::function<void(Sink&)>& run);
 
   bool writes_;
+  MoreNames more_names_;
   std::vector<Guarded> sinks_;
 };
 

@@ -32,7 +32,10 @@ std::vector<std::unique_ptr<Tracker>> make_trackers(const MetricsConfig& config,
 }
 
 MetricsLog make_metrics_log(const MetricsConfig& config, const Path& folder, bool writes) {
-  MetricsLog log(writes);
+  MetricsLog::MoreNames more_names;
+  if (config.metric_names != MetricNames::kedge)
+    more_names = [names = config.metric_names](const Metrics& metrics) { return as_known_elsewhere(metrics, names); };
+  MetricsLog log(writes, std::move(more_names));
   if (config.console) {
     log.add<ConsoleSink>(ConsoleOptions{
         .keys = config.console_keys, .max_numbers = static_cast<size_t>(config.console_numbers), .line_s = config.console_line_s});

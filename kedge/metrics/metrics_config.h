@@ -7,6 +7,7 @@
 
 #include "kedge/config/config_schema.h"
 #include "kedge/core/files.h"
+#include "kedge/metrics/metric_names.h"
 #include "kedge/metrics/metrics.h"
 #include "kedge/metrics/trackers/tracker_config.h"
 
@@ -23,6 +24,7 @@ struct MetricsConfig {
   std::optional<MlflowConfig> mlflow_logger_kwargs;
   std::optional<WandbConfig> wandb_logger_kwargs;
   double tracker_wait_s = 30;
+  MetricNames metric_names = MetricNames::kedge;
 
   void fields(auto&& field) {
     field("console", console, "progress bar on a terminal, plain lines elsewhere");
@@ -37,6 +39,7 @@ struct MetricsConfig {
     field("wandb_logger_kwargs", wandb_logger_kwargs, "the W&B run");
     field("tracker_wait_s", tracker_wait_s, "how long the end of a run waits for each of MLflow and W&B; kedge track sends the rest",
           at_least(0), unit("s"));
+    field("metric_names", metric_names, "trl, verl: metrics that they log too are also written under their names (docs/metrics.md)");
   }
 };
 

@@ -8,6 +8,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
 #include "kedge/core/log.h"
+#include "kedge/reward/row_answer.h"
 
 namespace kedge {
 
@@ -18,7 +19,7 @@ std::string http_reward_body(const Rollouts& rollouts) {
     prompts.emplace_back(rollout->prompt);
     responses.emplace_back(rollout->response);
     const Json* label = rollout->row ? rollout->row->find("label") : nullptr;
-    if (label == nullptr && rollout->row) label = rollout->row->find("answer");
+    if (label == nullptr && rollout->row) label = find_answer(*rollout->row, "");
     labels.push_back(label != nullptr ? *label : Json());
     rows.push_back(rollout->row ? *rollout->row : Json());
   }

@@ -97,52 +97,46 @@ std::optional<Found> number_at(std::string_view text, size_t at) {
 // The first byte, at or after `at`, that a number could start with.
 size_t next_candidate(std::string_view text, size_t at) { return text.find_first_of("0123456789.-$\\\u2212", at); }
 
-std::optional<double> first_number(std::string_view text) {
+struct Placed {
+  size_t begin = 0;
+  Found found = {};
+};
+
+std::optional<Placed> first_number(std::string_view text) {
   for (size_t at = next_candidate(text, 0); at < text.size(); at = next_candidate(text, at + 1))
-    if (const auto found = number_at(text, at)) return found->value;
+    if (const auto found = number_at(text, at)) return Placed{at, *found};
   return std::nullopt;
 }
 
-std::optional<double> last_number(std::string_view text) {
-  std::optional<double> last;
+std::optional<Placed> last_number(std::string_view text) {
+  std::optional<Placed> last;
   for (size_t at = next_candidate(text, 0); at < text.size();) {
     const auto found = number_at(text, at);
-    if (found) last = found->value;
+    if (found) last = Placed{at, *found};
     at = next_candidate(text, found ? found->end : at + 1);
   }
   return last;
 }
 
-// The content of the last \boxed{...}, up to the end of the text if it is not closed.
-std::optional<std::string_view> boxed_text(std::string_view text) {
-  static constexpr std::string_view kMark = "\\boxed{";
-  const size_t mark = text.rfind(kMark);
-  if (mark == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(mark + kMark.size());
-  int depth = 1;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '{') ++depth;
-    if (text[at] == '}' && --depth == 0) return text.substr(0, at);
-  }
-  return text;
-}
+std::optional<double> value_of(const std::optional<Placed>& number) { return number ? std::optional(number->found.value) : std::nullopt; }
 
-std::optional<std::string_view> behind_hashes(std::string_view text) {
-  static constexpr std::string_view kMark = "####";
-  const size_t mark = text.rfind(kMark);
-  if (mark == std::string_view::npos) return std::nullopt;
-  return text.substr(mark + kMark.size());
+std::optional<std::string_view> text_of_number(std::string_view text, const std::optional<Placed>& number) {
+  return number ? std::optional(text.substr(number->begin, number->found.end - number->begin)) : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<double> answer_number(std::string_view text, AnswerPlace place) {
   if (place == AnswerPlace::any || place == AnswerPlace::boxed)
-    if (const auto inside = boxed_text(text)) return first_number(*inside);
+    if (const auto inside = boxed_text(text)) return value_of(first_number(*inside));
   if (place == AnswerPlace::any || place == AnswerPlace::hashes)
-    if (const auto behind = behind_hashes(text)) return first_number(*behind);
-  if (place == AnswerPlace::any || place == AnswerPlace::last) return last_number(text);
+    if (const auto behind = behind_hashes(text)) return value_of(first_number(*behind));
+  if (place == AnswerPlace::any || place == AnswerPlace::last) return value_of(last_number(text));
   return std::nullopt;
 }
+
+std::optional<std::string_view> first_number_text(std::string_view text) { return text_of_number(text, first_number(text)); }
+
+std::optional<std::string_view> last_number_text(std::string_view text) { return text_of_number(text, last_number(text)); }
 
 }  // namespace kedge

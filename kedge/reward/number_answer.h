@@ -3,14 +3,16 @@
 #include <optional>
 #include <string_view>
 
-namespace kedge {
+#include "kedge/reward/answer_place.h"
 
-// Where the answer is: the first number after the last "####", the first one inside the last \boxed{...}, the last number of the
-// text; any: the first of boxed and hashes whose mark occurs, else the last number.
-enum class AnswerPlace { any, last, hashes, boxed };
+namespace kedge {
 
 // Read are 72, -3, 1,234.50, $5, .5, 1e-3, 3/4 and \frac{3}{4}; nothing if no number is found. A minus right after a digit, a letter
 // or a bracket is an operation, not a sign. Commas count only before three digits.
 [[nodiscard]] std::optional<double> answer_number(std::string_view text, AnswerPlace place = AnswerPlace::any);
+
+// The first and the last number, as they are written.
+[[nodiscard]] std::optional<std::string_view> first_number_text(std::string_view text);
+[[nodiscard]] std::optional<std::string_view> last_number_text(std::string_view text);
 
 }  // namespace kedge

@@ -23,10 +23,11 @@ const KindKeys& keys_of(RewardKind kind) {
       {RewardKind::format, 1, {"pattern", "correct", "wrong"}},
       {RewardKind::lexicon, 1, {"file"}},
       {RewardKind::number, 0, {"field", "place", "tolerance", "correct", "wrong"}},
+      {RewardKind::math, 0, {"field", "place", "tolerance", "correct", "wrong"}},
       {RewardKind::exact, 0, {"field", "ignore_case", "collapse_spaces", "correct", "wrong"}},
       {RewardKind::contains, 0, {"field", "ignore_case", "collapse_spaces", "correct", "wrong"}},
       {RewardKind::overlap, 0, {"field", "ignore_case", "collapse_spaces"}},
-      {RewardKind::length, 0, {"unit", "target", "limit", "window"}},
+      {RewardKind::length, 0, {"unit", "target", "limit", "max_length", "window"}},
       {RewardKind::command, 1, {"command", "workers", "batch", "timeout", "start_timeout"}},
       {RewardKind::server, 1, {"url", "model_name", "send", "token_file", "wait_limit", "pad_to_length"}},
       {RewardKind::http, 1, {"url", "timeout"}},
@@ -49,6 +50,19 @@ void check_clip(const std::optional<std::vector<double>>& clip, const std::strin
   if (clip && (clip->size() != 2 || (*clip)[0] > (*clip)[1])) errors.push_back(str(key, ".clip: expected [low, high]"));
 }
 
+void check_length(const RewardSourceConfig& config, const std::string& key, Errors& errors) {
+  if (config.target && config.limit) errors.push_back(str(key, ".limit: a target is set too; a reward has one of the two"));
+  if (config.max_length && (config.target || config.limit))
+    errors.push_back(str(key, ".max_length: a ", config.target ? "target" : "limit", " is set too; a reward has one of the two"));
+  if (config.window && !config.limit && !config.max_length) errors.push_back(str(key, ".window: requires a limit or a max_length"));
+  if (!config.max_length) return;
+  if (!config.window) {
+    errors.push_back(str(key, ".window: max_length requires it; for example a fifth, ", std::max<int64_t>(1, *config.max_length / 5)));
+  } else if (*config.window > *config.max_length) {
+    errors.push_back(str(key, ".window: expected at most max_length, ", *config.max_length, ", found ", *config.window));
+  }
+}
+
 void check_source(const RewardSourceConfig& config, const std::string& key, Errors& errors) {
   RewardSourceConfig copy = config;  // describe() hands out setters, so it needs a mutable object
   const KindKeys& own = keys_of(config.kind);
@@ -66,8 +80,7 @@ void check_source(const RewardSourceConfig& config, const std::string& key, Erro
     }
   }
   check_clip(config.clip, key, errors);
-  if (config.target && config.limit) errors.push_back(str(key, ".limit: a target is set too; a reward has one of the two"));
-  if (config.window && !config.limit && config.kind == RewardKind::length) errors.push_back(str(key, ".window: requires a limit"));
+  if (config.kind == RewardKind::length) check_length(config, key, errors);
 }
 
 void check_sources(const std::map<std::string, RewardSourceConfig>& sources, const std::string& key, Errors& errors) {
@@ -78,6 +91,14 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
 }
 
 Marks marks_of(const RewardSourceConfig& config) { return {.correct = config.correct.value_or(1), .wrong = config.wrong.value_or(0)}; }
+
+AnswerRule answer_rule_of(const RewardSourceConfig& config) {
+  AnswerRule rule{.marks = marks_of(config)};
+  rule.field = config.field.value_or(rule.field);
+  rule.place = config.place.value_or(rule.place);
+  rule.tolerance = config.tolerance.value_or(rule.tolerance);
+  return rule;
+}
 
 RightText right_text_of(const RewardSourceConfig& config) {
   RightText right{.ignore_case = config.ignore_case.value_or(false), .collapse_spaces = config.collapse_spaces.value_or(false)};
@@ -116,13 +137,10 @@ std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std:
       return format_rule(config.pattern.value(), marks_of(config), key + ".pattern");
     case RewardKind::lexicon:
       return lexicon_rule(config.file.value());
-    case RewardKind::number: {
-      NumberRule rule{.marks = marks_of(config)};
-      rule.field = config.field.value_or(rule.field);
-      rule.place = config.place.value_or(rule.place);
-      rule.tolerance = config.tolerance.value_or(rule.tolerance);
-      return number_rule(std::move(rule));
-    }
+    case RewardKind::number:
+      return number_rule(answer_rule_of(config));
+    case RewardKind::math:
+      return math_rule(answer_rule_of(config));
     case RewardKind::exact:
       return exact_rule(right_text_of(config), marks_of(config));
     case RewardKind::contains:
@@ -130,8 +148,11 @@ std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std:
     case RewardKind::overlap:
       return overlap_rule(right_text_of(config));
     case RewardKind::length:
-      return length_rule(
-          {.unit = config.unit.value_or(LengthUnit::tokens), .target = config.target, .limit = config.limit, .window = config.window});
+      return length_rule({.unit = config.unit.value_or(LengthUnit::tokens),
+                          .target = config.target,
+                          .limit = config.limit,
+                          .max_length = config.max_length,
+                          .window = config.window});
     default:
       return std::nullopt;
   }

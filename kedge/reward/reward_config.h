@@ -12,12 +12,29 @@
 
 namespace kedge {
 
-enum class RewardKind { regex, format, lexicon, number, exact, contains, overlap, length, command, server, http, model, critic, custom };
+enum class RewardKind {
+  regex,
+  format,
+  lexicon,
+  number,
+  math,
+  exact,
+  contains,
+  overlap,
+  length,
+  command,
+  server,
+  http,
+  model,
+  critic,
+  custom
+};
 constexpr auto enum_names(RewardKind) {
-  return std::array<EnumName<RewardKind>, 14>{{{"regex", RewardKind::regex},
+  return std::array<EnumName<RewardKind>, 15>{{{"regex", RewardKind::regex},
                                                {"format", RewardKind::format},
                                                {"lexicon", RewardKind::lexicon},
                                                {"number", RewardKind::number},
+                                               {"math", RewardKind::math},
                                                {"exact", RewardKind::exact},
                                                {"contains", RewardKind::contains},
                                                {"overlap", RewardKind::overlap},
@@ -54,7 +71,7 @@ struct RewardSourceConfig {
   std::optional<bool> ignore_case = {}, collapse_spaces = {};
   std::optional<double> correct = {}, wrong = {};
   std::optional<LengthUnit> unit = {};
-  std::optional<int64_t> target = {}, limit = {}, window = {};
+  std::optional<int64_t> target = {}, limit = {}, max_length = {}, window = {};
   Json command = nullptr;
   std::optional<int64_t> workers = {}, batch = {};
   std::optional<double> timeout = {}, start_timeout = {};
@@ -71,17 +88,20 @@ struct RewardSourceConfig {
     key("pattern", pattern, "regex, format: regular expression, Perl and Python syntax");
     key("use", use, "regex: whether the pattern occurs in the response (match), or how often (count); null: match");
     key("file", file, "lexicon: each line has a word, a tab and its value");
-    key("field", field, "number, exact, contains, overlap: field of the row with the correct answer; null: answer");
-    key("place", place, "number: where it is in the response: the last number, hashes (after ####), boxed (\\boxed{}); null: any");
-    key("tolerance", tolerance, "number: allowed error, relative for numbers above 1; null: 1e-6", at_least(0));
+    key("field", field,
+        "number, math, exact, contains, overlap: field of the row with the correct answer; null: answer, or as docs/rewards.md lists");
+    key("place", place, "number, math: where it is in the response: last, hashes (after ####), boxed (\\boxed{}); null: any");
+    key("tolerance", tolerance, "number, math: allowed error (docs/rewards.md); null: 1e-6", at_least(0));
     key("ignore_case", ignore_case, "exact, contains, overlap: ignore case");
     key("collapse_spaces", collapse_spaces, "exact, contains, overlap: treat any run of white space as one space");
-    key("correct", correct, "number, exact, contains, format: reward of a correct response; null: 1");
-    key("wrong", wrong, "number, exact, contains, format: reward of a wrong response; null: 0");
+    key("correct", correct, "number, math, exact, contains, format: reward of a correct response; null: 1");
+    key("wrong", wrong, "number, math, exact, contains, format: reward of a wrong response; null: 0");
     key("unit", unit, "length: what is counted; null: tokens");
     key("target", target, "length: -|length - target| / target", at_least(1));
     key("limit", limit, "length: 0 up to here, then -(length - limit) / window", at_least(1));
-    key("window", window, "length: distance beyond the limit at which the reward is -1; null: the limit", at_least(1));
+    key("max_length", max_length, "length: 0 up to max_length - window, falling to -1 at max_length", at_least(1));
+    key("window", window, "length: distance beyond the limit at which the reward is -1, null: the limit; with max_length required",
+        at_least(1));
     key("command", command, "command: a shell command line, or a list of program and arguments");
     key("workers", workers, "command: number of processes; null: 1", at_least(1));
     key("batch", batch, "command: maximum rows per request; above 1 they are sent as lists; null: 1", at_least(1), kedge::unit("rows"));

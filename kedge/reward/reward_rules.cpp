@@ -9,6 +9,8 @@
 #include "kedge/core/error.h"
 #include "kedge/core/utf8.h"
 #include "kedge/reward/lexicon.h"
+#include "kedge/reward/math/math_answer.h"
+#include "kedge/reward/row_answer.h"
 #include "kedge/text/unicode/python_unicode.h"
 #include "kedge/text/unicode/regex.h"
 
@@ -35,9 +37,15 @@ RewardRule rule_of(Number number) {
 
 std::string text_of(const Rollout& rollout) { return utf8_replace_invalid(rollout.response); }
 
-const Json& field_of(const Rollout& rollout, const std::string& name) {
+std::string field_name(const Rollout& rollout, const std::string& field) {
+  static const Json kNoRow;
+  return std::string(answer_field(rollout.row == nullptr ? kNoRow : *rollout.row, field));
+}
+
+const Json& field_of(const Rollout& rollout, const std::string& field) {
+  const std::string name = field_name(rollout, field);
   if (rollout.row == nullptr || !rollout.row->is_object()) throw RowProblem{str("its row has no field \"", name, "\": there is no row")};
-  if (const Json* found = rollout.row->find(name)) {
+  if (const Json* found = find_answer(*rollout.row, field)) {
     if (found->is_null()) throw RowProblem{str("the field \"", name, "\" of its row is null")};
     return *found;
   }
@@ -65,7 +73,7 @@ double right_number(const Rollout& rollout, const std::string& field) {
   const Json& value = field_of(rollout, field);
   if (value.is_number()) return value.as_number(field);
   const auto number = value.is_text() ? answer_number(value.as_text(field)) : std::nullopt;
-  if (!number) throw RowProblem{str("the field \"", field, "\" of its row holds no number: ", value.dump())};
+  if (!number) throw RowProblem{str("the field \"", field_name(rollout, field), "\" of its row holds no number: ", value.dump())};
   return *number;
 }
 
@@ -79,21 +87,22 @@ std::string comparable(std::string_view text, const RightText& rule) {
   return joined;
 }
 
-std::vector<std::string> right_texts(const Rollout& rollout, const RightText& rule) {
-  const Json& value = field_of(rollout, rule.field);
+std::vector<std::string> right_texts(const Rollout& rollout, const std::string& field) {
+  const Json& value = field_of(rollout, field);
   std::vector<std::string> texts;
   const auto add = [&](const Json& one) {
     if (one.is_text()) {
-      texts.push_back(one.as_text(rule.field));
+      texts.push_back(one.as_text(field));
     } else if (one.is_number()) {
       texts.push_back(one.dump());
     } else {
-      throw RowProblem{str("the field \"", rule.field, "\" of its row must be text or a list of texts, found ", value.dump())};
+      throw RowProblem{
+          str("the field \"", field_name(rollout, field), "\" of its row must be text or a list of texts, found ", value.dump())};
     }
   };
   if (value.is_array()) {
-    for (const Json& one : value.as_array(rule.field)) add(one);
-    if (texts.empty()) throw RowProblem{str("the field \"", rule.field, "\" of its row is an empty list")};
+    for (const Json& one : value.as_array(field)) add(one);
+    if (texts.empty()) throw RowProblem{str("the field \"", field_name(rollout, field), "\" of its row is an empty list")};
   } else {
     add(value);
   }
@@ -145,7 +154,7 @@ RewardRule lexicon_rule(const Path& file) {
   return rule_of([lexicon](const Rollout& rollout) { return lexicon->sum(text_of(rollout)); });
 }
 
-RewardRule number_rule(NumberRule rule) {
+RewardRule number_rule(AnswerRule rule) {
   return rule_of([rule = std::move(rule)](const Rollout& rollout) {
     const double wanted = right_number(rollout, rule.field);
     const auto found = answer_number(rollout.response, rule.place);
@@ -154,10 +163,25 @@ RewardRule number_rule(NumberRule rule) {
   });
 }
 
+RewardRule math_rule(AnswerRule rule) {
+  return rule_of([rule = std::move(rule)](const Rollout& rollout) {
+    const auto found = math_answer_text(rollout.response, rule.place);
+    bool is_right = false;
+    for (const std::string& text : right_texts(rollout, rule.field)) {
+      const auto wanted = RightMathAnswer::of(text);
+      if (!wanted)
+        throw RowProblem{str("the field \"", field_name(rollout, rule.field),
+                             "\" of its row holds no answer that can be compared: ", Json(text).dump())};
+      is_right = is_right || (found && wanted->is(*found, rule.tolerance));
+    }
+    return is_right ? rule.marks.correct : rule.marks.wrong;
+  });
+}
+
 RewardRule exact_rule(RightText right, const Marks& marks) {
   return rule_of([right = std::move(right), marks](const Rollout& rollout) {
     const std::string found = comparable(text_of(rollout), right);
-    const std::vector<std::string> wanted = right_texts(rollout, right);
+    const std::vector<std::string> wanted = right_texts(rollout, right.field);
     const bool same = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) { return comparable(text, right) == found; });
     return same ? marks.correct : marks.wrong;
   });
@@ -166,7 +190,7 @@ RewardRule exact_rule(RightText right, const Marks& marks) {
 RewardRule contains_rule(RightText right, const Marks& marks) {
   return rule_of([right = std::move(right), marks](const Rollout& rollout) {
     const std::string found = comparable(text_of(rollout), right);
-    const std::vector<std::string> wanted = right_texts(rollout, right);
+    const std::vector<std::string> wanted = right_texts(rollout, right.field);
     const bool has = std::any_of(wanted.begin(), wanted.end(),
                                  [&](const std::string& text) { return found.find(comparable(text, right)) != std::string::npos; });
     return has ? marks.correct : marks.wrong;
@@ -177,7 +201,7 @@ RewardRule overlap_rule(RightText right) {
   return rule_of([right = std::move(right)](const Rollout& rollout) {
     const std::u32string found = characters_of(comparable(text_of(rollout), right));
     double best = 0;
-    for (const std::string& text : right_texts(rollout, right))
+    for (const std::string& text : right_texts(rollout, right.field))
       best = std::max(best, overlap(found, characters_of(comparable(text, right))));
     return best;
   });
@@ -187,6 +211,10 @@ RewardRule length_rule(LengthRule rule) {
   return rule_of([rule](const Rollout& rollout) {
     const auto length = static_cast<double>(length_of(rollout, rule.unit));
     if (rule.target) return 0.0 - std::abs(length - static_cast<double>(*rule.target)) / static_cast<double>(*rule.target);
+    if (rule.max_length) {
+      const auto window = static_cast<double>(rule.window.value());
+      return std::clamp((static_cast<double>(*rule.max_length) - window - length) / window, -1.0, 0.0);
+    }
     if (!rule.limit) return length;
     const auto limit = static_cast<double>(*rule.limit);
     return std::min(0.0, limit - length) / static_cast<double>(rule.window.value_or(*rule.limit));

@@ -35,18 +35,23 @@ constexpr auto enum_names(AnswerPlace) {
   return std::array<EnumName<AnswerPlace>, 4>{
       {{"any", AnswerPlace::any}, {"last", AnswerPlace::last}, {"hashes", AnswerPlace::hashes}, {"boxed", AnswerPlace::boxed}}};
 }
-struct NumberRule {
-  std::string field = "answer";          // of the row: a number, or text that ends with one ("... #### 72")
+struct AnswerRule {
+  std::string field = {};                // of the row: a number, or text that ends with one ("... #### 72"); empty: the usual ones
   AnswerPlace place = AnswerPlace::any;  // where the response has it
-  double tolerance = 1e-6;               // times the size of the right number if that is above 1
+  double tolerance = 1e-6;
   Marks marks = {};
 };
-// An answer without a number is wrong; a row without one has an error.
-[[nodiscard]] RewardRule number_rule(NumberRule rule);
+// The tolerance is multiplied by the size of the right number if that is above 1. An answer without a number is wrong; a row without one
+// has an error.
+[[nodiscard]] RewardRule number_rule(AnswerRule rule);
+
+// Is the final answer the row's, or one of the row's, by value? See math/math_answer.h, and math/math_value.h for the tolerance. A row
+// whose answer cannot be read has an error.
+[[nodiscard]] RewardRule math_rule(AnswerRule rule);
 
 // What an answer is compared with, both trimmed.
 struct RightText {
-  std::string field = "answer";  // of the row: text, a number, or a list of them, any of which is right
+  std::string field = {};  // of the row: text, a number, or a list of them, any of which is right; empty: the usual ones (row_answer.h)
   bool ignore_case = false;
   bool collapse_spaces = false;  // any run of white space counts as one blank
 };
@@ -67,11 +72,12 @@ constexpr auto enum_names(LengthUnit) {
 }
 struct LengthRule {
   LengthUnit unit = LengthUnit::tokens;
-  std::optional<int64_t> target = {};  // -|length - target| / target
-  std::optional<int64_t> limit = {};   // 0 up to the limit, then -(length - limit) / window
-  std::optional<int64_t> window = {};  // default: the limit
+  std::optional<int64_t> target = {};      // -|length - target| / target
+  std::optional<int64_t> limit = {};       // 0 up to the limit, then -(length - limit) / window
+  std::optional<int64_t> max_length = {};  // 0 up to max_length - window, falling to -1 at max_length, and no further
+  std::optional<int64_t> window = {};      // default: the limit; required with max_length
 };
-// The length itself if there is neither target nor limit.
+// At most one of target, limit and max_length; the length itself if there is none.
 [[nodiscard]] RewardRule length_rule(LengthRule rule);
 
 }  // namespace kedge

@@ -30,6 +30,20 @@ TEST(MetricsConfig, ChoosesTheSinks) {
   EXPECT_EQ(files_in(folder.path()), 3U);  // metrics.jsonl, samples.jsonl, one event file
 }
 
+TEST(MetricsConfig, WritesNamesOfOthersInTheSameLine) {
+  const testing::TempFolder folder;
+  MetricsConfig config;
+  load_config(describe(config), std::nullopt, {"console=false", "metric_names=trl"});
+  MetricsLog log = make_metrics_log(config, folder.path(), true);
+  log.write(3, {{"train_rollouts/rewards", 0.5}, {"other", 1}});
+  log.flush();
+  const auto lines = read_metrics(folder / "metrics.jsonl");
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].metrics.find("train_rollouts/rewards"), 0.5);
+  EXPECT_EQ(lines[0].metrics.find("reward"), 0.5);
+  EXPECT_EQ(lines[0].metrics.size(), 3U);
+}
+
 TEST(MetricsConfig, OtherRanksOpenNothing) {
   const testing::TempFolder folder;
   MetricsLog log = make_metrics_log({}, folder.path(), false);

@@ -17,10 +17,13 @@ struct Asked {
   std::string response, row;
 };
 
-std::vector<RowReward> rewards(const std::string& function, int64_t batch, const std::vector<Asked>& asked) {
+std::vector<RowReward> rewards(const std::string& function, int64_t batch, const std::vector<Asked>& asked,
+                               const std::vector<std::string>& more_arguments = {}) {
   const std::filesystem::path example = testing::source_folder() / "examples" / "python_reward";
   const std::string named = function.find('/') == std::string::npos ? (example / function).string() : function;
-  RewardCommand command({.name = "python", .command = {"python3", (example / "reward_worker.py").string(), named}, .batch = batch});
+  std::vector<std::string> words = {"python3", (example / "reward_worker.py").string(), named};
+  words.insert(words.end(), more_arguments.begin(), more_arguments.end());
+  RewardCommand command({.name = "python", .command = std::move(words), .batch = batch});
   Rollouts rollouts;
   for (const Asked& one : asked) rollouts.push_back(testing::shared(testing::rollout(one.response, one.row)));
   return command.submit(std::move(rollouts)).get();
@@ -71,6 +74,58 @@ TEST(PythonReward, AFunctionGetsWhatTrlWouldGiveIt) {
   EXPECT_EQ(rewards(file.string() + ":later", 2, asked)[0].error, "the reward function gave nan");
   EXPECT_EQ(rewards(file.string() + ":later", 1, {{"c", "{}"}})[0].value, 7);
   EXPECT_EQ(rewards(file.string() + ":broken", 2, asked)[1].error, "ZeroDivisionError: division by zero");
+}
+
+TEST(PythonReward, AFunctionOfVerlIsCalledForEachResponse) {
+  const testing::TempFolder folder;
+  const auto file = folder.file("score.py",
+                                "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+                                "    if data_source is None:\n"
+                                "        return {'score': 0.5, 'acc': True, 'note': 'text', 'pred': 3}\n"
+                                "    assert data_source == 'openai/gsm8k', data_source\n"
+                                "    assert extra_info == {'index': 4}, extra_info\n"
+                                "    return solution_str == ground_truth\n"
+                                "def fewer(solution_str, ground_truth):\n"
+                                "    return float(len(solution_str)) if ground_truth else float('inf')\n");
+  const std::string verl_row =
+      R"({"data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": "Q"}], "reward_model": {"style": "rule", "ground_truth": "72"}, "extra_info": {"index": 4}})";
+  for (const int64_t batch : {1, 4}) {
+    const auto got = rewards(file.string() + ":compute_score", batch, {{"72", verl_row}, {"71", verl_row}, {"3", R"({"answer": 3})"}});
+    EXPECT_EQ(got[0].error, "");
+    EXPECT_EQ(got[0].value, 1);
+    EXPECT_EQ(got[1].value, 0);
+    EXPECT_EQ(got[2].value, 0.5);
+    EXPECT_EQ(got[2].parts, (std::vector<std::pair<std::string, double>>{{"acc", 1}, {"pred", 3}}));
+  }
+  EXPECT_EQ(rewards(file.string() + ":fewer", 1, {{"four", verl_row}})[0].value, 4);
+  EXPECT_EQ(rewards(file.string() + ":fewer", 1, {{"four", "{}"}})[0].error, "the reward function gave inf");
+}
+
+TEST(PythonReward, AFunctionOfOpenRlhfGetsQueriesAndLabels) {
+  const testing::TempFolder folder;
+  const auto file = folder.file(
+      "score.py",
+      "class Tensor(list):\n"
+      "    def tolist(self): return list(self)\n"
+      "def reward_func(queries, prompts, labels):\n"
+      "    assert queries == ['Qa', 'Qb'] and prompts == ['Q', 'Q'], (queries, prompts)\n"
+      "    assert labels == ['7', 8], labels\n"
+      "    return Tensor([[1.5], [2.5]])\n"
+      "def with_logs(q, p, l):\n"
+      "    return {'rewards': Tensor([1, 2]), 'scores': Tensor([0, 1]), 'extra_logs': {'length': Tensor([3, 4]), 'all': Tensor([5])}}\n"
+      "def few(queries, prompts, labels):\n"
+      "    return [1.0]\n");
+  const std::vector<Asked> asked = {{"a", R"({"label": "7", "answer": 0})"}, {"b", R"({"answer": 8})"}};
+  const auto plain = rewards(file.string() + ":reward_func", 2, asked);
+  EXPECT_EQ(plain[0].error, "");
+  EXPECT_EQ(plain[0].value, 1.5);
+  EXPECT_EQ(plain[1].value, 2.5);
+  const auto logged = rewards(file.string() + ":with_logs", 2, asked, {"openrlhf"});
+  EXPECT_EQ(logged[1].value, 2);
+  EXPECT_EQ(logged[1].parts, (std::vector<std::pair<std::string, double>>{{"length", 4}}));
+  EXPECT_EQ(rewards(file.string() + ":few", 2, asked)[0].error, "ValueError: 1 rewards for 2 completions");
+  EXPECT_THAT(rewards(file.string() + ":few", 1, asked, {"prl"})[0].error,
+              HasSubstr("prl: no such signature; there are trl, verl, openrlhf"));
 }
 
 TEST(PythonReward, SaysWhichFunctionIsNotThere) {

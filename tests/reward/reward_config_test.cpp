@@ -67,9 +67,16 @@ TEST(RewardConfig, NamesKeysThatAreMissingOrThatNobodyReads) {
       error_of_file("reward: {sources: {helpful: {kind: regex}}}"),
       "reward.sources.helpful.pattern: a reward of kind regex requires it (regex, format: regular expression, Perl and Python syntax)");
   EXPECT_EQ(error_of_file("reward: {sources: {brief: {kind: length, pattern: x, target: 5, limit: 7}}}"),
-            "reward.sources.brief.pattern: a reward of kind length does not use it; it uses unit, target, limit, window\n"
+            "reward.sources.brief.pattern: a reward of kind length does not use it; it uses unit, target, limit, max_length, window\n"
             "reward.sources.brief.limit: a target is set too; a reward has one of the two");
-  EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, window: 5}}}"), "reward.sources.a.window: requires a limit");
+  EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, window: 5}}}"),
+            "reward.sources.a.window: requires a limit or a max_length");
+  EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, max_length: 100}}}"),
+            "reward.sources.a.window: max_length requires it; for example a fifth, 20");
+  EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, max_length: 100, window: 101}}}"),
+            "reward.sources.a.window: expected at most max_length, 100, found 101");
+  EXPECT_EQ(error_of_file("reward: {sources: {a: {kind: length, max_length: 100, window: 10, limit: 5}}}"),
+            "reward.sources.a.max_length: a limit is set too; a reward has one of the two");
   EXPECT_EQ(error_of_file("reward: {clip: [1]}"),
             "reward.sources: no source is configured; example: reward.sources: {short: {kind: length, target: 50}}\nreward.clip: expected "
             "[low, high]");
@@ -90,7 +97,7 @@ TEST(RewardConfig, WhatTheDocsShowLoads) {
       check_rewards(testing::load_rewards(text.substr(start, text.find("```", start) - start)));
     }
   }
-  EXPECT_EQ(count, 4);
+  EXPECT_EQ(count, 5);
 }
 
 // What the one source of a file makes of an answer.
@@ -106,6 +113,9 @@ TEST(RewardConfig, EveryKindOfRuleIsMade) {
   EXPECT_EQ(value_of("{kind: lexicon, file: " + lexicon + "}", "Good"), 2);
   EXPECT_EQ(value_of("{kind: number, correct: 5}", "4"), 5);
   EXPECT_EQ(value_of("{kind: number, field: n, place: boxed, tolerance: 0.5}", "\\boxed{3} 0"), 1);
+  EXPECT_EQ(value_of("{kind: math, field: n, correct: 2}", "\\boxed{\\frac{8}{2}}"), 2);
+  EXPECT_EQ(value_of("{kind: math, field: n, place: boxed, tolerance: 0, wrong: -1}", "4"), -1);
+  EXPECT_EQ(value_of("{kind: length, unit: characters, max_length: 6, window: 4}", "good"), -0.5);
   EXPECT_EQ(value_of("{kind: exact}", "4 A"), 1);
   EXPECT_EQ(value_of("{kind: exact, ignore_case: true, collapse_spaces: true, wrong: -1}", "4\na"), 1);
   EXPECT_EQ(value_of("{kind: exact, wrong: -1}", "4\na"), -1);

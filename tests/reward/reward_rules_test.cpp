@@ -95,6 +95,30 @@ TEST(RewardRules, TheSolutionsOfRealProblemsAreRightAndWrongOnesAreNot) {
   EXPECT_EQ(count, 7473 + 1319);
 }
 
+TEST(RewardRules, AMathAnswerIsComparedByValue) {
+  const RewardRule rule = math_rule({.marks = {2, -1}});
+  EXPECT_EQ(value_of(rule, rollout(R"(So \boxed{\frac{1}{2}}.)", R"({"answer": 0.5})")), 2);
+  EXPECT_EQ(value_of(rule, rollout("#### 1,072", R"({"answer": "48/2 = <<48/2=24>>24 clips.\n#### 1072"})")), 2);
+  EXPECT_EQ(value_of(rule, rollout("The answer is 3.", R"({"reward_model": {"style": "rule", "ground_truth": "3"}})")), 2);
+  EXPECT_EQ(value_of(rule, rollout("The answer is 4.", R"({"solution": ["\\boxed{3}", "\\boxed{4}"]})")), 2);
+  EXPECT_EQ(value_of(rule, rollout("The answer is 5.", R"({"solution": ["\\boxed{3}", "\\boxed{4}"]})")), -1);
+  EXPECT_EQ(value_of(rule, rollout("No idea", R"({"answer": "72"})")), -1);
+  EXPECT_EQ(value_of(rule, rollout("", R"({"answer": "72"})")), -1);
+  EXPECT_EQ(value_of(math_rule({.place = AnswerPlace::boxed}), rollout("72", R"({"answer": "72"})")), 0);
+  EXPECT_EQ(value_of(math_rule({.tolerance = 0.1}), rollout("3.14", R"({"answer": "\\pi"})")), 1);
+  EXPECT_EQ(value_of(math_rule({.field = "extra.truth"}), rollout("7", R"({"extra": {"truth": "7"}})")), 1);
+}
+
+TEST(RewardRules, ARightAnswerThatCannotBeReadFails) {
+  EXPECT_EQ(math_rule({})(rollout("1", R"({"answer": "\\frac{1"})")).error,
+            "prompt 7: the field \"answer\" of its row holds no answer that can be compared: \"\\\\frac{1\"");
+  EXPECT_EQ(math_rule({})(rollout("1", R"({"reward_model": {"ground_truth": "1+"}})")).error,
+            "prompt 7: the field \"reward_model.ground_truth\" of its row holds no answer that can be compared: \"1+\"");
+  EXPECT_EQ(math_rule({})(rollout("1", R"({"answer": ""})")).error,
+            "prompt 7: the field \"answer\" of its row holds no answer that can be compared: \"\"");
+  EXPECT_EQ(math_rule({})(rollout("1", R"({"text": "Q"})")).error, "prompt 7: its row has no field \"answer\"; it has text");
+}
+
 TEST(RewardRules, ARowWithoutItsFieldFailsAndIsNotZero) {
   const auto error = [](const RewardRule& rule, const Rollout& rollout) {
     const RowReward reward = rule(rollout);
@@ -170,6 +194,23 @@ TEST(RewardRules, LengthIsCountedInItsUnit) {
   EXPECT_EQ(value_of(length_rule({.limit = 4}), one), 0);
   EXPECT_EQ(value_of(length_rule({.limit = 2}), one), -1);
   EXPECT_EQ(value_of(length_rule({.limit = 2, .window = 8}), one), -0.25);
+}
+
+// DAPO's: 0 up to L - C, then (L - C - length) / C, and -1 from L on.
+TEST(RewardRules, ASoftLengthPenaltyFallsToMinusOne) {
+  const RewardRule rule = length_rule({.max_length = 20, .window = 8});
+  const auto penalty = [&](size_t length) {
+    Rollout one = rollout("x");
+    one.ids.assign(length + 1, 5);
+    one.prompt_length = 1;
+    return value_of(rule, one);
+  };
+  EXPECT_EQ(penalty(1), 0);
+  EXPECT_EQ(penalty(12), 0);
+  EXPECT_EQ(penalty(13), -0.125);
+  EXPECT_EQ(penalty(16), -0.5);
+  EXPECT_EQ(penalty(20), -1);
+  EXPECT_EQ(penalty(40), -1);
 }
 
 }  // namespace

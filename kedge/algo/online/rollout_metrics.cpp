@@ -71,9 +71,14 @@ void set_spread(Metrics& metrics, Rows rows) {
   if (rewards.empty()) return;
   metrics.set("rewards_std", all_equal(rewards) ? 0 : std::sqrt(moments_of(rewards).variance));
   metrics.set("reward_length_correlation", correlation(rewards, lengths));
-  Mean without_spread;
-  for (const auto& [slot, its] : slots)
-    if (its.size() >= 2) without_spread.add(all_equal(its) ? 1 : 0);
+  Mean without_spread, group_std;
+  for (const auto& [slot, its] : slots) {
+    if (its.size() < 2) continue;
+    const auto count = static_cast<double>(its.size());
+    without_spread.add(all_equal(its) ? 1 : 0);
+    group_std.add(all_equal(its) ? 0 : std::sqrt(moments_of(its).variance * count / (count - 1)));
+  }
+  group_std.set_in(metrics, "rewards_group_std");
   without_spread.set_in(metrics, "groups_without_spread");
 }
 
@@ -139,6 +144,12 @@ Metrics answer_metrics(std::span<const RolloutRow> rows) {
   set_mean(metrics, "response_lengths", rows, tokens_of);
   set_mean(metrics, "prompt_lengths", rows, prompt_length_of);
   set_mean(metrics, "generation_length", rows, response_length_of);
+  if (!rows.empty()) {
+    const auto [shortest, longest] = std::minmax_element(
+        rows.begin(), rows.end(), [](const RolloutRow& a, const RolloutRow& b) { return response_length_of(a) < response_length_of(b); });
+    metrics.set("generation_length_min", static_cast<double>(response_length_of(*shortest)));
+    metrics.set("generation_length_max", static_cast<double>(response_length_of(*longest)));
+  }
   set_mean(metrics, "rewards", rows, reward_of, has_reward);
   set_mean(metrics, "fraction_of_samples_properly_ended", rows, [](const RolloutRow& row) { return row.rollout->finished ? 1 : 0; });
   const auto num_failed = rows.size() - static_cast<size_t>(std::count_if(rows.begin(), rows.end(), has_reward));

@@ -49,13 +49,13 @@ TEST(RolloutMetrics, AreMeansOverRowsAndRewardsOverThoseThatHaveOne) {
   // Rewards 1, -2, 4: mean 1, deviations 0, -3, 3. Lengths of these answers 4, 2, 1: mean 7/3, deviations 5/3, -1/3, -4/3. Products
   // 1 and -4, squares 18 and 42/9. Pairs: 12 21 12, 12, none, 34 45.
   const double correlation = -3 / std::sqrt(18 * 42 / 9.0);
-  EXPECT_THAT(
-      answer_metrics(rows),
-      ElementsAre(Pair("rollout_size", 4), Pair("response_lengths", DoubleEq((6 + 4 + 5 + 7) / 4.0)), Pair("prompt_lengths", 3),
-                  Pair("generation_length", 2.5), Pair("rewards", 1), Pair("fraction_of_samples_properly_ended", 0.75),
-                  Pair("failed_rewards", 1), Pair("rewards_std", DoubleEq(std::sqrt(6))),
-                  Pair("reward_length_correlation", DoubleEq(correlation)), Pair("groups_without_spread", 0), Pair("rewards/tone", 3.5),
-                  Pair("rewards/tone/warm", 7), Pair("watch/long", 6.5), Pair("distinct_2", DoubleEq(4 / 6.0))));
+  EXPECT_THAT(answer_metrics(rows),
+              ElementsAre(Pair("rollout_size", 4), Pair("response_lengths", DoubleEq((6 + 4 + 5 + 7) / 4.0)), Pair("prompt_lengths", 3),
+                          Pair("generation_length", 2.5), Pair("generation_length_min", 1), Pair("generation_length_max", 4),
+                          Pair("rewards", 1), Pair("fraction_of_samples_properly_ended", 0.75), Pair("failed_rewards", 1),
+                          Pair("rewards_std", DoubleEq(std::sqrt(6))), Pair("reward_length_correlation", DoubleEq(correlation)),
+                          Pair("rewards_group_std", DoubleEq(std::sqrt(4.5))), Pair("groups_without_spread", 0), Pair("rewards/tone", 3.5),
+                          Pair("rewards/tone/warm", 7), Pair("watch/long", 6.5), Pair("distinct_2", DoubleEq(4 / 6.0))));
 }
 
 TEST(RolloutMetrics, TellWhereRewardsDoNotDiffer) {
@@ -64,6 +64,7 @@ TEST(RolloutMetrics, TellWhereRewardsDoNotDiffer) {
   const Metrics metrics = answer_metrics(rows);
   // The mean of six times 0.1 is not 0.1 in binary numbers; a spread must not come of that.
   EXPECT_THAT(metrics.find("rewards_std"), Optional(0));
+  EXPECT_THAT(metrics.find("rewards_group_std"), Optional(0));
   EXPECT_THAT(metrics.find("reward_length_correlation"), Optional(0));
   EXPECT_THAT(metrics.find("groups_without_spread"), Optional(1));  // of one; the others have a single answer
   EXPECT_FALSE(metrics.find("failed_rewards"));
@@ -74,13 +75,14 @@ TEST(RolloutMetrics, GroupsArePromptSlotsWithTwoRewardsAtLeast) {
                             row_of(answer(1, {1}), 1, 3),     row_of(answer(1, {1}), 2, 5), failed_row(answer(1, {1}), 2, 5),
                             failed_row(answer(1, {1}), 3, 1), row_of(answer(1, {1}), 4, 7), row_of(answer(1, {1}), 4, 8)};
   EXPECT_THAT(answer_metrics(rows).find("groups_without_spread"), Optional(DoubleEq(1 / 3.0)));
+  EXPECT_THAT(answer_metrics(rows).find("rewards_group_std"), Optional(DoubleEq(2 * std::sqrt(0.5) / 3)));  // with n - 1: 0, and twice that
 }
 
 TEST(RolloutMetrics, WithoutAnyRewardHaveNoMeanOfThem) {
   const RolloutRows rows = {failed_row(answer(1, {1}), 0, 3), failed_row(answer(1, {2}), 0, 4)};
   const Metrics metrics = answer_metrics(rows);
   EXPECT_THAT(metrics.find("failed_rewards"), Optional(2));
-  for (const char* name : {"rewards", "rewards_std", "reward_length_correlation", "groups_without_spread"})
+  for (const char* name : {"rewards", "rewards_std", "rewards_group_std", "reward_length_correlation", "groups_without_spread"})
     EXPECT_FALSE(metrics.find(name)) << name;
   EXPECT_FALSE(rs_metrics(rows).find("global_rewards"));
   EXPECT_FALSE(kl_metrics(rows).find("rewards_with_kl"));

@@ -39,6 +39,22 @@ TEST_F(PromptDatasetTest, GivesIdsAndTheWholeRow) {
   EXPECT_EQ(shown(prompts.get(1).ids), "^<user:q><assistant:");
 }
 
+TEST_F(PromptDatasetTest, RowsOfVerlAndTrlAreReadAsTheyAre) {
+  const std::string verl =
+      R"({"data_source": "openai/gsm8k", "prompt": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}], "ability": "math", )"
+      R"("reward_model": {"style": "rule", "ground_truth": "72"}, "extra_info": {"index": 0, "split": "train"}})";
+  const std::string trl_text = R"({"prompt": "Q:", "solution": "72"})";
+  const std::string trl_chat = R"({"prompt": [{"role": "user", "content": "r"}], "solution": "73", "level": 2})";
+  const PromptDataset prompts = data(verl + "\n" + trl_text + "\n" + trl_chat + "\n");
+  ASSERT_EQ(prompts.size(), 3);
+  EXPECT_EQ(shown(prompts.get(0).ids), "<system:s><user:q><assistant:");
+  EXPECT_EQ(prompts.get(0).row.dump(), verl);  // so that rewards find the ground truth
+  EXPECT_EQ(shown(prompts.get(1).ids), "Q:");
+  EXPECT_EQ(prompts.get(1).row.dump(), trl_text);
+  EXPECT_EQ(shown(prompts.get(2).ids), "<user:r><assistant:");
+  EXPECT_EQ(prompts.get(2).row.dump(), trl_chat);
+}
+
 TEST_F(PromptDatasetTest, BrokenRowsAreRefusedAtLoadByLine) {
   const std::string good = "{\"text\": \"a\"}\n";
   EXPECT_EQ(error(good + "{\"text\": 3}\n"), ":2: \"text\": expected a string or a list of messages, found an integer");
