@@ -159,6 +159,22 @@ void load_config(const Section& section, const std::optional<Path>& file, const 
   log_warn(all);
 }
 
+std::vector<std::string> take_older_values(const Section& section, const Json& written) {
+  std::vector<std::string> taken;
+  for (const Field& field : section.fields) {
+    const Json* value = written.is_object() ? written.find(field.name) : nullptr;
+    if (field.section && value != nullptr && value->is_object()) {
+      for (const std::string& inner : take_older_values(field.section(), *value)) taken.push_back(join_path(field.name, inner));
+    } else if (value == nullptr && !field.rules.older.empty()) {
+      BindReport report;
+      field.set(ConfigNode::scalar(field.rules.older), field.name, report);
+      ensure(report.errors.empty(), field.name, ": ", field.rules.older, " is not one of its values");
+      taken.push_back(str(field.name, "=", field.rules.older));
+    }
+  }
+  return taken;
+}
+
 std::string dump_config(const Section& section) { return to_yaml(section_node(section)); }
 
 std::string commented_yaml(const Section& section) {

@@ -244,15 +244,25 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
 
   // Most draws change nothing, and then one sum serves both.
   const bool plain = row.draw.temperature == 1.0F && row.is_used == nullptr && row.draw.not_yet < 0 && row.draw.vocab_size >= l.size;
+  // `raw` is of all logits at the temperature of the log-prob.
+  const bool divides = row.draw.logprob_temperature != 1.0F;
+  const bool one_sum = plain && !divides;
   Running raw, changed;
   Best best;
   row.for_range(begin, end, [&]<int N>(int64_t i, const float(&logit)[N]) {
-    raw.add(logit);
+    if (divides) {
+      float x[N];
+#pragma unroll
+      for (int n = 0; n < N; ++n) x[n] = logit[n] / row.draw.logprob_temperature;
+      raw.add(x);
+    } else {
+      raw.add(logit);
+    }
     if (row.draw.greedy != 0) {
 #pragma unroll
       for (int n = 0; n < N; ++n)
         if (row.allowed(i + n)) best.join(logit[n], static_cast<int>(i) + n);
-    } else if (!plain) {
+    } else if (!one_sum) {
       float x[N];
 #pragma unroll
       for (int n = 0; n < N; ++n) x[n] = row.changed(i + n, logit[n]);
@@ -263,7 +273,7 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
     best.join(__shfl_xor_sync(kAll, best.logit, offset), __shfl_xor_sync(kAll, best.id, offset));
   if (threadIdx.x % kWarp == 0) shared.best[warp] = best.logit, shared.best_id[warp] = best.id;
   const Running raw_total = total_of(shared, raw);
-  Running total = plain || row.draw.greedy != 0 ? raw_total : total_of(shared, changed);
+  Running total = one_sum || row.draw.greedy != 0 ? raw_total : total_of(shared, changed);
   Best all_best;
   for (int w = 0; w < kWarps; ++w) all_best.join(shared.best[w], shared.best_id[w]);
   DrawnRow* out = l.drawn + index;
@@ -298,7 +308,9 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
     }
     token = pick(shared, row, total, range);
   }
-  if (threadIdx.x == 0) *out = {token, token < 0 ? 0.0F : row.logits[token] - (raw_total.most + logf(raw_total.sum))};
+  if (threadIdx.x != 0) return;
+  const auto logprob = [&] { return row.logits[token] / row.draw.logprob_temperature - (raw_total.most + logf(raw_total.sum)); };
+  *out = {token, token < 0 ? 0.0F : logprob()};
 }
 
 }  // namespace

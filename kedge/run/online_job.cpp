@@ -9,6 +9,7 @@
 #include "kedge/reward/reward_sources.h"
 #include "kedge/rollout/value_collector.h"
 #include "kedge/run/device_setup.h"
+#include "kedge/run/grpo_job.h"
 #include "kedge/run/ppo_job.h"
 #include "kedge/run/reinforce_job.h"
 #include "kedge/run/rs_job.h"
@@ -120,6 +121,7 @@ int OnlineJob::run(const RunOptions& options) {
                                  : has_lora                     ? kBase
                                                                 : ""};
   RunSession session(run, options.arguments, options.fork);
+  setup.settings.rollouts.logprob_temperature = settings().rollouts.logprob_temperature;  // an older run keeps its own
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
   const StopQuestion stop = session.stop_question();
@@ -199,6 +201,8 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
 std::unique_ptr<OnlineJob> make_online_job(std::string_view name) {
   if (name == "ppo") return std::make_unique<PpoJob>();
   if (name == "reinforce") return std::make_unique<ReinforceJob>();
+  if (name == "grpo") return std::make_unique<GrpoJob>();
+  if (name == "rloo") return std::make_unique<RlooJob>();
   if (name == "rs") return std::make_unique<RsJob>();
   return nullptr;
 }

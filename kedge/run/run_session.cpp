@@ -169,9 +169,11 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
   is_fork_ = fork.has_value();
   is_elsewhere_ = fs::weakly_canonical(checkpoint_->folder.parent_path()) != fs::weakly_canonical(folder_ / "checkpoints");
   const std::string where = (checkpoint_->folder / "meta.json").string();
-  accept_changes(config_changes(checkpoint_->meta.record.at("identity", where), record_.at("identity", where),
-                                rules_of(job_, checkpoint_->meta.record)),
-                 resumed);
+  const Json& before = checkpoint_->meta.record.at("identity", where);
+  for (const std::string& older : take_older_values(job_.section, before))
+    log_info(older, ": the run began before this key existed, and continues as it was");
+  record_.set("identity", identity());
+  accept_changes(config_changes(before, record_.at("identity", where), rules_of(job_, checkpoint_->meta.record)), resumed);
   accept_start();
 }
 

@@ -94,10 +94,13 @@ void warn_of_settings(const OnlineSettings& settings) {
   const bool draws_all = sampling.top_k == 0 && (sampling.top_p <= 0 || sampling.top_p >= 1) && sampling.repetition_penalty == 1;
   if (sampling.use_greedy)
     log_warn(key, ".use_greedy: all answers to a prompt are identical, so there is nothing to learn from their differences");
-  else if (sampling.temperature != 1 || !draws_all)
+  else if (!draws_all)
     log_warn(key,
-             ": answers are not sampled from the policy that is trained, whose log-probabilities ignore temperature, top_k, top_p and "
-             "penalties; the gradient is biased");
+             ": answers are not sampled from the policy that is trained, whose log-probabilities ignore top_k, top_p and penalties; ratios "
+             "and the gradient are biased");
+  else if (sampling.temperature != settings.rollouts.temperature())
+    log_warn("model.", settings.name, ".logprob_temperature=one: answers are sampled at temperature ", sampling.temperature,
+             ", but the policy that is trained has 1; ratios and the gradient are biased");
   if (settings.rollouts.length_params.min_length > 1)
     log_warn("model.", settings.name,
              ".length_params.min_length: the trained policy's log-probabilities ignore that end tokens are masked before this length");

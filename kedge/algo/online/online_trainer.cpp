@@ -29,6 +29,7 @@ PolicyOptions policy_options(const OnlineSettings& settings, const OnlinePlan& p
   options.num_updates = plan.horizon;
   options.checkpoint_activations = settings.model.activations_checkpoint_granularity == Recompute::full;
   options.seed = static_cast<uint64_t>(settings.model.seed);
+  options.temperature = settings.rollouts.temperature();
   if (!settings.wants_reference) return options;
   options.reference = model.adapters() != nullptr                              ? ReferenceKind::adapters_off
                       : settings.rollouts.reference == ReferencePlace::swapped ? ReferenceKind::swapped
@@ -173,6 +174,7 @@ RolloutRequest OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64
           .max_new = validates ? lengths_.val_max_new : lengths_.max_new,
           .min_new = length.min_length,
           .sampling = sampling,
+          .logprob_temperature = config.temperature(),
           .responses = validates && val_responses_ ? *val_responses_ : responses_,
           .vocab_size = drawable_ids(parts_.tokenizer, parts_.model),
           .wants_values = !validates,
@@ -345,7 +347,7 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
     for (const Minibatch& minibatch : step.minibatches) {
       UpdateStep update{.minibatch = minibatch,
-                        .weights = token_weights(minibatch, counts, micro_size, objective.norm),
+                        .weights = token_weights(minibatch, counts, micro_size, objective.norm, lengths_.max_new),
                         .loss = objective.loss,
                         .wants_entropy = objective.wants_entropy};
       if (objective.has_metrics) update.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);

@@ -27,7 +27,8 @@ namespace {
 
 class RejectionSampling final : public Algorithm {
  public:
-  explicit RejectionSampling(const RsConfig& config) : top_n_(config.model.rollouts.top_n_rollouts) {}
+  explicit RejectionSampling(const RsConfig& config)
+      : top_n_(config.model.rollouts.top_n_rollouts), entropy_bonus_(config.model.rollouts.entropy_bonus) {}
 
   [[nodiscard]] bool chooses_rows() const override { return true; }
 
@@ -44,7 +45,11 @@ class RejectionSampling final : public Algorithm {
   }
 
   [[nodiscard]] TokenObjective objective() const override {
-    return {.loss = [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); }};
+    return {.loss = [bonus = entropy_bonus_](const PassTokens& tokens) -> PassLoss {
+              if (bonus == 0) return answer_terms(tokens.logprobs);
+              return answer_terms(tokens.logprobs) - bonus * tokens.entropy;
+            },
+            .wants_entropy = entropy_bonus_ > 0};
   }
 
   [[nodiscard]] Metrics metrics(const OnlineStep& step) const override { return rs_metrics(step.rows); }
@@ -52,6 +57,7 @@ class RejectionSampling final : public Algorithm {
 
  private:
   int64_t top_n_;
+  double entropy_bonus_;
 };
 
 }  // namespace
