@@ -23,6 +23,9 @@ struct ConfigText {
 // The same from a tree that was read elsewhere (the flags of a command line).
 [[nodiscard]] std::vector<std::string> load_section(const Section& section, ConfigNode user);
 
+// Sets the defaults of `section` to these values: loading then starts from them. UsageError for unknown keys and wrong values.
+void set_defaults(const Section& section, const ConfigText& text);
+
 // From a file, or from the defaults if none is given; warnings are logged.
 void load_config(const Section& section, const std::optional<Path>& file, const std::vector<std::string>& overrides);
 

@@ -102,7 +102,6 @@ RewardSourceMaker OnlineJob::reward_maker(RewardSourceMaker other) const {
 int OnlineJob::run(const RunOptions& options) {
   OnlineSetup setup(*this);
   if (setup.mesh.world.rank() == 0) warn_of_settings(setup.settings);
-  setup.settings.identity += files_fingerprint(setup);
   const bool has_lora = setup.settings.model.peft.peft_scheme == PeftScheme::lora;
   const RunJob run{.name = setup.settings.name,
                    .section = section(),
@@ -121,7 +120,9 @@ int OnlineJob::run(const RunOptions& options) {
                                  : has_lora                     ? kBase
                                                                 : ""};
   RunSession session(run, options.arguments, options.fork);
-  setup.settings.rollouts.logprob_temperature = settings().rollouts.logprob_temperature;  // an older run keeps its own
+  const OnlineSettings agreed = settings();  // an older run keeps values that it had before there were keys for them
+  setup.settings.rollouts.logprob_temperature = agreed.rollouts.logprob_temperature;
+  setup.settings.identity = agreed.identity + files_fingerprint(setup);
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
   const StopQuestion stop = session.stop_question();

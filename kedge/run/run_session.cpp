@@ -42,8 +42,12 @@ constexpr std::array kRules = {
     ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "continues at the row where it stopped"},
     ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.grpo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.rloo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"trainer.grpo.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"trainer.rloo.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.precision", ChangeKind::converted, "from the fp32 master weights"},
 };
 // If an old checkpoint does not record the run's initial weights, their path is compared.

@@ -2,8 +2,8 @@
 
 namespace kedge {
 
-void set_tuning_defaults(OnlineModelConfig& model, int64_t rows_per_update) {
-  model.global_batch_size = rows_per_update;
+void set_tuning_defaults(OnlineModelConfig& model) {
+  model.global_batch_size = 0;
   model.optim.lr = 1e-6;
   model.optim.betas = {0.9, 0.999};
   model.optim.weight_decay = 0;

@@ -5,14 +5,14 @@
 namespace kedge {
 
 // Both are tuned with AdamW at a constant, small rate, and learn once from each step's responses.
-void set_tuning_defaults(OnlineModelConfig& model, int64_t rows_per_update);
+void set_tuning_defaults(OnlineModelConfig& model);
 
 // Keys of `trainer.grpo`.
 struct GrpoLoopConfig : PolicyGradientLoop {
   static constexpr const char* kName = "grpo";
 
   GrpoLoopConfig();
-  static void set_defaults(auto& model) { set_tuning_defaults(model, model.rollouts.num_rollout_samples * 8); }
+  static void set_defaults(OnlineModelConfig& model) { set_tuning_defaults(model); }
   void fields(auto&& field) { fields_of(field, kName, "reference_policy_kl_penalty"); }
 };
 using GrpoConfig = PolicyGradientConfig<GrpoLoopConfig>;
@@ -22,7 +22,7 @@ struct RlooLoopConfig : PolicyGradientLoop {
   static constexpr const char* kName = "rloo";
 
   RlooLoopConfig();
-  static void set_defaults(auto& model) { set_tuning_defaults(model, model.rollouts.num_rollout_samples * 2); }
+  static void set_defaults(OnlineModelConfig& model) { set_tuning_defaults(model); }
   void fields(auto&& field) { fields_of(field, kName, "initial_policy_kl_penalty"); }
 };
 using RlooConfig = PolicyGradientConfig<RlooLoopConfig>;

@@ -195,7 +195,8 @@ struct OnlineModelConfig : NetworkConfig {
     NetworkConfig::fields(field);
     field("micro_batch_size", micro_batch_size, "responses per micro-batch, over whose tokens loss_norm=reference averages first",
           at_least(1), unit("responses"));
-    field("global_batch_size", global_batch_size, "responses per update, over all ranks", at_least(1), unit("responses"));
+    field("global_batch_size", global_batch_size, "responses per update, over all ranks; 0: all of a step, which is one update",
+          at_least(0), unit("responses"));
     field("data", data, "the prompts");
     field.ignored("offload_adam_states", "model.optim.offload_adam_states applies");
     field("engine", engine, "generation; memory: auto takes what all responses of a step need, and at most half of the free memory");

@@ -35,6 +35,11 @@ OnlineLengths online_lengths(const OnlineSettings& settings, int64_t max_positio
   return lengths;
 }
 
+void fill_batch_size(OnlineSettings& settings) {
+  if (settings.model.global_batch_size == 0)
+    settings.model.global_batch_size = settings.rollouts.num_rollout_samples * settings.rows_per_prompt;
+}
+
 OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks) {
   const int64_t batch = settings.rollouts.num_rollout_samples, global_size = settings.model.global_batch_size;
   const std::string section = "trainer." + settings.name;
@@ -61,6 +66,7 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
 }
 
 OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position) {
+  if (settings.max_batches > 1) return plan;  // a step takes as many prompts as it needs
   plan.steps =
       continue_steps(plan.steps, position, settings.rollouts.num_rollout_samples, settings.loop.max_epochs, settings.loop.max_steps);
   plan.intervals.max_steps = plan.steps.max_steps;

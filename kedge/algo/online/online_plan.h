@@ -48,6 +48,9 @@ template <typename Config>
   return settings;
 }
 
+// One update for a step where no size of updates is given.
+void fill_batch_size(OnlineSettings& settings);
+
 // Tokens.
 struct OnlineLengths {
   int64_t context = 0;                   // prompt and answer together

@@ -18,6 +18,7 @@ OnlineSettings policy_gradient_settings(OnlineSettings settings, const PolicyGra
   settings.drops_unfinished = loop.unfinished == Unfinished::drop;
   settings.max_batches = loop.use_dynamic_sampling ? loop.dynamic_sampling_max_batches : 1;
   check_correction(loop, "trainer." + settings.name);
+  fill_batch_size(settings);
   return settings;
 }
 

@@ -56,7 +56,7 @@ struct PolicyGradientLoop : OnlineLoopConfig, KlConfig, ClipConfig, LossKlConfig
     field("use_dynamic_sampling", use_dynamic_sampling,
           "drop prompts whose responses all have the same reward, and answer further prompts until the step is full");
     field("dynamic_sampling_max_batches", dynamic_sampling_max_batches,
-          "batches of num_rollout_samples prompts that a step may take for that; if they do not suffice, the places left over stay empty",
+          "batches of num_rollout_samples prompts that a step may take for that; if they do not suffice, some of the dropped ones fill it",
           at_least(1));
     field(name + "_epochs", epochs, "passes over the responses of a step", at_least(1));
     field.refused("discount_factor", "a response has a single reward, so there is nothing to discount", {"1", "1.0"});

@@ -97,6 +97,7 @@ OnlineSettings settings_of(const PpoConfig& config) {
   settings.kl_estimator = loop.estimator();
   settings.critic_warmup_steps = loop.critic_warmup_steps;
   settings.critic_epochs = loop.critic_epochs;
+  fill_batch_size(settings);
   if (!config.local_critic && config.remote_critic_rm.pad_to_length)
     settings.widths["remote_critic_rm.pad_to_length"] = *config.remote_critic_rm.pad_to_length;
   return settings;

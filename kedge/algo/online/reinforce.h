@@ -8,7 +8,7 @@ namespace kedge {
 struct ReinforceLoopConfig : PolicyGradientLoop {
   static constexpr const char* kName = "reinforce";
 
-  static void set_defaults(auto& /*model*/) {}
+  static void set_defaults(OnlineModelConfig& /*model*/) {}
   void fields(auto&& field) { fields_of(field, kName, "reference_policy_kl_penalty"); }
 };
 

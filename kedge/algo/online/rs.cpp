@@ -20,6 +20,7 @@ OnlineSettings settings_of(const RsConfig& config) {
   settings.samples_per_prompt = rollouts.num_rollouts_per_prompt;
   settings.rows_per_prompt = rollouts.top_n_rollouts;
   settings.names_reward = config.names_reward();
+  fill_batch_size(settings);
   return settings;
 }
 
