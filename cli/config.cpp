@@ -27,7 +27,7 @@ struct ConfigOptions {
   void fields(auto&& field) {
     field("name", name, "which configuration");
     field("keys", keys, "a YAML file: print what becomes of each of its keys (honoured, converted, ignored, refused, unknown)");
-    field("recipe", recipe, "show the values of this recipe as the defaults");
+    field("recipe", recipe, "show the values of this recipe as the defaults; kedge grpo --help lists them");
     field("yaml", yaml, "print a commented YAML file to start from");
     field("json", json, "print one JSON object per line: every key, its aliases, and ignored or rejected keys");
   }
@@ -145,9 +145,7 @@ std::optional<std::string> default_settings(std::string_view name) {
   return config == nullptr ? std::nullopt : std::optional(dump_config(config->section()));
 }
 
-std::string config_flags() {
-  return str(options_help<ConfigOptions>(kConfigPositionals), "\nConfigurations\n", names_of_configs(), "\nRecipes\n", recipes_help());
-}
+std::string config_flags() { return str(options_help<ConfigOptions>(kConfigPositionals), "\nConfigurations\n", names_of_configs()); }
 
 int run_config(const Arguments& arguments) {
   const auto options = parse_options<ConfigOptions>(arguments, kConfigPositionals);

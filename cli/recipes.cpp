@@ -44,10 +44,10 @@ std::string recipe_names(std::string_view command) {
   return names;
 }
 
-std::string recipes_help() {
+std::string recipes_help(std::string_view command) {
   std::string text;
   for (const Recipe& recipe : recipes())
-    text += str("  ", recipe.name, std::string(14 - recipe.name.size(), ' '), "kedge ", recipe.command, ": ", recipe.about(), "\n");
+    if (recipe.command == command) text += str("  ", recipe.name, std::string(14 - recipe.name.size(), ' '), recipe.about(), "\n");
   return text;
 }
 

@@ -19,8 +19,8 @@ struct Recipe {
 
 // "dapo | gspo": those of a command; empty if it has none.
 [[nodiscard]] std::string recipe_names(std::string_view command);
-// A line for each.
-[[nodiscard]] std::string recipes_help();
+// A line for each of them.
+[[nodiscard]] std::string recipes_help(std::string_view command);
 
 // Makes the recipe's values the defaults of a command's configuration. UsageError if the command has no such recipe.
 void set_recipe(const Section& section, std::string_view command, const std::string& name);

@@ -26,12 +26,12 @@ int run_training(std::string_view name, const Arguments& arguments) {
 }
 
 std::string training_flags(std::string_view name) {
-  std::string text;
-  if (const std::string names = recipe_names(name); !names.empty())
-    text +=
-        str("  --recipe ", names, "\n                 start from the settings of a published algorithm; files and key=value change them\n");
-  return str(text, "  --fork CKPT    start a new run, in another folder, from a checkpoint of an existing run\n\n", "kedge config ", name,
-             " lists every key; kedge config ", name, " --yaml prints a file to start from.\n");
+  const std::string fork = "  --fork CKPT    start a new run, in another folder, from a checkpoint of an existing run\n";
+  const std::string keys = str("\nkedge config ", name, " lists every key; kedge config ", name, " --yaml prints a file to start from.\n");
+  const std::string names = recipe_names(name);
+  if (names.empty()) return fork + keys;
+  return str("  --recipe ", names, "\n                 start from the settings of a published algorithm; files and key=value change them\n", fork,
+             keys, "\nRecipes\n", recipes_help(name));
 }
 
 }  // namespace

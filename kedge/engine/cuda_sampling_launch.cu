@@ -33,6 +33,15 @@ struct Running {
   }
 };
 
+// The same with the logits divided.
+template <int N>
+__device__ void add_divided(Running& sum, const float (&logit)[N], float by) {
+  float x[N];
+#pragma unroll
+  for (int n = 0; n < N; ++n) x[n] = logit[n] / by;
+  sum.add(x);
+}
+
 __device__ Running over_warp(Running mine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     const float most = __shfl_xor_sync(kAll, mine.most, offset), sum = __shfl_xor_sync(kAll, mine.sum, offset);
@@ -222,6 +231,18 @@ __device__ int pick(Shared& shared, const Row& row, const Running& total, int64_
   return shared.found;
 }
 
+// A bit for every id that the draw's sequence has.
+__device__ const uint32_t* mark_used(const SamplingLaunch& l, const DrawRow& draw, int64_t index) {
+  const int64_t words = (l.size + 31) / 32;
+  uint32_t* is_used = l.is_used + index * words;
+  for (int64_t i = threadIdx.x; i < words; i += kThreads) is_used[i] = 0;
+  __syncthreads();
+  for (int i = draw.used_begin + static_cast<int>(threadIdx.x); i < draw.used_end; i += kThreads)
+    atomicOr(&is_used[l.used[i] / 32], 1U << static_cast<unsigned>(l.used[i] % 32));
+  __syncthreads();
+  return is_used;
+}
+
 // A group of threads takes one draw; each warp a range of ids.
 __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLaunch l) {
   __shared__ Shared shared;
@@ -229,16 +250,7 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   Row row{nullptr, l.size, l.draws[index], nullptr, 0};
   row.logits = l.logits + row.draw.row * l.size;
-  if (row.draw.penalty != 1.0F && row.draw.greedy == 0) {
-    const int64_t words = (l.size + 31) / 32;
-    uint32_t* is_used = l.is_used + index * words;
-    for (int64_t i = threadIdx.x; i < words; i += kThreads) is_used[i] = 0;
-    __syncthreads();
-    for (int i = row.draw.used_begin + static_cast<int>(threadIdx.x); i < row.draw.used_end; i += kThreads)
-      atomicOr(&is_used[l.used[i] / 32], 1U << static_cast<unsigned>(l.used[i] % 32));
-    __syncthreads();
-    row.is_used = is_used;
-  }
+  if (row.draw.penalty != 1.0F && row.draw.greedy == 0) row.is_used = mark_used(l, row.draw, index);
   const int64_t range = (l.size + kWarps * 4 * kWarp - 1) / (kWarps * 4 * kWarp) * 4 * kWarp;
   const int64_t begin = min(l.size, warp * range), end = min(l.size, begin + range);
 
@@ -250,14 +262,7 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
   Running raw, changed;
   Best best;
   row.for_range(begin, end, [&]<int N>(int64_t i, const float(&logit)[N]) {
-    if (divides) {
-      float x[N];
-#pragma unroll
-      for (int n = 0; n < N; ++n) x[n] = logit[n] / row.draw.logprob_temperature;
-      raw.add(x);
-    } else {
-      raw.add(logit);
-    }
+    divides ? add_divided(raw, logit, row.draw.logprob_temperature) : raw.add(logit);
     if (row.draw.greedy != 0) {
 #pragma unroll
       for (int n = 0; n < N; ++n)

@@ -47,13 +47,13 @@ for recipe in "${recipes[@]}"; do
   is "recipe_$recipe" trainer.grpo.num_rollouts_per_prompt 4
   grep -qE 'warning.*(ratios|weights|invariants)' "recipe_$recipe/log.txt" && fail "$recipe: $(cat "recipe_$recipe/log.txt")"
   expect 0 'step 5 replays: every value is equal bit for bit' "$kedge" replay "recipe_$recipe"
-  expect 0 "$recipe" "$kedge" grpo --help
+  expect 0 "^  $recipe  " "$kedge" grpo --help
 done
 is recipe_dapo trainer.grpo.ratio_clip_max 0.28
 is recipe_dapo trainer.grpo.use_dynamic_sampling true
 is recipe_gspo trainer.grpo.sequence_level_importance_ratios '"true"'
 expect 0 'trainer.grpo.ratio_clip_max +number or null +0.28' "$kedge" config grpo --recipe dapo
-expect 0 'dapo +kedge grpo: DAPO' "$kedge" config --help
+expect 0 '  dapo +DAPO: ' "$kedge" grpo --help
 expect 0 'prompts x 16 answers' "$kedge" plan grpo --recipe dapo "${online[@]}" "${rule[@]}" model.grpo.num_rollout_samples=4 model.grpo.length_params.max_length=16 --no-time
 expect 2 'kedge grpo has no recipe "dappo".*dapo' "$kedge" grpo --recipe dappo
 expect 2 'kedge sft has no recipes' "$kedge" sft --recipe dapo
@@ -102,6 +102,12 @@ expect 0 'logprob_temperature=one: the run began before this key existed' "${grp
   exp_manager.explicit_log_dir=older
 same_online old older
 is older model.grpo.logprob_temperature one
+
+# A file of NeMo-Aligner's, whose log-probabilities have no temperature
+echo 'model: {reinforce: {sampling_params: {temperature: 0.7, top_p: 1.0}}}' >nemo.yaml
+expect 0 '^converted \(1 key\)$' "$kedge" config reinforce --keys nemo.yaml
+sed 's/0.7/1.0/' nemo.yaml >nemo_one.yaml
+expect 0 '^honoured \(2 keys\)$' "$kedge" config reinforce --keys nemo_one.yaml
 
 # Dynamic sampling: prompts are counted, and every group of the step has a spread.
 expect 0 'done: step 6 of 6' "${grpo[@]}" trainer.grpo.max_steps=6 "${dynamic[@]}" exp_manager.explicit_log_dir=dynamic

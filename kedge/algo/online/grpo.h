@@ -13,7 +13,7 @@ struct GrpoLoopConfig : PolicyGradientLoop {
 
   GrpoLoopConfig();
   static void set_defaults(OnlineModelConfig& model) { set_tuning_defaults(model); }
-  void fields(auto&& field) { fields_of(field, kName, "reference_policy_kl_penalty"); }
+  void fields(auto&& field) { fields_of(field, "grpo_epochs", "reference_policy_kl_penalty"); }
 };
 using GrpoConfig = PolicyGradientConfig<GrpoLoopConfig>;
 
@@ -23,7 +23,7 @@ struct RlooLoopConfig : PolicyGradientLoop {
 
   RlooLoopConfig();
   static void set_defaults(OnlineModelConfig& model) { set_tuning_defaults(model); }
-  void fields(auto&& field) { fields_of(field, kName, "initial_policy_kl_penalty"); }
+  void fields(auto&& field) { fields_of(field, "rloo_epochs", "initial_policy_kl_penalty"); }
 };
 using RlooConfig = PolicyGradientConfig<RlooLoopConfig>;
 

@@ -30,8 +30,8 @@ struct PolicyGradientLoop : OnlineLoopConfig, KlConfig, ClipConfig, LossKlConfig
   [[nodiscard]] KlEstimator logged_kl() const { return initial_policy_kl_penalty > 0 ? estimator() : reference_policy_kl_type; }
 
  protected:
-  // `name` is the algorithm's, `beta` the key that TRL's word stands for there.
-  void fields_of(auto&& field, const std::string& name, const char* beta) {
+  // The keys that differ: the epochs' name, and what TRL's beta stands for.
+  void fields_of(auto&& field, const char* epochs_key, const char* beta) {
     OnlineLoopConfig::fields(field);
     field("num_rollouts_per_prompt", num_rollouts_per_prompt, "responses sampled per prompt", at_least(1));
     KlConfig::fields(field);
@@ -58,13 +58,13 @@ struct PolicyGradientLoop : OnlineLoopConfig, KlConfig, ClipConfig, LossKlConfig
     field("dynamic_sampling_max_batches", dynamic_sampling_max_batches,
           "batches of num_rollout_samples prompts that a step may take for that; if they do not suffice, some of the dropped ones fill it",
           at_least(1));
-    field(name + "_epochs", epochs, "passes over the responses of a step", at_least(1));
+    field(epochs_key, epochs, "passes over the responses of a step", at_least(1));
     field.refused("discount_factor", "a response has a single reward, so there is nothing to discount", {"1", "1.0"});
     for (const char* word : {"num_generations_per_prompt", "num_generations", "rollout.n"}) field.alias(word, "num_rollouts_per_prompt");
     for (const char* word : {"token_level_loss", "loss_type", "loss_agg_mode"}) field.alias(word, "loss_norm");
     field.alias("importance_sampling_level", "sequence_level_importance_ratios");
     field.alias("filter_groups.enable", "use_dynamic_sampling");
-    field.alias("num_iterations", name + "_epochs");
+    field.alias("num_iterations", epochs_key);
     field.alias("beta", beta);
   }
 };

@@ -9,7 +9,7 @@ struct ReinforceLoopConfig : PolicyGradientLoop {
   static constexpr const char* kName = "reinforce";
 
   static void set_defaults(OnlineModelConfig& /*model*/) {}
-  void fields(auto&& field) { fields_of(field, kName, "reference_policy_kl_penalty"); }
+  void fields(auto&& field) { fields_of(field, "reinforce_epochs", "reference_policy_kl_penalty"); }
 };
 
 using ReinforceConfig = PolicyGradientConfig<ReinforceLoopConfig>;

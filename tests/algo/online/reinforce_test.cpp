@@ -73,52 +73,6 @@ TEST(Reinforce, TheEnginesLogprobsAreAsGoodAsTrainings) {
   }
 }
 
-// The distribution that is sampled is the one that is trained: engine, policy, reference and updates agree to the bit.
-TEST(Reinforce, RatiosAreOneAtEveryTemperature) {
-  for (const double temperature : {0.6, 1.0, 1.5}) {
-    std::vector<std::string> seen;
-    for (const LogprobSource source : {LogprobSource::automatic, LogprobSource::trainer}) {
-      OnlineToy toy;
-      toy.reinforce.model.rollouts.sampling_params.temperature = temperature;
-      toy.reinforce.model.rollouts.logprobs = source;
-      toy.reinforce.model.global_batch_size = 16;
-      toy.reinforce.trainer.loop.ratio = RatioKind::clip;
-      toy.reinforce.trainer.loop.reference_policy_kl_penalty = 0.01;
-      const auto trainer = toy.reinforce_trainer();
-      std::string text;
-      for (int i = 0; i < 3; ++i) {
-        const StepReport report = trainer->train_step();
-        EXPECT_EQ(number(report, "train_rollouts/logprob_gap_max"), 0) << temperature;
-        EXPECT_EQ(*report.updates[0].find("train_optim/ratio"), 1) << temperature;
-        EXPECT_EQ(*report.updates[0].find("train_optim/clip_fraction"), 0) << temperature;
-        EXPECT_EQ(number(report, "train_rollouts/init_policy_kl") == 0, i == 0) << temperature;
-        text += shown(report);
-      }
-      seen.push_back(text);
-    }
-    EXPECT_EQ(seen[0], seen[1]);
-  }
-}
-
-// As before this key existed: log-probabilities at 1 whatever is sampled.
-TEST(Reinforce, LogprobsAtOneIgnoreTheTemperature) {
-  OnlineToy toy;
-  toy.reinforce.model.rollouts.sampling_params.temperature = 0.6;
-  toy.reinforce.model.rollouts.logprob_temperature = LogprobTemperature::one;
-  const OnlineStep at_one = toy.reinforce_trainer()->generate_rollouts();
-  toy.reinforce.model.rollouts.logprob_temperature = LogprobTemperature::sampling;
-  const OnlineStep at_its_own = toy.reinforce_trainer()->generate_rollouts();
-  ASSERT_EQ(at_one.rows.size(), at_its_own.rows.size());
-  EXPECT_EQ(at_one.rows[0].rollout->ids, at_its_own.rows[0].rollout->ids);
-  EXPECT_NE(at_one.rows[0].logprobs, at_its_own.rows[0].logprobs);
-  RolloutRows again = at_one.rows;
-  const Pass pass{{0}};
-  add_policy_logprobs(*toy.model, std::span(&pass, 1), again);
-  EXPECT_EQ(again[0].logprobs, at_one.rows[0].logprobs);
-  add_policy_logprobs(*toy.model, std::span(&pass, 1), again, 0.6);
-  EXPECT_EQ(again[0].logprobs, at_its_own.rows[0].logprobs);
-}
-
 TEST(Reinforce, LearnsWhatIsRewarded) {
   OnlineToy toy;
   toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.001;
