@@ -60,7 +60,7 @@ constexpr std::array kCommands = {
             "(docs/rewards.md). Started again with the same folder, the run resumes from its newest checkpoint. SIGTERM,\n"
             "SIGUSR1 and Ctrl-C save and exit with 143, 138 and 130.",
             kedge::cli::run_reinforce, kedge::cli::reinforce_flags},
-    Command{"grpo", "Training", "online training with GRPO, which compares several responses per prompt, and its relatives (DAPO, ...)",
+    Command{"grpo", "Training", "online training with GRPO: several responses per prompt are compared; recipes such as DAPO",
             "kedge grpo [CONFIG.yaml] [--recipe NAME] [key=value ...] [--fork CKPT]\n\n"
             "  kedge grpo pretrained_checkpoint.restore_from_path=DIR \\\n"
             "        'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"

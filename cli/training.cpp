@@ -30,8 +30,8 @@ std::string training_flags(std::string_view name) {
   const std::string keys = str("\nkedge config ", name, " lists every key; kedge config ", name, " --yaml prints a file to start from.\n");
   const std::string names = recipe_names(name);
   if (names.empty()) return fork + keys;
-  return str("  --recipe ", names, "\n                 start from the settings of a published algorithm; files and key=value change them\n", fork,
-             keys, "\nRecipes\n", recipes_help(name));
+  return str("  --recipe ", names, "\n                 start from the settings of a published algorithm; files and key=value change them\n",
+             fork, keys, "\nRecipes\n", recipes_help(name));
 }
 
 }  // namespace
