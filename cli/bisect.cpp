@@ -164,7 +164,7 @@ int run_bisect(const Arguments& arguments) {
   const RunOnDisk run = open_run(options.run);
   check_may_run(run.folder, options.allow_commands);
   check(trains_online(run.algorithm), options.run, ": a run of kedge ", run.algorithm,
-        "; only those that train online keep what a replay needs");
+        "; only those of online training keep what a replay needs");
   const ReplayRange range = range_of(run);
   const int64_t from = options.from.value_or(range.first), to = options.to.value_or(range.last);
   check(from >= range.first && to <= range.last && from <= to, options.run, ": no steps ", from, " to ", to, "; its steps are ",

@@ -75,7 +75,7 @@ int run_replay(const Arguments& arguments) {
   const RunOnDisk run = open_run(options.run);
   check_may_run(run.folder, options.allow_commands);
   const std::unique_ptr<OnlineJob> job = make_online_job(run.algorithm);
-  check(job != nullptr, options.run, ": a run of kedge ", run.algorithm, "; only those that train online keep what a replay needs");
+  check(job != nullptr, options.run, ": a run of kedge ", run.algorithm, "; only those of online training keep what a replay needs");
   const int64_t step = step_of(run, options.step);
   enter_start_folder(run);
   const std::vector<std::string> changed = changed_inputs(run);

@@ -80,6 +80,9 @@ class PolicyGradient final : public Algorithm {
     if (config_.num_rollouts_per_prompt == 1 && compares_groups && config_.baseline != Baseline::none)
       hints.emplace_back(str(section, ".num_rollouts_per_prompt: a single answer is its own baseline, so nothing is learned; ", section,
                              ".baseline=batch_mean compares it with the answers to other prompts"));
+    if (config_.num_rollouts_per_prompt == 1 && config_.use_dynamic_sampling)
+      hints.emplace_back(str(section, ".use_dynamic_sampling: a single response has no other to differ from, so every step takes ", section,
+                             ".dynamic_sampling_max_batches batches and learns from the last"));
     if (config_.baseline == Baseline::group_norm && config_.initial_policy_kl_penalty > 0)
       hints.push_back(
           str(section,
