@@ -154,6 +154,18 @@ ConfigArguments read_config_arguments(const Arguments& arguments) {
   return result;
 }
 
+std::optional<std::string> take_flag(Arguments& arguments, const std::string& flag, std::string_view wanted) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] != flag && !arguments[i].starts_with(flag + "=")) continue;
+    const bool joined = arguments[i] != flag;
+    check(joined || i + 1 < arguments.size(), flag, ": expected ", wanted);
+    const std::string value = joined ? arguments[i].substr(flag.size() + 1) : arguments[i + 1];
+    arguments.erase(arguments.begin() + static_cast<int64_t>(i), arguments.begin() + static_cast<int64_t>(i) + (joined ? 1 : 2));
+    return value;
+  }
+  return std::nullopt;
+}
+
 std::string flags_help(const Section& section, const std::vector<std::string>& positionals) {
   constexpr size_t kWidestLeft = 36;  // a wider one leaves no room: its description goes below
   const std::vector<KeyRow> rows = key_rows(section);

@@ -31,6 +31,9 @@ struct ConfigArguments {
 };
 [[nodiscard]] ConfigArguments read_config_arguments(const Arguments& arguments);
 
+// The value of --flag VALUE or --flag=VALUE, which is removed. `wanted` says in an error what it should have been: "the folder of ...".
+[[nodiscard]] std::optional<std::string> take_flag(Arguments& arguments, const std::string& flag, std::string_view wanted);
+
 // No line of a help is wider.
 inline constexpr size_t kHelpWidth = 110;
 

@@ -21,7 +21,7 @@ struct BisectOptions {
   bool servers = false, regenerate = false, json = false, allow_commands = false;
 
   void fields(auto&& field) {
-    field("run", run, "the folder of a run of kedge reinforce, rs or ppo", required());
+    field("run", run, "the folder of a run of kedge grpo, rloo, reinforce, rs or ppo", required());
     field("from", from, "the first step to replay; null: the run's first", at_least(0));
     field("to", to, "the last step to replay; null: the run's last", at_least(0));
     field("regenerate", regenerate, "sample the responses of every step again from the policy and compare their tokens");
@@ -164,7 +164,7 @@ int run_bisect(const Arguments& arguments) {
   const RunOnDisk run = open_run(options.run);
   check_may_run(run.folder, options.allow_commands);
   check(trains_online(run.algorithm), options.run, ": a run of kedge ", run.algorithm,
-        "; only those of reinforce, rs and ppo keep what a replay needs");
+        "; only those of online training keep what a replay needs");
   const ReplayRange range = range_of(run);
   const int64_t from = options.from.value_or(range.first), to = options.to.value_or(range.last);
   check(from >= range.first && to <= range.last && from <= to, options.run, ": no steps ", from, " to ", to, "; its steps are ",

@@ -14,18 +14,20 @@
 #include "cli/commands.h"
 #include "cli/default_settings.h"
 #include "cli/named_configs.h"
+#include "cli/recipes.h"
 
 namespace kedge::cli {
 namespace {
 
 struct ConfigOptions {
   std::string name;
-  std::optional<std::string> keys;
+  std::optional<std::string> keys, recipe;
   bool yaml = false, json = false;
 
   void fields(auto&& field) {
     field("name", name, "which configuration");
     field("keys", keys, "a YAML file: print what becomes of each of its keys (honoured, converted, ignored, refused, unknown)");
+    field("recipe", recipe, "show the values of this recipe as the defaults; kedge grpo --help lists them");
     field("yaml", yaml, "print a commented YAML file to start from");
     field("json", json, "print one JSON object per line: every key, its aliases, and ignored or rejected keys");
   }
@@ -89,6 +91,7 @@ void add_other_names(std::string& text, const Section& section, const std::strin
   for (const auto& [from, to] : section.aliases) add(from, "same_as", join_path(path, to));
   for (const Section::Note& note : section.ignored) add(note.name, "no_effect", note.why);
   for (const Section::Note& note : section.refused) add(note.name, "refused", note.why);
+  for (const Section::Note& note : section.converted) add(note.name, "converted", note.why);
   for (const Field& field : section.fields)
     if (field.section) add_other_names(text, field.section(), join_path(path, field.name));
 }
@@ -151,6 +154,7 @@ int run_config(const Arguments& arguments) {
   check(found != nullptr, "no configuration \"", options.name, "\"", nearest_hint(options.name, config_names()), "; there are:\n",
         names_of_configs());
   const Section section = found->section();
+  if (options.recipe) set_recipe(section, options.name, *options.recipe);
   check(!(options.yaml && options.json), "kedge config: --yaml and --json are two forms of the same; give one of them");
   check(!(options.yaml && options.keys), "kedge config: --yaml and --keys are two questions; give one of them");
   const std::string text = options.keys   ? classes_of(section, *options.keys, options.json)

@@ -60,6 +60,24 @@ constexpr std::array kCommands = {
             "(docs/rewards.md). Started again with the same folder, the run resumes from its newest checkpoint. SIGTERM,\n"
             "SIGUSR1 and Ctrl-C save and exit with 143, 138 and 130.",
             kedge::cli::run_reinforce, kedge::cli::reinforce_flags},
+    Command{"grpo", "Training", "online training with GRPO: several responses per prompt are compared; recipes such as DAPO",
+            "kedge grpo [CONFIG.yaml] [--recipe NAME] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge grpo pretrained_checkpoint.restore_from_path=DIR \\\n"
+            "        'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+            "        remote_rm.host=localhost remote_rm.port=5555 exp_manager.explicit_log_dir=runs/aligned\n"
+            "  kedge grpo --recipe dapo mine.yaml          a published variant of it, with the settings of a file\n\n"
+            "Defaults: 8 responses per prompt, advantages divided by the group's deviation, clip 0.2, mean over tokens,\n"
+            "no KL, learning rate 1e-6. Rewards are configured as for kedge reinforce. Started again with the same folder,\n"
+            "the run resumes from its newest checkpoint.",
+            kedge::cli::run_grpo, kedge::cli::grpo_flags},
+    Command{"rloo", "Training", "online training with RLOO: each response compared with the mean of the prompt's others",
+            "kedge rloo [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge rloo pretrained_checkpoint.restore_from_path=DIR \\\n"
+            "        'model.data.data_prefix={train: [prompts.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+            "        remote_rm.host=localhost remote_rm.port=5555 exp_manager.explicit_log_dir=runs/aligned\n\n"
+            "Defaults are those of TRL: 2 responses per prompt, KL 0.05 in the reward, the ratio of a whole response\n"
+            "clipped at 0.2, learning rate 1e-6. Rewards are configured as for kedge reinforce.",
+            kedge::cli::run_rloo, kedge::cli::rloo_flags},
     Command{"rs", "Training", "online training by rejection sampling: fine-tune on the best of several responses",
             "kedge rs [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
             "  kedge rs pretrained_checkpoint.restore_from_path=DIR \\\n"
@@ -82,10 +100,11 @@ constexpr std::array kCommands = {
               return std::vector<std::string>{"reward", "critic"};
             }},
     Command{"plan", "Training", "estimate a run's memory by phase, disk, steps and time, without reading weights or training",
-            "kedge plan sft|rm|ppo|reinforce|rs|serve reward|serve critic [CONFIG.yaml] [key=value ...] [flags]\n"
+            "kedge plan COMMAND [CONFIG.yaml] [key=value ...] [flags]\n"
             "       kedge plan CONFIG.yaml [key=value ...] [flags]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl\n"
-            "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=RM'    both on the same GPU",
+            "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=RM'    both on the same GPU\n\n"
+            "COMMAND is one that trains (sft, rm, ppo, reinforce, grpo, rloo, rs), or serve reward or serve critic.",
             kedge::cli::run_plan, kedge::cli::plan_flags, kedge::cli::plan_words},
     Command{"tokenize", "Text and data", "convert text to token ids and back, as JSON lines",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"

@@ -21,6 +21,8 @@ constexpr std::array kConfigs = {
     NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
     NamedConfig{"ppo", "kedge ppo: online training by PPO with a critic", default_section<PpoConfig>},
     NamedConfig{"reinforce", "kedge reinforce: online training by REINFORCE", default_section<ReinforceConfig>},
+    NamedConfig{"grpo", "kedge grpo: online training by GRPO", default_section<GrpoConfig>},
+    NamedConfig{"rloo", "kedge rloo: online training by RLOO", default_section<RlooConfig>},
     NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
     NamedConfig{"dpo", "DPO, whose keys are read and whose command does not exist yet", default_section<DpoConfig>},
     NamedConfig{"kto", "KTO, whose keys are read and whose command does not exist yet", default_section<KtoConfig>},

@@ -30,6 +30,8 @@ constexpr std::array kPlanned = {Planned{"sft"},
                                  Planned{"rm"},
                                  Planned{"ppo"},
                                  Planned{"reinforce"},
+                                 Planned{"grpo"},
+                                 Planned{"rloo"},
                                  Planned{"rs"},
                                  Planned{"serve reward", plan_serve_reward},
                                  Planned{"serve critic", plan_serve_critic}};
@@ -57,7 +59,9 @@ const Planned* take_command(Arguments& arguments) {
 // Named first, or determined by a section of the file that only it has.
 const Planned& find_planned(Arguments& arguments) {
   if (const Planned* planned = take_command(arguments)) return *planned;
-  const ConfigArguments given = read_config_arguments(arguments);
+  Arguments rest = arguments;
+  static_cast<void>(take_flag(rest, "--recipe", "the name of a recipe"));
+  const ConfigArguments given = read_config_arguments(rest);
   std::vector<std::string> sections;
   for (const Planned& planned : kPlanned)
     if (!is_server(planned)) sections.push_back("trainer." + std::string(planned.name));
@@ -94,16 +98,6 @@ std::vector<Beside> take_besides(Arguments& arguments) {
   return besides;
 }
 
-// The value of a flag, which is removed with it.
-std::optional<std::string> take_value(Arguments& arguments, const std::string& flag) {
-  const auto found = std::find(arguments.begin(), arguments.end(), flag);
-  if (found == arguments.end()) return std::nullopt;
-  check(found + 1 != arguments.end(), flag, ": expected a value");
-  const std::string value = *(found + 1);
-  arguments.erase(found, found + 2);
-  return value;
-}
-
 template <typename T>
 T number_of(std::string_view text, const std::string& flag, std::string_view what) {
   T number{};
@@ -114,7 +108,7 @@ T number_of(std::string_view text, const std::string& flag, std::string_view wha
 
 // --mesh 2x8: nodes, and GPUs of a node. --links nvlink=350,net=40.
 std::optional<PlannedRanks> take_ranks(Arguments& arguments) {
-  const std::optional<std::string> mesh = take_value(arguments, "--mesh"), links = take_value(arguments, "--links");
+  const std::optional<std::string> mesh = take_flag(arguments, "--mesh", "a value"), links = take_flag(arguments, "--links", "a value");
   check(mesh || !links, "--links: needs --mesh NODESxGPUS");
   if (!mesh) return std::nullopt;
   const std::string shape = "NODESxGPUS, such as 2x8";
@@ -140,6 +134,7 @@ std::optional<PlannedRanks> take_ranks(Arguments& arguments) {
 std::string plan_flags() {
   return "  --mesh NODESxGPUS         plan for NODES x GPUS ranks, one per GPU, such as 2x8\n"
          "  --links nvlink=350,net=40 GB/s that a GPU sends within its node and to others\n"
+         "  --recipe NAME             start from a recipe, as the command itself does\n"
          "  --beside 'COMMAND ...'    also count this command's memory on the same device; may be repeated\n"
          "  --no-time                 do not measure the speed of this machine\n"
          "  --json                    print one JSON object instead of text\n\n"

@@ -19,7 +19,7 @@ struct ReplayOptions {
   bool servers = false, regenerate = false, json = false, allow_commands = false;
 
   void fields(auto&& field) {
-    field("run", run, "the folder of a run of kedge reinforce, rs or ppo", required());
+    field("run", run, "the folder of a run of kedge grpo, rloo, reinforce, rs or ppo", required());
     field("step", step, "step number as in kedge show, or first or last of the recorded steps");
     field("regenerate", regenerate, "sample the responses again from the policy and compare their tokens");
     field("servers", servers, "query reward servers again; by default their recorded rewards are used");
@@ -75,7 +75,7 @@ int run_replay(const Arguments& arguments) {
   const RunOnDisk run = open_run(options.run);
   check_may_run(run.folder, options.allow_commands);
   const std::unique_ptr<OnlineJob> job = make_online_job(run.algorithm);
-  check(job != nullptr, options.run, ": a run of kedge ", run.algorithm, "; only those of reinforce, rs and ppo keep what a replay needs");
+  check(job != nullptr, options.run, ": a run of kedge ", run.algorithm, "; only those of online training keep what a replay needs");
   const int64_t step = step_of(run, options.step);
   enter_start_folder(run);
   const std::vector<std::string> changed = changed_inputs(run);

@@ -27,7 +27,7 @@ struct ShowOptions {
   bool full = false, json = false;
 
   void fields(auto&& field) {
-    field("run", run, "the folder of a run of kedge reinforce, rs or ppo", required());
+    field("run", run, "the folder of a run of kedge grpo, rloo, reinforce, rs or ppo", required());
     field("step", step, "which step: its number, first or last");
     field("steps", steps, "print a table with one line per step");
     field("prompt", prompt, "all responses to the prompt with this number, over all steps");

@@ -8,7 +8,7 @@ else()
   set(KEDGE_CHART_JS_SOURCE dashboard/no_chart_js.cpp)
 endif()
 
-# What the assembler reads (cli/dashboard/embed.h): the paths, and that a change of a file is a change of the source.
+# What the assembler reads (cli/embed.h): the paths, and that a change of a file is a change of the source.
 function(kedge_embed_web)
   set(pages answers.js app.js charts.js icon.svg index.html panels.js style.css tools.js)
   list(TRANSFORM pages PREPEND "${CMAKE_SOURCE_DIR}/cli/dashboard/web/")

@@ -1,6 +1,7 @@
 #pragma once
 // Everything that your own program on top of kedge needs: include this, link kedge::kedge (docs/install.md). Smaller parts have their own
 // headers.
+#include "kedge/algo/online/grpo.h"
 #include "kedge/algo/online/ppo.h"
 #include "kedge/algo/online/reinforce.h"
 #include "kedge/algo/online/rs.h"
@@ -11,6 +12,7 @@
 #include "kedge/engine/engine.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/reward/reward.h"
+#include "kedge/run/grpo_job.h"
 #include "kedge/run/job.h"
 #include "kedge/run/ppo_job.h"
 #include "kedge/run/reinforce_job.h"

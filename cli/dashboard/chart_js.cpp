@@ -1,5 +1,5 @@
-#include "cli/dashboard/embed.h"
 #include "cli/dashboard/web_files.h"
+#include "cli/embed.h"
 
 KEDGE_EMBED(chart_js, KEDGE_CHART_JS);
 

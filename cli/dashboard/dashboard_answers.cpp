@@ -86,7 +86,7 @@ Json recorded_json(const Path& run, const Json& settings) {
   const std::vector<int64_t> steps = recorded_steps(run / "rollouts");
   const std::string keep = setting_text(settings, "rollouts.keep");
   const std::string why = !steps.empty()   ? ""
-                          : keep.empty()   ? "no records: only kedge reinforce, rs and ppo keep the answers of their steps"
+                          : keep.empty()   ? "no records: only kedge grpo, rloo, reinforce, rs and ppo keep the answers of their steps"
                           : keep == "none" ? "no records: rollouts.keep=none"
                                            : "no records yet";
   return Json::Object{{"steps", steps_json(steps)}, {"why", why}};

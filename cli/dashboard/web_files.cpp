@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "cli/dashboard/embed.h"
+#include "cli/embed.h"
 
 KEDGE_EMBED(index_html, KEDGE_WEB_FOLDER "/index.html");
 KEDGE_EMBED(style_css, KEDGE_WEB_FOLDER "/style.css");

@@ -109,6 +109,22 @@ void drop_empty_sections(ConfigNode& user, const Section& section) {
   }
 }
 
+// Only what is given. A key that follows another has no default of its own.
+void bind_defaults(const Section& section, const ConfigNode& given, const std::string& path, BindReport& report) {
+  for (const auto& [name, value] : given.members) {
+    const std::string key = join_path(path, name);
+    const auto named = [&, wanted = std::string_view(name)](const Field& field) { return field.name == wanted; };
+    const auto field = std::find_if(section.fields.begin(), section.fields.end(), named);
+    if (field == section.fields.end() || !field->rules.follows.empty()) {
+      report.errors.push_back(str(value.where.prefix(), key, ": no key that a recipe can set", nearest_hint(key, report.known_keys)));
+    } else if (field->section && value.is_map()) {
+      bind_defaults(field->section(), value, key, report);
+    } else {
+      field->set(value, key, report);
+    }
+  }
+}
+
 std::string meaning_of(const Field& field) {
   std::string extra = bounds_text(field.rules);
   if (!field.rules.unit.empty()) extra = field.rules.unit + (extra.empty() ? "" : ", ") + extra;
@@ -123,6 +139,18 @@ PathAliases all_aliases(const Section& section) {
     for (const auto& [from, to] : inner.aliases) aliases.emplace_back(join_path(path, from), join_path(path, to));
   });
   return aliases;
+}
+
+void set_defaults(const Section& section, const ConfigText& text) {
+  ConfigNode given = parse_yaml(text.yaml, text.origin);
+  check(given.is_map(), given.where.prefix(), "expected keys and values at the top level, found ", given.shown());
+  move_aliases(given, all_aliases(section));
+  BindReport report;
+  report.known_keys = all_keys(section);
+  bind_defaults(section, given, "", report);
+  std::string problems;
+  for (const std::string& error : report.errors) problems += (problems.empty() ? "" : "\n") + error;
+  check(problems.empty(), problems);
 }
 
 std::vector<std::string> load_section(const Section& section, const ConfigText& text, const std::vector<std::string>& overrides) {
@@ -157,6 +185,22 @@ void load_config(const Section& section, const std::optional<Path>& file, const 
   if (warnings.size() > 1)
     for (const std::string& warning : warnings) all += "\n  " + warning;
   log_warn(all);
+}
+
+std::vector<std::string> take_older_values(const Section& section, const Json& written) {
+  std::vector<std::string> taken;
+  for (const Field& field : section.fields) {
+    const Json* value = written.is_object() ? written.find(field.name) : nullptr;
+    if (field.section && value != nullptr && value->is_object()) {
+      for (const std::string& inner : take_older_values(field.section(), *value)) taken.push_back(join_path(field.name, inner));
+    } else if (value == nullptr && !field.rules.older.empty()) {
+      BindReport report;
+      field.set(ConfigNode::scalar(field.rules.older), field.name, report);
+      ensure(report.errors.empty(), field.name, ": ", field.rules.older, " is not one of its values");
+      taken.push_back(str(field.name, "=", field.rules.older));
+    }
+  }
+  return taken;
 }
 
 std::string dump_config(const Section& section) { return to_yaml(section_node(section)); }

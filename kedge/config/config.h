@@ -23,8 +23,15 @@ struct ConfigText {
 // The same from a tree that was read elsewhere (the flags of a command line).
 [[nodiscard]] std::vector<std::string> load_section(const Section& section, ConfigNode user);
 
+// Sets the defaults of `section` to these values: loading then starts from them. UsageError for unknown keys and wrong values.
+void set_defaults(const Section& section, const ConfigText& text);
+
 // From a file, or from the defaults if none is given; warnings are logged.
 void load_config(const Section& section, const std::optional<Path>& file, const std::vector<std::string>& overrides);
+
+// Settings that an older program wrote out completely, and that were loaded into `section`: keys that it did not know get the value that it
+// had for them. Returns those keys, with their values: "model.ppo.logprob_temperature=one".
+std::vector<std::string> take_older_values(const Section& section, const Json& written);
 
 // The resolved configuration as YAML; loading it gives an equal struct.
 [[nodiscard]] std::string dump_config(const Section& section);

@@ -97,6 +97,9 @@ FieldRule follows(std::string expression) {
 FieldRule off_by_null(std::string key) {
   return [key = std::move(key)](FieldRules& rules) { rules.off_key = key; };
 }
+FieldRule formerly(std::string value) {
+  return [value = std::move(value)](FieldRules& rules) { rules.older = value; };
+}
 FieldRule required() {
   return [](FieldRules& rules) { rules.required = true; };
 }

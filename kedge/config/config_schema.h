@@ -39,6 +39,7 @@ struct FieldRules {
   std::string unit;     // "tokens", "s"
   std::string follows;  // the default is this expression: "${.val_check_interval}"
   std::string off_key;  // of a section: null sets this key of it to false
+  std::string older;    // what settings mean that were written before this key existed, if that is not its default
   bool required = false;
 };
 using FieldRule = std::function<void(FieldRules&)>;
@@ -51,6 +52,8 @@ using FieldRule = std::function<void(FieldRules&)>;
 [[nodiscard]] FieldRule required();
 // The section may be null, which sets this key of it to false.
 [[nodiscard]] FieldRule off_by_null(std::string key);
+// Settings that were written before this key existed mean this value.
+[[nodiscard]] FieldRule formerly(std::string value);
 
 // What went wrong while a tree was bound to structs; everything is reported at once.
 struct BindReport {
@@ -73,15 +76,16 @@ struct Field {
 struct Section {
   struct Note {
     std::string name, why;
-    std::vector<std::string> accepted;  // refused keys: values that are harmless
+    std::vector<std::string> accepted;  // refused and converted keys: values that are harmless
   };
   std::vector<Field> fields;
   PathAliases aliases;  // relative to this section
-  std::vector<Note> ignored, refused;
+  std::vector<Note> ignored, refused, converted;
 };
 
 // One name of an enum: {"min", Mode::min}. An enum takes part with a function next to it:
 //   constexpr auto enum_names(Mode) { return std::array<EnumName<Mode>, 2>{{{"min", Mode::min}, {"max", Mode::max}}}; }
+// Words of other systems for the same values may be listed by a function other_names(Mode): they are read and not shown.
 template <typename E>
 struct EnumName {
   std::string_view name;
@@ -96,6 +100,11 @@ concept HasFields = requires(T& value, SectionBuilder& builder) {
 template <typename T>
 concept NamedEnum = std::is_enum_v<T> && requires(T value) {
   enum_names(value);
+};
+
+template <typename T>
+concept OtherwiseNamed = requires(T value) {
+  other_names(value);
 };
 
 template <HasFields T>
@@ -164,17 +173,25 @@ struct ConfigType<T> {
     return names;
   }
   static void bind(T& value, const ConfigNode& node, const std::string& path, BindReport& report) {
-    for (const auto& entry : enum_names(T{}))
-      if (node.kind == ConfigNode::Kind::scalar && node.text == entry.name) {
-        value = entry.value;
-        return;
-      }
+    if (is_one_of(enum_names(T{}), node, value)) return;
+    if constexpr (OtherwiseNamed<T>)
+      if (is_one_of(other_names(T{}), node, value)) return;
     report_wanted(node, path, name(), report);
   }
   static ConfigNode node(const T& value) {
     for (const auto& entry : enum_names(T{}))
       if (entry.value == value) return ConfigNode::scalar(std::string(entry.name), true);
     return ConfigNode::null();
+  }
+
+ private:
+  static bool is_one_of(const auto& names, const ConfigNode& node, T& value) {
+    for (const auto& entry : names)
+      if (node.kind == ConfigNode::Kind::scalar && node.text == entry.name) {
+        value = entry.value;
+        return true;
+      }
+    return false;
   }
 };
 
@@ -248,6 +265,10 @@ class SectionBuilder {
 
   // Paths are relative to this section, dotted where they reach deeper.
   void alias(std::string name, std::string of) { section_.aliases.emplace_back(std::move(name), std::move(of)); }
+  // A key that is read, with other values than these, in another way than in NeMo-Aligner.
+  void converted(std::string name, std::string why, std::vector<std::string> accepted = {}) {
+    section_.converted.push_back({std::move(name), std::move(why), std::move(accepted)});
+  }
   void ignored(std::string name, std::string why) { section_.ignored.push_back({std::move(name), std::move(why), {}}); }
   void refused(std::string name, std::string why, std::vector<std::string> accepted = {}) {
     section_.refused.push_back({std::move(name), std::move(why), std::move(accepted)});

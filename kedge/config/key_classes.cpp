@@ -27,6 +27,9 @@ class Classifier {
     if (const auto alias = alias_of(key); !alias.empty()) return leaves(value, key, KeyClass::converted, "read as " + alias);
     if (const auto field = std::find_if(section.fields.begin(), section.fields.end(), named); field != section.fields.end()) {
       if (field->section && value.is_map()) return this->section(field->section(), value, key);
+      const auto note = std::find_if(section.converted.begin(), section.converted.end(), named);
+      if (note != section.converted.end() && std::find(note->accepted.begin(), note->accepted.end(), value.text) == note->accepted.end())
+        return add(key, value, KeyClass::converted, note->why);
       return add(key, value, KeyClass::honoured, "");
     }
     if (const auto note = std::find_if(section.ignored.begin(), section.ignored.end(), named); note != section.ignored.end())

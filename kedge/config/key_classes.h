@@ -8,7 +8,7 @@
 
 namespace kedge {
 
-// Read; read under another name; accepted without effect; accepted with some values only, or not at all; not known.
+// Read; read under another name or with another meaning; accepted without effect; accepted with some values only, or not at all; not known.
 enum class KeyClass { honoured, converted, ignored, refused, unknown };
 [[nodiscard]] std::string_view name_of(KeyClass kind);
 

@@ -18,6 +18,7 @@ DrawRow row_of(const Draw& draw, int64_t size) {
   row.row = static_cast<int32_t>(draw.row);
   row.greedy = draw.config.use_greedy ? 1 : 0;
   row.temperature = static_cast<float>(draw.config.temperature);
+  row.logprob_temperature = static_cast<float>(draw.from.logprob_temperature);
   row.top_p = static_cast<float>(draw.config.top_p);
   row.penalty = static_cast<float>(draw.config.repetition_penalty);
   row.top_k = static_cast<int32_t>(std::min(draw.config.top_k, size));

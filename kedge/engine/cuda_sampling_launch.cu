@@ -33,6 +33,15 @@ struct Running {
   }
 };
 
+// The same with the logits divided.
+template <int N>
+__device__ void add_divided(Running& sum, const float (&logit)[N], float by) {
+  float x[N];
+#pragma unroll
+  for (int n = 0; n < N; ++n) x[n] = logit[n] / by;
+  sum.add(x);
+}
+
 __device__ Running over_warp(Running mine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     const float most = __shfl_xor_sync(kAll, mine.most, offset), sum = __shfl_xor_sync(kAll, mine.sum, offset);
@@ -222,6 +231,18 @@ __device__ int pick(Shared& shared, const Row& row, const Running& total, int64_
   return shared.found;
 }
 
+// A bit for every id that the draw's sequence has.
+__device__ const uint32_t* mark_used(const SamplingLaunch& l, const DrawRow& draw, int64_t index) {
+  const int64_t words = (l.size + 31) / 32;
+  uint32_t* is_used = l.is_used + index * words;
+  for (int64_t i = threadIdx.x; i < words; i += kThreads) is_used[i] = 0;
+  __syncthreads();
+  for (int i = draw.used_begin + static_cast<int>(threadIdx.x); i < draw.used_end; i += kThreads)
+    atomicOr(&is_used[l.used[i] / 32], 1U << static_cast<unsigned>(l.used[i] % 32));
+  __syncthreads();
+  return is_used;
+}
+
 // A group of threads takes one draw; each warp a range of ids.
 __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLaunch l) {
   __shared__ Shared shared;
@@ -229,30 +250,24 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   Row row{nullptr, l.size, l.draws[index], nullptr, 0};
   row.logits = l.logits + row.draw.row * l.size;
-  if (row.draw.penalty != 1.0F && row.draw.greedy == 0) {
-    const int64_t words = (l.size + 31) / 32;
-    uint32_t* is_used = l.is_used + index * words;
-    for (int64_t i = threadIdx.x; i < words; i += kThreads) is_used[i] = 0;
-    __syncthreads();
-    for (int i = row.draw.used_begin + static_cast<int>(threadIdx.x); i < row.draw.used_end; i += kThreads)
-      atomicOr(&is_used[l.used[i] / 32], 1U << static_cast<unsigned>(l.used[i] % 32));
-    __syncthreads();
-    row.is_used = is_used;
-  }
+  if (row.draw.penalty != 1.0F && row.draw.greedy == 0) row.is_used = mark_used(l, row.draw, index);
   const int64_t range = (l.size + kWarps * 4 * kWarp - 1) / (kWarps * 4 * kWarp) * 4 * kWarp;
   const int64_t begin = min(l.size, warp * range), end = min(l.size, begin + range);
 
   // Most draws change nothing, and then one sum serves both.
   const bool plain = row.draw.temperature == 1.0F && row.is_used == nullptr && row.draw.not_yet < 0 && row.draw.vocab_size >= l.size;
+  // `raw` is of all logits at the temperature of the log-prob.
+  const bool divides = row.draw.logprob_temperature != 1.0F;
+  const bool one_sum = plain && !divides;
   Running raw, changed;
   Best best;
   row.for_range(begin, end, [&]<int N>(int64_t i, const float(&logit)[N]) {
-    raw.add(logit);
+    divides ? add_divided(raw, logit, row.draw.logprob_temperature) : raw.add(logit);
     if (row.draw.greedy != 0) {
 #pragma unroll
       for (int n = 0; n < N; ++n)
         if (row.allowed(i + n)) best.join(logit[n], static_cast<int>(i) + n);
-    } else if (!plain) {
+    } else if (!one_sum) {
       float x[N];
 #pragma unroll
       for (int n = 0; n < N; ++n) x[n] = row.changed(i + n, logit[n]);
@@ -263,7 +278,7 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
     best.join(__shfl_xor_sync(kAll, best.logit, offset), __shfl_xor_sync(kAll, best.id, offset));
   if (threadIdx.x % kWarp == 0) shared.best[warp] = best.logit, shared.best_id[warp] = best.id;
   const Running raw_total = total_of(shared, raw);
-  Running total = plain || row.draw.greedy != 0 ? raw_total : total_of(shared, changed);
+  Running total = one_sum || row.draw.greedy != 0 ? raw_total : total_of(shared, changed);
   Best all_best;
   for (int w = 0; w < kWarps; ++w) all_best.join(shared.best[w], shared.best_id[w]);
   DrawnRow* out = l.drawn + index;
@@ -298,7 +313,9 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
     }
     token = pick(shared, row, total, range);
   }
-  if (threadIdx.x == 0) *out = {token, token < 0 ? 0.0F : row.logits[token] - (raw_total.most + logf(raw_total.sum))};
+  if (threadIdx.x != 0) return;
+  const auto logprob = [&] { return row.logits[token] / row.draw.logprob_temperature - (raw_total.most + logf(raw_total.sum)); };
+  *out = {token, token < 0 ? 0.0F : logprob()};
 }
 
 }  // namespace

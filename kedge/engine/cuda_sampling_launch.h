@@ -11,7 +11,7 @@ struct DrawRow {
   double uniform;
   int32_t row;  // of the logits
   int32_t greedy;
-  float temperature, top_p, penalty;
+  float temperature, top_p, penalty, logprob_temperature;
   int32_t top_k;
   int32_t not_yet;               // an id that may not be sampled, or -1
   int32_t vocab_size;            // ids from here on may not be sampled

@@ -145,6 +145,7 @@ std::vector<Draw> Engine::draws_of(const Step& step) const {
       if (request.sampling.repetition_penalty != 1) from.used = sequence.tokens;
       if (sequence.num_drawn() < request.min_new && !request.end_ids.empty()) from.not_yet = std::span(request.end_ids).first(1);
       from.vocab_size = request.vocab_size;
+      from.logprob_temperature = request.logprob_temperature;
       if (!request.sampling.use_greedy) from.uniform = key.uniform(sequence.num_drawn());
       draws.push_back({logits_row, request.sampling, from});
     }

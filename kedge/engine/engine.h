@@ -40,6 +40,7 @@ struct GenerateRequest {
   int64_t min_new = 0;     // tokens before EOS may be sampled
   int64_t vocab_size = 0;  // ids from here on are padding of the model's vocabulary and never sampled; 0: none
   SamplingConfig sampling;
+  double logprob_temperature = 1;                               // of the log-probabilities that are returned
   SampleKey key;                                                // of the first sample; the others count key.sample up
   std::vector<int32_t> end_ids;                                 // EOS first
   std::function<bool(std::span<const int32_t> response)> ends;  // called after every token, for ends that are not a single id; may be empty
@@ -53,7 +54,7 @@ struct Completion {
   int64_t request = 0;          // as submit() numbered it
   int64_t sample = 0;           // from 0
   std::vector<int32_t> tokens;  // the response, with the id that ended it
-  std::vector<float> logprobs;  // of each, under softmax of the raw logits
+  std::vector<float> logprobs;  // of each, under softmax of the raw logits / logprob_temperature
   Finish finish = Finish::length;
   std::string error;  // if it failed
 };

@@ -51,35 +51,41 @@ KEDGE_VECTOR_CLONES float largest(const float* logits, int64_t n) {
   return is_row ? result : std::numeric_limits<float>::quiet_NaN();
 }
 
-// How a logit becomes a weight. Raw weights have the bits of the powers in training's log-probs; the others, 2^((logit - most) * factor)
-// with log2(e) in the factor, are cheaper.
+// How a logit becomes a weight. Raw and divided ones, e^(logit - most) and e^(logit / factor - most), have the bits of the powers in
+// training's log-probs; scaled ones, 2^((logit - most) * factor) with log2(e) in the factor, are cheaper.
+enum class PowerKind { raw, divided, scaled };
 struct Power {
   float most = 0, factor = 1;
-  bool is_raw = true;
+  PowerKind kind = PowerKind::raw;
 
-  static Power raw(float most) { return {most, 1, true}; }
-  static Power tempered(float most, double temperature) {
-    return {most, static_cast<float>(std::min(std::numbers::log2e / temperature, static_cast<double>(kMost))), false};
+  static Power raw(float most) { return {most, 1, PowerKind::raw}; }
+  static Power divided(float most, float temperature) { return {most / temperature, temperature, PowerKind::divided}; }
+  static Power scaled(float most, double temperature) {
+    return {most, static_cast<float>(std::min(std::numbers::log2e / temperature, static_cast<double>(kMost))), PowerKind::scaled};
   }
 };
 
-template <bool Raw>
+template <PowerKind Kind>
 [[gnu::always_inline]] inline void to_weights(const float* logits, const Power& power, Vector (&weights)[kVectors]) {
-  for (int64_t v = 0; v < kVectors; ++v) weights[v] = *reinterpret_cast<const Vector*>(logits + v * kWidth) - power.most;
-  if constexpr (Raw) {
-    cpu::to_exp<KEDGE_VECTOR_BYTES>(weights);
-  } else {
+  for (int64_t v = 0; v < kVectors; ++v) {
+    weights[v] = *reinterpret_cast<const Vector*>(logits + v * kWidth);
+    if constexpr (Kind == PowerKind::divided) weights[v] /= power.factor;
+    weights[v] -= power.most;
+  }
+  if constexpr (Kind == PowerKind::scaled) {
     for (int64_t v = 0; v < kVectors; ++v) weights[v] *= power.factor;
     cpu::to_exp2<KEDGE_VECTOR_BYTES>(weights);
+  } else {
+    cpu::to_exp<KEDGE_VECTOR_BYTES>(weights);
   }
 }
 
 // As many as fill the lanes, of which only the first `count` are there.
-template <bool Raw>
+template <PowerKind Kind>
 [[gnu::always_inline]] inline void to_last_weights(const float* logits, int64_t count, const Power& power, Vector (&weights)[kVectors]) {
   float filled[kLanes];
   std::fill(std::copy_n(logits, count, filled), filled + kLanes, kNever);
-  to_weights<Raw>(filled, power, weights);
+  to_weights<Kind>(filled, power, weights);
 }
 
 // In the order of cpu::total_of.
@@ -96,19 +102,19 @@ template <bool Raw>
 
 constexpr int64_t kBlock = 8 * kLanes;
 
-// sums[b] = the sum of all weights up to the end of block b. The last one of raw weights has the bits of cpu::sum_of.
-template <bool Raw>
+// sums[b] = the sum of all weights up to the end of block b. The last one of raw or divided weights has the bits of cpu::sum_of.
+template <PowerKind Kind>
 [[gnu::always_inline]] inline void add_up(const float* logits, int64_t n, const Power& power, float* sums) {
   Vector lanes[kVectors] = {}, weights[kVectors];
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t end = std::min(n, begin + kBlock);
     int64_t i = begin;
     for (; i + kLanes <= end; i += kLanes) {
-      to_weights<Raw>(logits + i, power, weights);
+      to_weights<Kind>(logits + i, power, weights);
       for (int64_t v = 0; v < kVectors; ++v) lanes[v] += weights[v];
     }
     if (i < end) {
-      to_last_weights<Raw>(logits + i, end - i, power, weights);
+      to_last_weights<Kind>(logits + i, end - i, power, weights);
       for (int64_t v = 0; v < kVectors; ++v) lanes[v] += weights[v];
     }
     *sums++ = total_of(lanes);
@@ -116,15 +122,22 @@ template <bool Raw>
 }
 
 KEDGE_VECTOR_CLONES void running_sums(const float* logits, int64_t n, const Power& power, float* sums) {
-  power.is_raw ? add_up<true>(logits, n, power, sums) : add_up<false>(logits, n, power, sums);
+  switch (power.kind) {
+    case PowerKind::raw:
+      return add_up<PowerKind::raw>(logits, n, power, sums);
+    case PowerKind::divided:
+      return add_up<PowerKind::divided>(logits, n, power, sums);
+    case PowerKind::scaled:
+      return add_up<PowerKind::scaled>(logits, n, power, sums);
+  }
 }
 
-// One by one, of a block or less; `weights` has room for a block.
+// One by one, of a block or less; `weights` has room for a block. Not for divided ones, which are only summed.
 KEDGE_VECTOR_CLONES void block_weights(const float* logits, int64_t n, const Power& power, float* weights) {
   for (int64_t i = 0; i < n; i += kLanes) {
     Vector lanes[kVectors];
-    power.is_raw ? to_last_weights<true>(logits + i, std::min(kLanes, n - i), power, lanes)
-                 : to_last_weights<false>(logits + i, std::min(kLanes, n - i), power, lanes);
+    power.kind == PowerKind::raw ? to_last_weights<PowerKind::raw>(logits + i, std::min(kLanes, n - i), power, lanes)
+                                 : to_last_weights<PowerKind::scaled>(logits + i, std::min(kLanes, n - i), power, lanes);
     for (int64_t v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(weights + i + v * kWidth) = lanes[v];
   }
 }
@@ -249,18 +262,21 @@ std::optional<Drawn> draw_token(std::span<const float> logits, const SamplingCon
   if (most == kNever) return std::nullopt;
 
   int32_t token = 0;
-  bool has_raw_sum = false;
+  const auto temperature = static_cast<float>(row.logprob_temperature);
+  bool has_sum = false;  // the one that the log-prob needs
   if (config.use_greedy) {
     token = static_cast<int32_t>(std::find(allowed.begin(), allowed.end(), most) - allowed.begin());  // the first of equals
   } else if (is_changed) {
     token = draw_changed(scratch.logits, config, row, scratch);
   } else {
-    has_raw_sum = config.temperature == 1 && !is_masked && vocab_size == logits.size();
-    const Power power = has_raw_sum ? Power::raw(most) : Power::tempered(most, config.temperature);
+    const bool is_raw = config.temperature == 1 && !is_masked && vocab_size == logits.size();
+    const Power power = is_raw ? Power::raw(most) : Power::scaled(most, config.temperature);
+    has_sum = is_raw && temperature == 1.0F;
     token = pick(weights_of(allowed, power, scratch), row.uniform);
   }
-  const float sum = has_raw_sum ? scratch.sums.back() : weights_of(logits, Power::raw(raw_most), scratch).total();
-  return Drawn{token, logits[static_cast<size_t>(token)] - (raw_most + natural_log(sum))};
+  const Power power = temperature == 1.0F ? Power::raw(raw_most) : Power::divided(raw_most, temperature);
+  const float sum = has_sum ? scratch.sums.back() : weights_of(logits, power, scratch).total();
+  return Drawn{token, logits[static_cast<size_t>(token)] / temperature - (power.most + natural_log(sum))};
 }
 
 }  // namespace kedge

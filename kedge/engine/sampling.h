@@ -34,11 +34,12 @@ struct SamplingRow {
   std::span<const int32_t> not_yet = {};  // ids that may not be sampled: end tokens before the minimum length
   int64_t vocab_size = 0;                 // ids from here on are padding; 0: none
   double uniform = 0;                     // in [0, 1)
+  double logprob_temperature = 1;         // of the log-prob that is reported; it does not affect the draw
 };
 
 struct Drawn {
   int32_t token = 0;
-  float logprob = 0;  // under softmax of the raw logits
+  float logprob = 0;  // under softmax of all raw logits, divided by `logprob_temperature`
 };
 
 // Buffers that the next draw reuses.

@@ -6,6 +6,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "kedge/config/yaml.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
@@ -61,8 +62,10 @@ OnlineJob& load_job(OnlineJob& job, const RunOnDisk& run, int64_t step) {
   const SettingsPart& part = part_of(parts, step);
   if (part.keeper) {
     static_cast<void>(load_section(job.section(), config_of(*part.keeper), overrides));
+    take_older_values(job.section(), identity_of(*part.keeper));
   } else {
     load_config(job.section(), run.config, overrides);
+    take_older_values(job.section(), to_json(parse_yaml(read_text(run.config), run.config.string())));
   }
   return job;
 }

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "kedge/core/error.h"
@@ -38,7 +40,10 @@ void check_may_run(const Path& folder, bool allow_commands) {
         ": belongs to another user, and its config.yaml may name commands that would run as you; read it, then add --allow-commands");
 }
 
-bool trains_online(std::string_view algorithm) { return algorithm == "ppo" || algorithm == "reinforce" || algorithm == "rs"; }
+bool trains_online(std::string_view algorithm) {
+  constexpr std::array<std::string_view, 5> kOnline = {"ppo", "reinforce", "grpo", "rloo", "rs"};
+  return std::find(kOnline.begin(), kOnline.end(), algorithm) != kOnline.end();
+}
 
 bool is_run(const Path& folder) { return is_file(config_file(folder)) && is_file(starts_file(folder)); }
 

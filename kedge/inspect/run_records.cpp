@@ -13,7 +13,7 @@ RunRecords::RunRecords(const std::string& run) : run_(run) {
     steps_ = recorded_steps(folder);
     if (!steps_.empty()) return;
   }
-  throw UsageError(str(run, ": no answers in it (rollouts/step-N.jsonl); kedge reinforce, rs and ppo keep them unless rollouts.keep=none"));
+  throw UsageError(str(run, ": no answers in it (rollouts/step-N.jsonl); the online commands keep them unless rollouts.keep=none"));
 }
 
 int64_t RunRecords::choose(const std::string& wanted) const { return choose_step(steps_, wanted, run_); }

@@ -75,7 +75,7 @@ std::vector<RunServer> servers_of(const Json& settings, std::string_view algorit
     if (!has_sources && !is_true(settings, "remote_critic_rm.combine_rm_and_critic_server"))
       add_endpoint(servers, settings, "remote_critic_rm.reward_model", {.label = "reward server"});
   }
-  if (algorithm == "reinforce" || algorithm == "rs") {
+  if (algorithm == "reinforce" || algorithm == "grpo" || algorithm == "rloo" || algorithm == "rs") {
     add_endpoint(servers, settings, "remote_rm.reward_model", {.label = "reward server"});
     if (servers.empty() && !has_sources) servers.push_back({.label = "reward server", .host = "localhost", .port = 5555});
   }

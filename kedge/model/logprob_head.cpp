@@ -14,14 +14,15 @@ namespace {
 class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
  public:
   static torch::autograd::variable_list forward(AutogradContext* context, const Tensor& hidden, const HeadView& head,
-                                                const PredictedTokens& predicted, bool with_entropy, int64_t chunk, int64_t budget) {
+                                                const PredictedTokens& predicted, const LogprobOptions& options, int64_t budget) {
+    const auto [with_entropy, chunk, temperature] = options;
     const Tensor &weight = head.weight, &places = predicted.places, &targets = predicted.targets;
     std::vector<Tensor> logprob, log_sum, entropy, waiting;
     for (int64_t begin = 0; begin < places.size(0); begin += chunk) {
       const int64_t count = std::min(chunk, places.size(0) - begin);
       const Tensor x = hidden.index_select(0, places.narrow(0, begin, count));
       Tensor logits = logits_of(x, weight);
-      const LogitStats stats = logit_stats(logits, targets.narrow(0, begin, count), with_entropy);
+      const LogitStats stats = logit_stats(logits, targets.narrow(0, begin, count), with_entropy, temperature);
       logprob.push_back(stats.logprob);
       log_sum.push_back(stats.log_sum);
       if (with_entropy) entropy.push_back(stats.entropy);
@@ -36,6 +37,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     context->save_for_backward({hidden, weight, places, targets, joined(log_sum), entropies.clone()});
     context->saved_data["gradient"] = head.weight_gradient;
     context->saved_data["chunk"] = chunk;
+    context->saved_data["temperature"] = temperature;
     context->saved_data["waiting"] = waiting;
     return {joined(logprob), entropies};
   }
@@ -45,6 +47,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const Tensor &hidden = saved[0], &weight = saved[1], &places = saved[2], &targets = saved[3];
     const Tensor gradient = context->saved_data["gradient"].toTensor();
     const int64_t chunk = context->saved_data["chunk"].toInt();
+    const double temperature = context->saved_data["temperature"].toDouble();
     const c10::List<Tensor> waiting = context->saved_data["waiting"].toTensorList();
     context->saved_data["waiting"] = std::vector<Tensor>();  // overwritten by gradients below: a second backward recomputes them
     const auto part = [](const Tensor& x, int64_t begin, int64_t count) {
@@ -59,7 +62,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       const int64_t count = std::min(chunk, places.size(0) - begin);
       const Tensor at = places.narrow(0, begin, count), ids = targets.narrow(0, begin, count);
       const Tensor x = hidden.index_select(0, at);
-      const LogitStats stats{{}, part(saved[4], begin, count), part(saved[5], begin, count)};
+      const LogitStats stats{{}, part(saved[4], begin, count), part(saved[5], begin, count), temperature};
       const auto index = static_cast<size_t>(begin / chunk);
       const Tensor logits = index < waiting.size() ? Tensor(waiting[index]) : logits_of(x, weight);
       const Tensor dlogits =
@@ -67,7 +70,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       dhidden.index_copy_(0, at, product(dlogits, weight));
       add_weight_gradient(gradient, dlogits, x);
     }
-    return {dhidden, {}, {}, {}, {}, {}};
+    return {dhidden, {}, {}, {}, {}};
   }
 };
 
@@ -86,9 +89,10 @@ Tensor logits_of(const Tensor& hidden, const Tensor& weight) {
 
 TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted, const LogprobOptions& options) {
   const LogitMemory memory = logit_memory(hidden.is_cuda(), head.weight.size(0));
-  const int64_t chunk = options.chunk > 0 ? options.chunk : memory.chunk;
+  LogprobOptions chosen = options;
+  if (chosen.chunk == 0) chosen.chunk = memory.chunk;
   const int64_t waiting = at::GradMode::is_enabled() ? memory.waiting_bytes : 0;
-  const auto results = LogprobFunction::apply(hidden, head, predicted, options.entropy, chunk, waiting);
+  const auto results = LogprobFunction::apply(hidden, head, predicted, chosen, waiting);
   return {results[0], options.entropy ? results[1] : Tensor()};
 }
 

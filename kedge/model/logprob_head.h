@@ -22,7 +22,8 @@ struct LogitMemory {
 
 struct LogprobOptions {
   bool entropy = false;
-  int64_t chunk = 0;  // places at a time; 0 = what suits the device
+  int64_t chunk = 0;       // places at a time; 0 = what suits the device
+  double temperature = 1;  // divides the logits
 };
 
 struct TokenLogprobs {

@@ -60,6 +60,7 @@ void RolloutMaker::submit(const RolloutRequest& wish, int64_t slot) {
   request.min_new = wish.min_new;
   request.vocab_size = wish.vocab_size;
   request.sampling = wish.sampling;
+  request.logprob_temperature = wish.logprob_temperature;
   request.key = {
       .seed = wish.seed, .purpose = wish.purpose, .round = wish.round, .prompt = static_cast<uint64_t>(open.prompt.id), .sample = 0};
   request.end_ids = wish.responses.end_ids();

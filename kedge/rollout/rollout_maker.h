@@ -29,8 +29,9 @@ struct RolloutRequest {
   int64_t num_samples = 1;
   int64_t max_new = 128, min_new = 1;
   SamplingConfig sampling;
-  const ResponseText& responses;  // what ends an answer
-  TokenId vocab_size = 0;         // ids from here on are not sampled
+  double logprob_temperature = 1;  // of the answers' log-probabilities
+  const ResponseText& responses;   // what ends an answer
+  TokenId vocab_size = 0;          // ids from here on are not sampled
   bool wants_rewards = true;
   bool wants_values = false;  // of the answers' tokens, if there is a critic
   // Sampling is a function of these, the prompt and the sample number only.

@@ -24,6 +24,8 @@ struct RolloutRow {
   // Of the answer's ids, with a critic: its value before each of them, the advantage of each, and the critic's target.
   // Empty without one: then every id has the answer's `advantage`.
   std::vector<float> values = {}, advantages = {}, returns = {};
+  // Weights of the answer's ids in the loss, for a gap between generation and training. Empty: all 1.
+  std::vector<float> correction = {};
   bool trains = false;  // the policy is trained on it
 };
 

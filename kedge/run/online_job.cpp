@@ -9,6 +9,7 @@
 #include "kedge/reward/reward_sources.h"
 #include "kedge/rollout/value_collector.h"
 #include "kedge/run/device_setup.h"
+#include "kedge/run/grpo_job.h"
 #include "kedge/run/ppo_job.h"
 #include "kedge/run/reinforce_job.h"
 #include "kedge/run/rs_job.h"
@@ -101,7 +102,6 @@ RewardSourceMaker OnlineJob::reward_maker(RewardSourceMaker other) const {
 int OnlineJob::run(const RunOptions& options) {
   OnlineSetup setup(*this);
   if (setup.mesh.world.rank() == 0) warn_of_settings(setup.settings);
-  setup.settings.identity += files_fingerprint(setup);
   const bool has_lora = setup.settings.model.peft.peft_scheme == PeftScheme::lora;
   const RunJob run{.name = setup.settings.name,
                    .section = section(),
@@ -120,6 +120,9 @@ int OnlineJob::run(const RunOptions& options) {
                                  : has_lora                     ? kBase
                                                                 : ""};
   RunSession session(run, options.arguments, options.fork);
+  const OnlineSettings agreed = settings();  // an older run keeps values that it had before there were keys for them
+  setup.settings.rollouts.logprob_temperature = agreed.rollouts.logprob_temperature;
+  setup.settings.identity = agreed.identity + files_fingerprint(setup);
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
   const StopQuestion stop = session.stop_question();
@@ -199,6 +202,8 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
 std::unique_ptr<OnlineJob> make_online_job(std::string_view name) {
   if (name == "ppo") return std::make_unique<PpoJob>();
   if (name == "reinforce") return std::make_unique<ReinforceJob>();
+  if (name == "grpo") return std::make_unique<GrpoJob>();
+  if (name == "rloo") return std::make_unique<RlooJob>();
   if (name == "rs") return std::make_unique<RsJob>();
   return nullptr;
 }

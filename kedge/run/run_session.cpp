@@ -42,8 +42,12 @@ constexpr std::array kRules = {
     ChangeRule{"model.data.train_ds.global_batch_size", ChangeKind::converted, "continues at the row where it stopped"},
     ChangeRule{"model.ppo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"model.reinforce.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.grpo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.rloo.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"model.rs.num_rollout_samples", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"trainer.grpo.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"trainer.rloo.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.precision", ChangeKind::converted, "from the fp32 master weights"},
 };
 // If an old checkpoint does not record the run's initial weights, their path is compared.
@@ -169,9 +173,11 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
   is_fork_ = fork.has_value();
   is_elsewhere_ = fs::weakly_canonical(checkpoint_->folder.parent_path()) != fs::weakly_canonical(folder_ / "checkpoints");
   const std::string where = (checkpoint_->folder / "meta.json").string();
-  accept_changes(config_changes(checkpoint_->meta.record.at("identity", where), record_.at("identity", where),
-                                rules_of(job_, checkpoint_->meta.record)),
-                 resumed);
+  const Json& before = checkpoint_->meta.record.at("identity", where);
+  for (const std::string& older : take_older_values(job_.section, before))
+    log_info(older, ": the run began before this key existed, and continues as it was");
+  record_.set("identity", identity());
+  accept_changes(config_changes(before, record_.at("identity", where), rules_of(job_, checkpoint_->meta.record)), resumed);
   accept_start();
 }
 

@@ -54,10 +54,12 @@ offers "reward kl length advantage order" show runs --sort ''
 has "--as --model --help" data check --
 offers "prompts preference" data check x --as p
 has "--fork --help" reinforce --
+has "--fork --help --recipe" grpo --
+offers "dapo" grpo --recipe da
 offers "trainer." reinforce tra
 has "trainer.reinforce. trainer.precision=" reinforce trainer.
 has "trainer.reinforce.max_steps= trainer.reinforce.baseline=" reinforce mine.yaml trainer.reinforce.
-offers "group_mean group_norm" reinforce trainer.reinforce.baseline = group
+offers "group_mean group_mean_batch_std group_norm" reinforce trainer.reinforce.baseline = group
 has "none rloo" reinforce trainer.reinforce.baseline =
 offers "true false" reinforce model.data.add_bos =
 offers "" reinforce model.optim.lr =

@@ -126,6 +126,8 @@ def prepare(kedge, folder):
             "reward.sources.digits.use=count", r"reward.sources.digits.pattern=\d", "reward.watch.brief.kind=length", "reward.watch.brief.target=4"]
     make.train("reinforce", "runs/aligned", *rule, "exp_manager.checkpoint_callback_params.save_top_k=-1", "trainer.reinforce.unfinished=keep",
                "trainer.reinforce.max_epochs=10", steps=50, interval=10)
+    make.train("grpo", "runs/corrected", *rule, "trainer.grpo.use_dynamic_sampling=true", "trainer.grpo.rollout_correction=tis",
+               "trainer.grpo.reference_policy_kl_penalty=0.01")
     make.train("rs", "runs/rs", *rule)
     make.train("ppo", "runs/ppo", *rule, "local_critic.restore_from_path=JUDGE", *LOCAL_CRITIC, "remote_critic_rm.combine_rm_and_critic_server=false")
     shutil.copytree(folder / "runs/ppo/critic", folder / "runs/critic")
@@ -133,4 +135,4 @@ def prepare(kedge, folder):
     for name in RUNS:
         link(folder, name, "runs/aligned")
     shutil.copytree(folder / "runs/aligned", folder / "runs/slow")  # a report refuses one run under two names
-    return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "aligned", "rs", "ppo", "ppo/critic")]
+    return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "aligned", "corrected", "rs", "ppo", "ppo/critic")]

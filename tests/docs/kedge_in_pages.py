@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
 import fixtures  # noqa: E402
 from doc_program import without_alias  # noqa: E402
 
-TRAINERS = ("sft", "rm", "ppo", "reinforce", "rs")
+TRAINERS = ("sft", "rm", "ppo", "reinforce", "grpo", "rloo", "rs")
 MOST_STEPS = 10  # a page may ask for so many; of more, two are made
 
 
@@ -28,7 +28,7 @@ def ports_of_servers(words, ports):
     keys = {}
     if words[0] == "ppo" and not any(word.startswith("local_critic.") for word in words):
         keys["remote_critic_rm.critic.port"] = ports["5556"]
-    if "~reward.sources" in words and words[0] in ("reinforce", "rs"):
+    if "~reward.sources" in words and words[0] in ("reinforce", "grpo", "rloo", "rs"):
         keys["remote_rm.port"] = ports["5555"]
     return [f"{key}={port}" for key, port in keys.items() if not gives(words, key)]
 

@@ -58,6 +58,7 @@ TEST_F(DrawsOnTheGpu, AreThoseOfTheCpu) {
         if (config.repetition_penalty != 1) draw.from.used = used;
         if (i % 3 == 0) draw.from.not_yet = end;
         if (i % 5 == 0) draw.from.vocab_size = size - 2;
+        if (i % 2 == 0) draw.from.logprob_temperature = 0.6;
         draws.push_back(draw);
         draw.from.uniform = std::max(0.0, uniform - kSumError);
         below.push_back(draw);
@@ -70,8 +71,9 @@ TEST_F(DrawsOnTheGpu, AreThoseOfTheCpu) {
       for (size_t i = 0; i < draws.size(); ++i) {
         ASSERT_TRUE(found[i].has_value() && least[i].has_value() && most[i].has_value());
         outside += found[i]->token < least[i]->token || found[i]->token > most[i]->token ? 1 : 0;
-        const double logprob = logits.select(0, draws[i].row).log_softmax(-1, at::kDouble)[found[i]->token].item<double>();
-        EXPECT_NEAR(found[i]->logprob, logprob, 2e-5);
+        const double temperature = draws[i].from.logprob_temperature;
+        const Tensor row = logits.select(0, draws[i].row).to(at::kDouble) / temperature;
+        EXPECT_NEAR(found[i]->logprob, row.log_softmax(-1)[found[i]->token].item<double>(), 2e-5 / temperature);
         EXPECT_FALSE(i % 3 == 0 && found[i]->token == 4);
         EXPECT_FALSE(i % 5 == 0 && found[i]->token >= size - 2);
       }

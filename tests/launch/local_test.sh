@@ -36,12 +36,17 @@ expect 2 'not set: KEDGE_PROMPTS; --help' env -u KEDGE_PROMPTS KEDGE_RUN=none "$
 expect 2 '--critic: this script starts no such server; it has: reward' env KEDGE_RUN=none "$local_scripts/reinforce.sh" --critic
 expect 2 'KEDGE: no program nowhere/kedge' env KEDGE_RUN=none KEDGE=nowhere/kedge "$local_scripts/reinforce.sh"
 
-# All four end well, leave a model and no process; the token is for the owner alone
+# All of them end well, leave a model and no process; the token is for the owner alone
 begin reinforce reinforce.sh "${long[@]}"
 begin rs rs.sh "$here/../../configs/tiny/rs.yaml" '~reward.sources' trainer.rs.max_steps=2 model.data.add_bos=false "${common[@]}" "${for_reward[@]}"
+begin grpo grpo.sh "$here/../../configs/tiny/grpo.yaml" --recipe dapo '~reward.sources' trainer.grpo.max_steps=2 trainer.grpo.val_check_interval=1 \
+  trainer.grpo.dynamic_sampling_max_batches=2 model.grpo.num_rollout_samples=2 model.grpo.length_params.max_length=16 model.data.add_bos=false "${common[@]}" \
+  "${for_reward[@]}"
+begin rloo rloo.sh "$here/../../configs/tiny/rloo.yaml" '~reward.sources' trainer.rloo.max_steps=2 model.rloo.num_rollout_samples=4 model.data.add_bos=false \
+  "${common[@]}" "${for_reward[@]}"
 begin ppo ppo.sh "${for_ppo[@]}" "${for_critic[@]}"
 KEDGE_PROMPTS='' begin separate ppo_separate.sh "${online[-1]}" "${for_ppo[@]}" "${for_critic[@]}" "${for_reward[@]}"
-for name in reinforce rs ppo separate; do
+for name in reinforce rs grpo rloo ppo separate; do
   ends_with $name 0
   [ -f $name/actor/model/model.safetensors ] || fail "$name leaves no model"
 done

@@ -60,9 +60,9 @@ Found ours(const Case& given, const LogprobOptions& options, bool train_head = t
   return {found.logprobs.detach(), found.entropy, hidden.grad(), gradient};
 }
 
-Found plain(const Case& given, bool entropy) {
+Found plain(const Case& given, bool entropy, double temperature = 1) {
   const Tensor hidden = leaf(given.hidden), weight = leaf(given.weight);
-  const Tensor logp = at::log_softmax(at::mm(hidden.index_select(0, given.predicted.places), weight.t()), -1);
+  const Tensor logp = at::log_softmax(at::mm(hidden.index_select(0, given.predicted.places), weight.t()) / temperature, -1);
   const Tensor logprobs = logp.gather(1, given.predicted.targets.unsqueeze(1)).squeeze(1), entropies = -(logp.exp() * logp).sum(-1);
   Tensor loss = (logprobs * given.dlogprobs.to(at::kDouble)).sum();
   if (entropy) loss = loss + (entropies * given.dentropy.to(at::kDouble)).sum();
@@ -83,6 +83,21 @@ TEST(LogprobHead, EveryChunkSizeGivesThePlainValuesAndGradients) {
       EXPECT_LT(relative_error(found.dhidden, wanted.dhidden), 1e-5);
       EXPECT_LT(relative_error(found.dweight, wanted.dweight), 1e-5);
     }
+}
+
+TEST(LogprobHead, ATemperatureDividesTheLogits) {
+  const Case given;
+  for (const double temperature : {0.6, 1.5})
+    for (const bool entropy : {false, true})
+      for (const int64_t chunk : {0, 7}) {
+        const Found found = ours(given, {entropy, chunk, temperature}), wanted = plain(given, entropy, temperature);
+        EXPECT_LT(relative_error(found.logprobs, wanted.logprobs), 1e-5);
+        if (entropy) {
+          EXPECT_LT(relative_error(found.entropy, wanted.entropy), 1e-5);
+        }
+        EXPECT_LT(relative_error(found.dhidden, wanted.dhidden), 1e-5);
+        EXPECT_LT(relative_error(found.dweight, wanted.dweight), 1e-5);
+      }
 }
 
 TEST(LogprobHead, AFrozenHeadGivesTheSameGradientOfTheStates) {

@@ -46,7 +46,10 @@ AnswerAdvantage advantage_of(const ScoredAnswer& answer, const PromptGroup& grou
       return beside(group.mean());
     case Baseline::group_norm:
       return beside(group.mean(), 1 / (group.deviation() + 1e-4));
+    case Baseline::group_mean_batch_std:
+      return beside(group.mean(), 1 / (all.deviation() + 1e-4));
     case Baseline::batch_mean:
+    case Baseline::batch_norm:
       return beside(all.mean());
     case Baseline::none:
       return beside(0);
@@ -121,6 +124,23 @@ std::vector<double> token_rewards(std::span<const double> kl, double beta, doubl
   for (const double one : kl) rewards.push_back(-beta * one);
   if (!rewards.empty()) rewards.back() += reward;
   return rewards;
+}
+
+std::vector<std::vector<double>> batch_normed(std::span<const std::vector<double>> rewards) {
+  std::vector<double> all;
+  for (const std::vector<double>& answer : rewards) {
+    const std::vector<float> no_values(answer.size(), 0.0F);
+    const TokenAdvantages learned = gae(answer, no_values, {.discount = 1, .gae_lambda = 1});
+    all.insert(all.end(), learned.advantages.begin(), learned.advantages.end());
+  }
+  whiten(all, moments_of(all));
+  std::vector<std::vector<double>> normed;
+  auto begin = all.begin();
+  for (const std::vector<double>& answer : rewards) {
+    normed.emplace_back(begin, begin + std::ssize(answer));
+    begin += std::ssize(answer);
+  }
+  return normed;
 }
 
 Moments moments_of(std::span<const double> values) {

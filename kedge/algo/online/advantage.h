@@ -30,12 +30,14 @@ struct ScoredAnswer {
   bool counts = true;  // it ended properly and has a reward: it is part of others' baselines
 };
 
-enum class Baseline { rloo, group_mean, group_norm, batch_mean, none };
+enum class Baseline { rloo, group_mean, group_norm, group_mean_batch_std, batch_mean, batch_norm, none };
 constexpr auto enum_names(Baseline) {
-  return std::array<EnumName<Baseline>, 5>{{{"rloo", Baseline::rloo},
+  return std::array<EnumName<Baseline>, 7>{{{"rloo", Baseline::rloo},
                                             {"group_mean", Baseline::group_mean},
                                             {"group_norm", Baseline::group_norm},
+                                            {"group_mean_batch_std", Baseline::group_mean_batch_std},
                                             {"batch_mean", Baseline::batch_mean},
+                                            {"batch_norm", Baseline::batch_norm},
                                             {"none", Baseline::none}}};
 }
 
@@ -44,8 +46,8 @@ struct AnswerAdvantage {
 };
 // rloo: the mean of the others if at least two of a prompt's answers count; else the answer's own reward, so that its advantage is 0. An
 // answer that does not count gets the sum of all that do, divided by one less than their number. group_mean: the mean of the prompt's
-// answers that count; group_norm: the same, and the advantage divided by their standard deviation (of a sample) plus 1e-4; batch_mean: the
-// mean of all.
+// answers that count; group_norm: the same, and the advantage divided by their standard deviation (of a sample) plus 1e-4;
+// group_mean_batch_std: divided by that of all answers instead; batch_mean: the mean of all. batch_norm is of tokens: batch_normed().
 [[nodiscard]] std::vector<AnswerAdvantage> answer_advantages(std::span<const ScoredAnswer> answers, Baseline baseline);
 
 // The places of the `top_n` best answers to every prompt, prompts in the order of their slots, answers from worse to better; of equal
@@ -63,6 +65,10 @@ struct TokenAdvantages {
 [[nodiscard]] TokenAdvantages gae(std::span<const double> rewards, std::span<const float> values, const GaeOptions& options);
 // -beta * kl at every token, and the answer's reward at its last.
 [[nodiscard]] std::vector<double> token_rewards(std::span<const double> kl, double beta, double reward);
+
+// What is still to come at each token of each answer, minus the mean and divided by the standard deviation of that over all tokens of the
+// batch (REINFORCE++). Of every answer the rewards of its tokens.
+[[nodiscard]] std::vector<std::vector<double>> batch_normed(std::span<const std::vector<double>> rewards);
 
 // Of all tokens of a batch, over however many rows and ranks they were gathered from.
 struct Moments {

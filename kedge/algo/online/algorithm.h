@@ -58,6 +58,9 @@ class Algorithm {
   [[nodiscard]] virtual std::vector<std::string> hints() const { return {}; }
 };
 
+// The KL of each token of the answer; 0 if there is no reference.
+[[nodiscard]] std::vector<double> token_kls(const RolloutRow& row, KlEstimator estimator);
+
 // The KL of every row that has log-probabilities of policy and reference.
 void add_kl(RolloutRows& rows, KlEstimator estimator);
 

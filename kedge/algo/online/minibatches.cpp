@@ -78,7 +78,7 @@ std::vector<double> sequence_weights(Numbers rows, Numbers counts) {
   return weights;
 }
 
-std::vector<double> weights_by(LossNorm norm, Numbers rows, Numbers counts, int64_t micro_size) {
+std::vector<double> weights_by(LossNorm norm, Numbers rows, Numbers counts, int64_t micro_size, int64_t max_length) {
   switch (norm) {
     case LossNorm::reference:
       return reference_weights(rows, counts, micro_size);
@@ -88,6 +88,9 @@ std::vector<double> weights_by(LossNorm norm, Numbers rows, Numbers counts, int6
       return sequence_weights(rows, counts);
     case LossNorm::sum:
       return std::vector<double>(rows.size(), one_over(num_counted(rows, counts)));
+    case LossNorm::constant:
+      ensure(max_length > 0, "a constant without the length of an answer");
+      return std::vector<double>(rows.size(), one_over(std::ssize(rows) * max_length));
   }
   throw Bug("no such norm");
 }
@@ -122,10 +125,11 @@ std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::spa
   return plan;
 }
 
-std::vector<double> token_weights(const Minibatch& minibatch, std::span<const int64_t> counts, int64_t micro_size, LossNorm norm) {
+std::vector<double> token_weights(const Minibatch& minibatch, std::span<const int64_t> counts, int64_t micro_size, LossNorm norm,
+                                  int64_t max_length) {
   const Numbers rows = minibatch.rows;
   ensure(micro_size >= 1 && std::ssize(rows) % micro_size == 0, rows.size(), " rows in micro-batches of ", micro_size);
-  std::vector<double> weights = weights_by(norm, rows, counts, micro_size);
+  std::vector<double> weights = weights_by(norm, rows, counts, micro_size, max_length);
   for (size_t i = 0; i < rows.size(); ++i)
     if (at(counts, rows[i]) == 0) weights[i] = 0;
   return weights;

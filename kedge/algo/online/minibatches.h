@@ -41,15 +41,38 @@ enum class LossNorm {
   tokens,     // the mean over all tokens of the update
   sequences,  // the mean over a row's tokens, then over all rows that have some
   sum,        // the sum over a row's tokens, then the mean over all rows that have some
+  constant,   // the sum over all tokens, divided by the number of all rows times the maximum length of an answer
 };
 constexpr auto enum_names(LossNorm) {
-  return std::array<EnumName<LossNorm>, 4>{
-      {{"reference", LossNorm::reference}, {"tokens", LossNorm::tokens}, {"sequences", LossNorm::sequences}, {"sum", LossNorm::sum}}};
+  return std::array<EnumName<LossNorm>, 5>{{{"reference", LossNorm::reference},
+                                            {"tokens", LossNorm::tokens},
+                                            {"sequences", LossNorm::sequences},
+                                            {"sum", LossNorm::sum},
+                                            {"constant", LossNorm::constant}}};
+}
+// Descriptive names; those of verl's loss_agg_mode; NeMo-RL's token_level_loss; the averages of TRL's loss types.
+constexpr auto other_names(LossNorm) {
+  return std::array<EnumName<LossNorm>, 15>{{{"token_mean", LossNorm::tokens},
+                                             {"sequence_mean", LossNorm::sequences},
+                                             {"sequence_sum", LossNorm::sum},
+                                             {"token-mean", LossNorm::tokens},
+                                             {"seq-mean-token-mean", LossNorm::sequences},
+                                             {"seq-mean-token-sum", LossNorm::sum},
+                                             {"seq-mean-token-sum-norm", LossNorm::constant},
+                                             {"true", LossNorm::tokens},
+                                             {"false", LossNorm::sequences},
+                                             {"True", LossNorm::tokens},
+                                             {"False", LossNorm::sequences},
+                                             {"grpo", LossNorm::sequences},
+                                             {"dapo", LossNorm::tokens},
+                                             {"bnpo", LossNorm::tokens},
+                                             {"dr_grpo", LossNorm::constant}}};
 }
 
 // The weight of one token of each row, in the order of `minibatch.rows`: the loss is the sum of weight * term over the tokens of all ranks.
-// `counts` has, by row, the answer tokens that count; 0 for a row that is not trained on, whose weight is 0.
+// `counts` has, by row, the answer tokens that count; 0 for a row that is not trained on, whose weight is 0. `max_length` is the longest
+// that an answer may be, for LossNorm::constant.
 [[nodiscard]] std::vector<double> token_weights(const Minibatch& minibatch, std::span<const int64_t> counts, int64_t micro_size,
-                                                LossNorm norm);
+                                                LossNorm norm, int64_t max_length = 0);
 
 }  // namespace kedge

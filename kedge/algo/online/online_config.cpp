@@ -72,6 +72,8 @@ std::string rollout_identity(RewardConfig reward, DataConfig data, RolloutConfig
   add(describe(data));
   add(describe(rollouts.sampling_params));
   add(describe(rollouts.length_params));
+  // Recorded log-probabilities have it. Records of older programs have 1.
+  if (rollouts.temperature() != 1) identity += str("log-probabilities at ", rollouts.temperature());
   return identity;
 }
 

@@ -31,6 +31,10 @@ struct RolloutSamplingConfig : SamplingConfig {
     field.refused("add_BOS", "model.data.add_bos puts BOS before a prompt", {"false", "False"});
     field.ignored("all_probs", "not needed");
     field.ignored("compute_logprob", "log-probabilities are always computed");
+    field.converted("temperature",
+                    "log-probabilities in ratios, KL and loss also have this temperature; logprob_temperature=one, beside sampling_params, "
+                    "takes 1, as NeMo-Aligner does",
+                    {"1", "1.0"});
   }
 };
 
@@ -58,18 +62,30 @@ constexpr auto enum_names(LogprobSource) {
       {{"auto", LogprobSource::automatic}, {"trainer", LogprobSource::trainer}, {"engine", LogprobSource::engine}}};
 }
 
-// Keys of `model.ppo`, `model.reinforce` and `model.rs`.
+// The temperature of the log-probabilities that enter a ratio, a KL, an entropy or a loss.
+enum class LogprobTemperature { sampling, one };
+constexpr auto enum_names(LogprobTemperature) {
+  return std::array<EnumName<LogprobTemperature>, 2>{{{"sampling", LogprobTemperature::sampling}, {"one", LogprobTemperature::one}}};
+}
+
+// Keys of `model.A`.
 struct RolloutConfig {
   int64_t num_rollout_samples = 32, num_val_samples = 32;
   int64_t rollout_micro_batch_size = 8;
   int64_t tokens_per_pass = 4096;
   LogprobSource logprobs = LogprobSource::automatic;
+  LogprobTemperature logprob_temperature = LogprobTemperature::sampling;
   ReferencePlace reference = ReferencePlace::automatic;
   RolloutSamplingConfig sampling_params;
   std::optional<RolloutSamplingConfig> val_sampling_params;
   LengthConfig length_params;
   std::optional<LengthConfig> val_length_params;
+  double entropy_bonus = 0;
 
+  // Of log-probabilities. The most likely token has no temperature.
+  [[nodiscard]] double temperature() const {
+    return logprob_temperature == LogprobTemperature::one || sampling_params.use_greedy ? 1 : sampling_params.temperature;
+  }
   void fields(auto&& field) {
     field("num_rollout_samples", num_rollout_samples, "prompts per step, over all ranks", at_least(1), unit("prompts"));
     field("num_val_samples", num_val_samples, "prompts per validation, from the start of the file; one response each",
@@ -83,6 +99,11 @@ struct RolloutConfig {
     field("logprobs", logprobs,
           "source of a response's log-probabilities before a step's updates: recomputed by the training code (trainer), or as sampled "
           "(engine), which on a CPU are bit-identical. auto: engine on a CPU, unless they differ");
+    field("logprob_temperature", logprob_temperature,
+          "temperature of log-probabilities in ratios, KL, entropy and loss, for the policy and the reference: that of sampling_params, so "
+          "that they are of the distribution that was sampled (sampling), or 1, as in NeMo-Aligner (one)",
+          formerly("one"));
+    field("entropy_bonus", entropy_bonus, "weight of the policy's entropy, in nats, in the loss", at_least(0));
     field("reference", reference,
           "where the weights of the KL reference policy are: a second copy on the device (resident), a copy in host memory that is swapped "
           "in (swapped), or what fits (auto). With adapters the reference is the network without them");
@@ -93,7 +114,8 @@ struct RolloutConfig {
     field.ignored("forward_micro_batch_size", "log-probabilities use the same passes as training");
     field.ignored("val_rollout_micro_batch_size", "the engine forms the batches");
     field.ignored("trt_llm", "the policy generates with its own weights");
-    field.refused("entropy_bonus", "only PPO has an entropy bonus", {"0", "0.0"});
+    field.alias("max_completion_length", "length_params.max_length");
+    field.alias("max_response_length", "length_params.max_length");
   }
 };
 
@@ -122,7 +144,7 @@ constexpr auto enum_names(Unfinished) {
 inline constexpr const char* kLossNormHelp =
     "reference: mean over the tokens of a micro-batch, then over micro-batches. tokens: mean over all tokens of an update. sequences: mean "
     "over the tokens of each response, then over responses. sum: sum over the tokens of a response, then mean over responses, the "
-    "sequence-level policy gradient";
+    "sequence-level policy gradient. constant: sum over all tokens, divided by the responses of an update and length_params.max_length";
 
 // Keys of `batch_iterator`.
 struct WorkQueueConfig {
@@ -173,7 +195,8 @@ struct OnlineModelConfig : NetworkConfig {
     NetworkConfig::fields(field);
     field("micro_batch_size", micro_batch_size, "responses per micro-batch, over whose tokens loss_norm=reference averages first",
           at_least(1), unit("responses"));
-    field("global_batch_size", global_batch_size, "responses per update, over all ranks", at_least(1), unit("responses"));
+    field("global_batch_size", global_batch_size, "responses per update, over all ranks; 0: all of a step, which is one update",
+          at_least(0), unit("responses"));
     field("data", data, "the prompts");
     field.ignored("offload_adam_states", "model.optim.offload_adam_states applies");
     field("engine", engine, "generation; memory: auto takes what all responses of a step need, and at most half of the free memory");
@@ -253,6 +276,10 @@ struct OnlineRunConfig : Shared {
       field.alias(str(kName, ".offload_adam_states"), "optim.offload_adam_states");
     }
   };
+  // Keys of NeMo-Aligner's are in the section where it has them; the other of the two is read as well.
+  static std::string in_trainer(const char* key) { return str("trainer.", kName, ".", key); }
+  static std::string in_model(const char* key) { return str("model.", kName, ".", key); }
+
   TrainerConfig<Loop> trainer;
   Model model;
 
@@ -260,6 +287,7 @@ struct OnlineRunConfig : Shared {
     field("trainer", trainer, "device, length of training, algorithm");
     Shared::fields(field);
     field("model", model, "the policy, its prompts and its optimizer");
+    field.alias(in_trainer("entropy_bonus"), in_model("entropy_bonus"));
   }
 };
 

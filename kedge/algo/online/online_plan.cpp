@@ -35,6 +35,11 @@ OnlineLengths online_lengths(const OnlineSettings& settings, int64_t max_positio
   return lengths;
 }
 
+void fill_batch_size(OnlineSettings& settings) {
+  if (settings.model.global_batch_size == 0)
+    settings.model.global_batch_size = settings.rollouts.num_rollout_samples * settings.rows_per_prompt;
+}
+
 OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks) {
   const int64_t batch = settings.rollouts.num_rollout_samples, global_size = settings.model.global_batch_size;
   const std::string section = "trainer." + settings.name;
@@ -61,6 +66,7 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
 }
 
 OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position) {
+  if (settings.max_batches > 1) return plan;  // a step takes as many prompts as it needs
   plan.steps =
       continue_steps(plan.steps, position, settings.rollouts.num_rollout_samples, settings.loop.max_epochs, settings.loop.max_steps);
   plan.intervals.max_steps = plan.steps.max_steps;
@@ -94,10 +100,13 @@ void warn_of_settings(const OnlineSettings& settings) {
   const bool draws_all = sampling.top_k == 0 && (sampling.top_p <= 0 || sampling.top_p >= 1) && sampling.repetition_penalty == 1;
   if (sampling.use_greedy)
     log_warn(key, ".use_greedy: all answers to a prompt are identical, so there is nothing to learn from their differences");
-  else if (sampling.temperature != 1 || !draws_all)
+  else if (!draws_all)
     log_warn(key,
-             ": answers are not sampled from the policy that is trained, whose log-probabilities ignore temperature, top_k, top_p and "
-             "penalties; the gradient is biased");
+             ": answers are not sampled from the policy that is trained, whose log-probabilities ignore top_k, top_p and penalties; ratios "
+             "and the gradient are biased");
+  else if (sampling.temperature != settings.rollouts.temperature())
+    log_warn("model.", settings.name, ".logprob_temperature=one: answers are sampled at temperature ", sampling.temperature,
+             ", but the policy that is trained has 1; ratios and the gradient are biased");
   if (settings.rollouts.length_params.min_length > 1)
     log_warn("model.", settings.name,
              ".length_params.min_length: the trained policy's log-probabilities ignore that end tokens are masked before this length");

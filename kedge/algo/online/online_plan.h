@@ -27,6 +27,7 @@ struct OnlineSettings {
   int64_t critic_epochs = 1;        // the critic's over the answers of a step
   bool names_reward = true;         // false: a reward server at its default address is assumed
   bool drops_unfinished = false;    // responses cut off by a limit are not trained on
+  int64_t max_batches = 1;          // of prompts in a step; more than 1: dynamic sampling
   RewardConfig reward = {};         // all sources, including those that other keys configure
   SentWidths widths = {};
   std::string identity = {};  // of everything else that answers and rewards depend on: equal for equal settings
@@ -46,6 +47,9 @@ template <typename Config>
   settings.identity = rollout_identity(settings.reward, settings.model.data, settings.rollouts);
   return settings;
 }
+
+// One update for a step where no size of updates is given.
+void fill_batch_size(OnlineSettings& settings);
 
 // Tokens.
 struct OnlineLengths {

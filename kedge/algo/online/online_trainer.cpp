@@ -5,12 +5,12 @@
 #include <numeric>
 #include <utility>
 
+#include "kedge/algo/online/dynamic_sampling.h"
 #include "kedge/algo/online/generation.h"
 #include "kedge/algo/online/rollout_metrics.h"
 #include "kedge/algo/online/watched_update.h"
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
-#include "kedge/core/fingerprint.h"
 #include "kedge/core/log.h"
 #include "kedge/core/random.h"
 #include "kedge/dist/partition.h"
@@ -29,6 +29,7 @@ PolicyOptions policy_options(const OnlineSettings& settings, const OnlinePlan& p
   options.num_updates = plan.horizon;
   options.checkpoint_activations = settings.model.activations_checkpoint_granularity == Recompute::full;
   options.seed = static_cast<uint64_t>(settings.model.seed);
+  options.temperature = settings.rollouts.temperature();
   if (!settings.wants_reference) return options;
   options.reference = model.adapters() != nullptr                              ? ReferenceKind::adapters_off
                       : settings.rollouts.reference == ReferencePlace::swapped ? ReferenceKind::swapped
@@ -162,81 +163,6 @@ void OnlineTrainer::rehearse_training() {
   policy_.rehearse_update(pass, rows);
 }
 
-RolloutRequest OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const {
-  const RolloutConfig& config = settings_.rollouts;
-  const bool validates = purpose == kValidation;
-  const LengthConfig& length = validates ? config.val_length_params.value_or(config.length_params) : config.length_params;
-  const RolloutSamplingConfig& sampling = validates && config.val_sampling_params ? *config.val_sampling_params : config.sampling_params;
-  return {.prompts = validates ? *parts_.validation : *parts_.prompts,
-          .batch = batch,
-          .num_samples = validates ? 1 : settings_.samples_per_prompt,
-          .max_new = validates ? lengths_.val_max_new : lengths_.max_new,
-          .min_new = length.min_length,
-          .sampling = sampling,
-          .responses = validates && val_responses_ ? *val_responses_ : responses_,
-          .vocab_size = drawable_ids(parts_.tokenizer, parts_.model),
-          .wants_values = !validates,
-          .seed = static_cast<uint64_t>(settings_.model.seed),
-          .purpose = purpose,
-          .round = static_cast<uint64_t>(round)};
-}
-
-// Equal if the same answers and rewards would result again.
-std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch, const std::string& weights_before) const {
-  Fingerprint print;
-  print.add(weights_before);
-  for (const int64_t number : {settings_.model.seed, round_, settings_.samples_per_prompt, lengths_.max_new, lengths_.max_prompt})
-    print.add(number);
-  for (const int64_t row : batch) print.add(row);
-  print.add(settings_.identity);
-  return print.hex();
-}
-
-std::optional<RolloutRows> OnlineTrainer::recorded(const RecordHeader& header, std::span<const int64_t> batch) {
-  std::optional<RolloutRows> found;
-  if (store_ != nullptr) {
-    const auto draw = [&] {
-      RolloutRequest wanted = wish(kTraining, batch, round_);
-      wanted.wants_rewards = wanted.wants_values = false;
-      return maker_.generate(wanted);
-    };
-    found = store_->load({.header = header, .prompts = *parts_.prompts, .batch = batch, .draw = draw});
-  }
-  std::array<double, 1> is_found = {found ? 1.0 : 0.0};
-  parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
-  if (is_found[0] == 0) return std::nullopt;
-  // Rank 0 has them all and broadcasts them.
-  RolloutRows own = found ? std::move(*found) : RolloutRows();
-  RolloutRows rows = exchange_rollouts(parts_.group, own);
-  exchange_rewards(parts_.group, first_rows(static_cast<int64_t>(own.size())), rows);
-  return rows;
-}
-
-// Their hash, known from the step before if there was one. For records, so that nobody needs it where rank 0 keeps none and is alone.
-std::string OnlineTrainer::weights_before() {
-  if (weights_hash_.empty() && (store_ != nullptr || parts_.group.size() > 1)) weights_hash_ = policy_.weights_hash();
-  return weights_hash_;
-}
-
-OnlineStep OnlineTrainer::generate() {
-  const std::vector<int64_t> batch = sampler_.next();
-  OnlineStep step;
-  const WholeWeights whole(parts_.model.parameters());
-  const std::string weights = weights_before();
-  if (store_ != nullptr) {
-    step.header = {.step = round_, .fingerprint = fingerprint_of(batch, weights), .weights_before = weights};
-  }
-  if (std::optional<RolloutRows> rows = recorded(step.header, batch)) {
-    step.rows = std::move(*rows);
-    step.has_rewards = true;
-    return step;
-  }
-  const auto scope = timers_.measure("generate");
-  step.rows = maker_.generate(wish(kTraining, batch, round_));
-  if (round_ == 0) look_at_ends(step.rows);
-  return step;
-}
-
 void OnlineTrainer::complete(OnlineStep& step) {
   if (!algorithm_->chooses_rows()) {
     step.minibatches = minibatches_of(step.rows, first_rows(std::ssize(step.rows)));
@@ -345,7 +271,7 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
     for (const Minibatch& minibatch : step.minibatches) {
       UpdateStep update{.minibatch = minibatch,
-                        .weights = token_weights(minibatch, counts, micro_size, objective.norm),
+                        .weights = token_weights(minibatch, counts, micro_size, objective.norm, lengths_.max_new),
                         .loss = objective.loss,
                         .wants_entropy = objective.wants_entropy};
       if (objective.has_metrics) update.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
@@ -371,6 +297,8 @@ Metrics OnlineTrainer::step_metrics(const OnlineStep& step) {
   all.merge(answer_metrics(step.rows));
   all.set("consumed_samples", static_cast<double>(sampler_.consumed_samples()));
   all.set("consumed_rollouts", static_cast<double>(consumed_rollouts_));
+  if (settings_.max_batches > 1)
+    all.set("dynamic_sampling_batches", static_cast<double>(num_batches_of(step.rows, settings_.rollouts.num_rollout_samples)));
   all.set("epoch", static_cast<double>(plan_.steps.epoch_of(round_) + 1));
   return all;
 }

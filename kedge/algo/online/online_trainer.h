@@ -97,8 +97,14 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] RolloutRequest wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const;
   [[nodiscard]] std::string fingerprint_of(std::span<const int64_t> batch, const std::string& weights_before) const;
   [[nodiscard]] std::optional<RolloutRows> recorded(const RecordHeader& header, std::span<const int64_t> batch);
+  // Responses to one of the batches ahead of a step.
+  [[nodiscard]] RolloutRows generate_batch(std::span<const int64_t> ahead, int64_t index, bool wants_rewards);
   [[nodiscard]] std::string weights_before();
+  // The prompts of the next batches, as many as a step may take; a step takes at least the first.
+  [[nodiscard]] std::vector<int64_t> prompts_ahead() const;
   [[nodiscard]] OnlineStep generate();
+  // Batch after batch, until enough responses differ in their rewards.
+  [[nodiscard]] RolloutRows generate_dynamically(std::span<const int64_t> ahead);
   // Computes log-probabilities while rewards and values are pending, then waits for those.
   void complete(OnlineStep& step);
   void take_rewards(OnlineStep& step);

@@ -85,10 +85,13 @@ std::vector<float> token_weights_of(const Pass& pass, const RolloutRows& rows, s
 }
 
 PassTokens tokens_of(const Pass& pass, const RolloutRows& rows, std::span<const double> weights, const TokenLogprobs& found) {
-  std::vector<float> advantages, previous;
+  std::vector<float> advantages, previous, reference, correction;
+  std::vector<int64_t> lengths;
+  bool is_corrected = false;
   for (const int64_t index : pass.rows) {
     const RolloutRow& row = rows[static_cast<size_t>(index)];
     const auto count = static_cast<size_t>(row.rollout->response_length());
+    lengths.push_back(row.rollout->response_length());
     // Those of a row that does not count may be NaN, and 0 times NaN would corrupt the gradient.
     if (weights[static_cast<size_t>(index)] == 0) {
       advantages.insert(advantages.end(), count, 0.0F);
@@ -98,10 +101,20 @@ PassTokens tokens_of(const Pass& pass, const RolloutRows& rows, std::span<const 
       advantages.insert(advantages.end(), row.advantages.begin(), row.advantages.end());
     }
     previous.insert(previous.end(), row.logprobs.begin(), row.logprobs.end());
+    reference.insert(reference.end(), row.reference.begin(), row.reference.end());
+    is_corrected = is_corrected || !row.correction.empty();
+    correction.insert(correction.end(), row.correction.begin(), row.correction.end());
+    correction.resize(advantages.size(), 1.0F);
   }
   const at::Device device = found.logprobs.device();
-  PassTokens tokens{.logprobs = found.logprobs, .entropy = found.entropy, .previous = {}, .advantages = tensor_of(advantages, device)};
+  PassTokens tokens;
+  tokens.logprobs = found.logprobs;
+  tokens.entropy = found.entropy;
+  tokens.advantages = tensor_of(advantages, device);
+  tokens.lengths = std::move(lengths);
   if (!previous.empty()) tokens.previous = tensor_of(previous, device);
+  if (!reference.empty()) tokens.reference = tensor_of(reference, device);
+  if (is_corrected) tokens.correction = tensor_of(correction, device);
   return tokens;
 }
 
@@ -155,19 +168,19 @@ class PassCompletion {
 
 }  // namespace
 
-void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows) {
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows, double temperature) {
   const NoGrad no_grad;
   for (const Pass& pass : passes) {
     const PassInput input = input_of(pass, rows, model.device());
-    put_logprobs(pass, input, model_logprobs(model, input.batch, input.predicted, {.entropy = true}), rows);
+    put_logprobs(pass, input, model_logprobs(model, input.batch, input.predicted, {.entropy = true, .temperature = temperature}), rows);
   }
 }
 
-void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, RolloutRows& rows) {
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, RolloutRows& rows, double temperature) {
   const NoGrad no_grad;
   for (const Pass& pass : passes) {
     const PassInput input = input_of(pass, rows, reference.device());
-    by_row(pass, input, numbers_of(model_logprobs(reference, input.batch, input.predicted).logprobs),
+    by_row(pass, input, numbers_of(model_logprobs(reference, input.batch, input.predicted, {.temperature = temperature}).logprobs),
            [&](size_t row, std::span<const float> numbers) { rows[row].reference.assign(numbers.begin(), numbers.end()); });
   }
 }
@@ -180,14 +193,16 @@ Policy::Policy(Model& model, Group group, const PolicyOptions& options)
   if (options.reference) reference_.emplace(model, *options.reference);
 }
 
+LogprobOptions Policy::logprob_options(bool with_entropy) const { return {.entropy = with_entropy, .temperature = options_.temperature}; }
+
 void Policy::logprobs(std::span<const Pass> passes, RolloutRows& rows) const {
   const WholeWeights whole(model_.parameters());
-  add_policy_logprobs(model_, passes, rows);
+  add_policy_logprobs(model_, passes, rows, options_.temperature);
 }
 
 void Policy::reference_logprobs(std::span<const Pass> passes, RolloutRows& rows) {
   ensure(reference_.has_value(), "log-probabilities of a reference that does not exist");
-  reference_->with([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
+  reference_->with([&](const Model& reference) { add_reference_logprobs(reference, passes, rows, options_.temperature); });
 }
 
 bool Policy::drops_out() const { return model_.adapters() != nullptr && model_.adapters()->config().adapter_dropout > 0; }
@@ -222,7 +237,7 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
         std::any_of(pass.rows.begin(), pass.rows.end(), [&](int64_t row) { return weights[static_cast<size_t>(row)] != 0; });
     // A row that teaches nothing is computed if all rows are.
     if (!trains && step.told.empty()) {
-      if (seen != nullptr) add_policy_logprobs(model_, std::span(&pass, 1), *seen);
+      if (seen != nullptr) add_policy_logprobs(model_, std::span(&pass, 1), *seen, options_.temperature);
       continue;
     }
     std::optional<NoGrad> no_grad;
@@ -232,7 +247,7 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
     options.checkpoint = options_.checkpoint_activations;
     options.dropout_seed = dropout_seed(pass.rows[0]);
     const TokenLogprobs found =
-        model_logprobs(model_, input.batch, input.predicted, {.entropy = seen != nullptr || step.wants_entropy}, options);
+        model_logprobs(model_, input.batch, input.predicted, logprob_options(seen != nullptr || step.wants_entropy), options);
     const PassLoss loss = step.loss(tokens_of(pass, rows, weights, found));
     const Tensor part = weighted_sum(loss.losses, own);
     if (trains) backward(part);
@@ -261,7 +276,7 @@ void Policy::rehearse_update(const Pass& largest, const RolloutRows& rows) {
   PassOptions options;
   options.checkpoint = options_.checkpoint_activations;
   options.dropout_seed = dropout_seed(pass.rows[0]);
-  backward(model_logprobs(model_, input.batch, input.predicted, {.entropy = true}, options).logprobs.sum());
+  backward(model_logprobs(model_, input.batch, input.predicted, logprob_options(true), options).logprobs.sum());
   model_.complete_pass();
   learner_.zero_gradients();
 }

@@ -27,20 +27,24 @@ struct PolicyOptions {
   int64_t num_updates = 0;  // the horizon of the learning rate
   bool checkpoint_activations = false;
   uint64_t seed = 0;                       // of dropout
+  double temperature = 1;                  // of every log-probability and entropy, also the reference's
   std::optional<ReferenceKind> reference;  // none: there is no penalty
 };
 
 // Of the answers' tokens of one pass, row after row. fp32 [tokens].
 struct PassTokens {
-  Tensor logprobs;    // by the policy as it is now, with gradients
-  Tensor entropy;     // the same; undefined unless requested
-  Tensor previous;    // log-probabilities before the step's updates; undefined unless the rows have them
-  Tensor advantages;  // of a token, or of its answer
+  Tensor logprobs;                    // by the policy as it is now, with gradients
+  Tensor entropy;                     // the same; undefined unless requested
+  Tensor previous;                    // log-probabilities before the step's updates; undefined unless the rows have them
+  Tensor reference;                   // those of the reference policy; undefined unless the rows have them
+  Tensor advantages;                  // of a token, or of its answer
+  Tensor correction;                  // weights for a gap between generation and training; undefined unless the rows have them
+  std::vector<int64_t> lengths = {};  // tokens of each row
 };
 
 // Reported for an update in addition to its loss: the mean over its tokens.
 struct PassNumber {
-  std::string_view name;
+  std::string name;
   Tensor values;            // of every token, without gradients
   double base = 0;          // distances from it are averaged, so that tokens that all have this value give exactly this value
   bool of_trained = false;  // only tokens that are trained on count
@@ -63,9 +67,9 @@ struct UpdateStep {
   bool wants_entropy = false;     // for the loss
 };
 
-// By any network: fill `logprobs` and `entropy`, or `reference`, of the rows in these passes.
-void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows);
-void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, RolloutRows& rows);
+// By any network: fill `logprobs` and `entropy`, or `reference`, of the rows in these passes. The temperature divides the logits.
+void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows, double temperature = 1);
+void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, RolloutRows& rows, double temperature = 1);
 
 // Not thread-safe. All ranks make the same calls. The model must outlive it.
 class Policy {
@@ -99,6 +103,7 @@ class Policy {
   void load(const StateFiles& state) { learner_.load(state); }
 
  private:
+  [[nodiscard]] LogprobOptions logprob_options(bool with_entropy) const;
   Metrics update_seen(const UpdateStep& step, const RolloutRows& rows, RolloutRows* seen);
   [[nodiscard]] DropoutSeed dropout_seed(int64_t row) const;
   [[nodiscard]] std::vector<Pass> update_passes(std::span<const Pass> passes) const;

@@ -1,6 +1,10 @@
 #pragma once
 // The losses of a policy, per token: free functions of log-probabilities. Every tensor is fp32 [tokens]. A loss is the sum of
 // these terms with weights per token; a weight of 0 leaves its token out.
+#include <optional>
+#include <span>
+
+#include "kedge/algo/online/advantage.h"
 #include "kedge/core/tensor.h"
 
 namespace kedge {
@@ -12,12 +16,30 @@ namespace kedge {
 // REINFORCE: -logprob * advantage.
 [[nodiscard]] Tensor reinforce_terms(const Tensor& logprobs, const Tensor& advantages);
 
-// PPO: the larger of -advantage * ratio with the ratio as it is and clipped to 1 +- ratio_eps.
+// Of the tokens of each row, in rows of these lengths: their sum or mean, at every token of the row.
+enum class RowReduce { mean, sum };
+[[nodiscard]] Tensor over_rows(const Tensor& values, std::span<const int64_t> lengths, RowReduce reduce);
+
+// PPO: the larger of -advantage * ratio with the ratio as it is and clipped to [1 - min, 1 + max]. With `c`, for a negative advantage, at
+// most -advantage * c (dual clip).
+struct ClipRange {
+  double min = 0.2, max = 0.2;
+  std::optional<double> c = {};
+};
 struct ClippedTerms {
   Tensor losses;
   Tensor ratio, clamped;  // of the policy to the one before; without gradients
 };
+[[nodiscard]] ClippedTerms clipped_terms(const Tensor& ratio, const Tensor& advantages, const ClipRange& range);
+
+// The same from log-probabilities, of every token for itself.
 [[nodiscard]] ClippedTerms clipped_terms(const Tensor& logprobs, const Tensor& previous, const Tensor& advantages, double ratio_eps);
+
+// CISPO: REINFORCE with the ratio, at most `max`, as a weight without gradients.
+[[nodiscard]] ClippedTerms cispo_terms(const Tensor& ratio, const Tensor& logprobs, const Tensor& advantages, double max);
+
+// The KL from the reference, per token, with gradients: as token_kl() has it.
+[[nodiscard]] Tensor kl_terms(KlEstimator estimator, const Tensor& logprobs, const Tensor& reference);
 
 // Rejection sampling: the chosen answers' cross-entropy.
 [[nodiscard]] Tensor answer_terms(const Tensor& logprobs);

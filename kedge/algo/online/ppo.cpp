@@ -5,7 +5,8 @@
 #include <memory>
 #include <numeric>
 
-#include "kedge/algo/online/policy_losses.h"
+#include "kedge/algo/online/policy_objective.h"
+#include "kedge/algo/online/rollout_correction.h"
 #include "kedge/algo/online/rollout_metrics.h"
 #include "kedge/core/error.h"
 
@@ -41,13 +42,6 @@ struct StepTokens {
     return metrics;
   }
 };
-
-std::vector<double> token_kls(const RolloutRow& row, KlEstimator estimator) {
-  std::vector<double> kls(static_cast<size_t>(row.rollout->response_length()), 0);
-  if (row.reference.empty()) return kls;
-  for (size_t i = 0; i < kls.size(); ++i) kls[i] = token_kl(estimator, row.logprobs[i], row.reference[i]);
-  return kls;
-}
 
 double mean_of(std::span<const double> numbers) {
   return numbers.empty() ? 0 : std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
@@ -97,11 +91,13 @@ OnlineSettings settings_of(const PpoConfig& config) {
   const PpoLoopConfig& loop = config.trainer.loop;
   OnlineSettings settings = shared_settings(config);
   settings.epochs = loop.ppo_epochs;
-  settings.wants_reference = loop.initial_policy_kl_penalty > 0;
+  settings.wants_reference = loop.initial_policy_kl_penalty > 0 || loop.reference_policy_kl_penalty > 0;
+  check_correction(loop, "trainer.ppo");
   settings.wants_logprobs = true;
   settings.kl_estimator = loop.estimator();
   settings.critic_warmup_steps = loop.critic_warmup_steps;
   settings.critic_epochs = loop.critic_epochs;
+  fill_batch_size(settings);
   if (!config.local_critic && config.remote_critic_rm.pad_to_length)
     settings.widths["remote_critic_rm.pad_to_length"] = *config.remote_critic_rm.pad_to_length;
   return settings;
@@ -112,7 +108,7 @@ namespace {
 class Ppo final : public Algorithm {
  public:
   explicit Ppo(const PpoConfig& config)
-      : loop_(config.trainer.loop), ratio_eps_(config.model.rollouts.ratio_eps), entropy_bonus_(config.model.rollouts.entropy_bonus) {}
+      : loop_(config.trainer.loop), clip_(config.model.rollouts), entropy_bonus_(config.model.rollouts.entropy_bonus) {}
 
   [[nodiscard]] bool has_critic() const override { return true; }
 
@@ -130,6 +126,7 @@ class Ppo final : public Algorithm {
       tokens.add(learned, row.values);
     }
     step.metrics = tokens.metrics();
+    step.metrics.merge(add_correction(step.rows, loop_));
     if (loop_.normalize_advantages) whiten(tokens.advantages, moments_of(tokens.advantages));
     auto advantage = tokens.advantages.begin();
     for (RolloutRow& row : step.rows) {
@@ -142,13 +139,13 @@ class Ppo final : public Algorithm {
   }
 
   [[nodiscard]] TokenObjective objective() const override {
-    const bool has_bonus = entropy_bonus_ > 0;
-    TokenObjective objective{.norm = loop_.loss_norm,
-                             .loss = [this](const PassTokens& tokens) { return loss(tokens); },
-                             .has_metrics = true,
-                             .wants_entropy = has_bonus};
-    if (!has_bonus) objective.constants.set("scaled_entropy", 0);
-    return objective;
+    return policy_objective({.clip_min = clip_.clip_min(),
+                             .clip_max = clip_.clip_max(),
+                             .clip_c = clip_.ratio_clip_c,
+                             .kl = loop_,
+                             .entropy_bonus = entropy_bonus_,
+                             .prefix = "ppo_"},
+                            loop_.loss_norm);
   }
 
   [[nodiscard]] Metrics metrics(const OnlineStep& step) const override {
@@ -158,19 +155,9 @@ class Ppo final : public Algorithm {
   }
 
  private:
-  [[nodiscard]] PassLoss loss(const PassTokens& tokens) const {
-    const ClippedTerms terms = clipped_terms(tokens.logprobs, tokens.previous, tokens.advantages, ratio_eps_);
-    std::vector<PassNumber> numbers = {{.name = "ppo_ratio", .values = terms.ratio, .base = 1},
-                                       {.name = "ppo_ratio_clamped", .values = terms.clamped, .base = 1},
-                                       {.name = "ppo_clip_fraction", .values = terms.ratio.ne(terms.clamped).to(at::kFloat)}};
-    if (entropy_bonus_ <= 0) return {terms.losses, numbers};
-    const Tensor bonus = entropy_bonus_ * tokens.entropy;
-    numbers.push_back({.name = "scaled_entropy", .values = bonus.detach(), .of_trained = true});
-    return {terms.losses - bonus, numbers};
-  }
-
   PpoLoopConfig loop_;
-  double ratio_eps_, entropy_bonus_;
+  ClipConfig clip_;
+  double entropy_bonus_;
 };
 
 }  // namespace

@@ -3,19 +3,20 @@
 // made more likely, as long as the policy stays near the one that sampled them. The critic learns from the same answers.
 //
 // How a token is processed: its KL penalty and the answer's reward (token_rewards), its value (ValueCollector), its advantage and return
-// (gae, whiten in Ppo::score), its loss (clipped_terms in Ppo::loss).
+// (gae, whiten in Ppo::score), its loss (policy_objective.h).
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kedge/algo/online/advantage.h"
 #include "kedge/algo/online/online_trainer.h"
+#include "kedge/algo/online/policy_loss_config.h"
 #include "kedge/critic/serve_config.h"
 
 namespace kedge {
 
 // Keys of `trainer.ppo`.
-struct PpoLoopConfig : OnlineLoopConfig, KlConfig {
+struct PpoLoopConfig : OnlineLoopConfig, KlConfig, LossKlConfig, RolloutCorrectionConfig {
   static constexpr const char* kName = "ppo";
   int64_t critic_warmup_steps = 0;
   double discount_factor = 1, gae_lambda = 0.95;
@@ -27,6 +28,7 @@ struct PpoLoopConfig : OnlineLoopConfig, KlConfig {
   void fields(auto&& field) {
     OnlineLoopConfig::fields(field);
     KlConfig::fields(field);
+    LossKlConfig::fields(field);
     field("critic_warmup_steps", critic_warmup_steps, "rounds of rollouts that train only the critic, before the first step", at_least(0));
     field("discount_factor", discount_factor, "gamma: discount per token", at_least(0), at_most(1));
     field("gae_lambda", gae_lambda, "GAE lambda: 1 uses observed rewards only, 0 relies on the critic's next value", at_least(0),
@@ -35,19 +37,17 @@ struct PpoLoopConfig : OnlineLoopConfig, KlConfig {
           "normalize advantages to mean 0 and standard deviation 1 over all tokens of a step");
     field("unfinished", unfinished, "responses cut off at max_length: train only the critic on them (drop), or the policy too (keep)");
     field("loss_norm", loss_norm, kLossNormHelp);
+    RolloutCorrectionConfig::fields(field);
     field("ppo_epochs", ppo_epochs, "passes over the responses of a step", at_least(1));
     field("critic_epochs", critic_epochs, "the critic's passes over the responses of a step", follows("${.ppo_epochs}"), at_least(1));
   }
 };
 
 // Keys of `model.ppo`.
-struct PpoRolloutConfig : RolloutConfig {
-  double ratio_eps = 0.2, entropy_bonus = 0;
-
+struct PpoRolloutConfig : RolloutConfig, ClipConfig {
   void fields(auto&& field) {
     RolloutConfig::fields(field);
-    field("ratio_eps", ratio_eps, "clip range of the probability ratio", above(0));
-    field("entropy_bonus", entropy_bonus, "weight of the policy's entropy, in nats, in the loss", at_least(0));
+    ClipConfig::fields(field);
   }
 };
 
@@ -129,8 +129,7 @@ struct PpoConfig : OnlineRunConfig<PpoLoopConfig, PpoRolloutConfig, ActorCriticC
   PpoConfig();
   void fields(auto&& field) {
     OnlineRunConfig::fields(field);
-    field.alias("trainer.ppo.ratio_eps", "model.ppo.ratio_eps");
-    field.alias("trainer.ppo.entropy_bonus", "model.ppo.entropy_bonus");
+    for (const char* key : {"ratio_eps", "ratio_clip_min", "ratio_clip_max", "ratio_clip_c"}) field.alias(in_trainer(key), in_model(key));
   }
 };
 

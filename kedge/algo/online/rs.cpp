@@ -20,6 +20,7 @@ OnlineSettings settings_of(const RsConfig& config) {
   settings.samples_per_prompt = rollouts.num_rollouts_per_prompt;
   settings.rows_per_prompt = rollouts.top_n_rollouts;
   settings.names_reward = config.names_reward();
+  fill_batch_size(settings);
   return settings;
 }
 
@@ -27,7 +28,8 @@ namespace {
 
 class RejectionSampling final : public Algorithm {
  public:
-  explicit RejectionSampling(const RsConfig& config) : top_n_(config.model.rollouts.top_n_rollouts) {}
+  explicit RejectionSampling(const RsConfig& config)
+      : top_n_(config.model.rollouts.top_n_rollouts), entropy_bonus_(config.model.rollouts.entropy_bonus) {}
 
   [[nodiscard]] bool chooses_rows() const override { return true; }
 
@@ -44,7 +46,11 @@ class RejectionSampling final : public Algorithm {
   }
 
   [[nodiscard]] TokenObjective objective() const override {
-    return {.loss = [](const PassTokens& tokens) { return answer_terms(tokens.logprobs); }};
+    return {.loss = [bonus = entropy_bonus_](const PassTokens& tokens) -> PassLoss {
+              if (bonus == 0) return answer_terms(tokens.logprobs);
+              return answer_terms(tokens.logprobs) - bonus * tokens.entropy;
+            },
+            .wants_entropy = entropy_bonus_ > 0};
   }
 
   [[nodiscard]] Metrics metrics(const OnlineStep& step) const override { return rs_metrics(step.rows); }
@@ -52,6 +58,7 @@ class RejectionSampling final : public Algorithm {
 
  private:
   int64_t top_n_;
+  double entropy_bonus_;
 };
 
 }  // namespace

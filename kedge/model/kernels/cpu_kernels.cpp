@@ -141,30 +141,48 @@ struct LogitRow {
   float log_sum, entropy;
 };
 
-template <typename T>
-[[gnu::always_inline]] inline LogitRow logit_row(const T* logits, int64_t n, bool with_entropy) {
-  const float most = max_of(n, [&](int64_t i) { return widen(logits[i]); });
-  const float sum = sum_of(n, [&](int64_t i) { return exp_of(widen(logits[i]) - most); });
+// How a logit is read: as it is, or divided by a temperature. A quotient cannot be fused with what is done to it, so that sampling, which
+// divides in a loop of its own, gets the same bits.
+struct AsIs {
+  template <typename T>
+  [[gnu::always_inline]] float operator()(const T& logit) const {
+    return widen(logit);
+  }
+};
+struct Divided {
+  float by;
+
+  template <typename T>
+  [[gnu::always_inline]] float operator()(const T& logit) const {
+    return widen(logit) / by;
+  }
+};
+
+template <typename T, typename Read>
+[[gnu::always_inline]] inline LogitRow logit_row(const T* logits, int64_t n, bool with_entropy, Read read) {
+  const float most = max_of(n, [&](int64_t i) { return read(logits[i]); });
+  const float sum = sum_of(n, [&](int64_t i) { return exp_of(read(logits[i]) - most); });
   const float log_sum = natural_log(sum);
   LogitRow row{most + log_sum, 0.0F};
   if (with_entropy) {
-    const float mean = sum_of(n, [&](int64_t i) { return exp_of(widen(logits[i]) - most) * (widen(logits[i]) - most); }) / sum;
+    const float mean = sum_of(n, [&](int64_t i) { return exp_of(read(logits[i]) - most) * (read(logits[i]) - most); }) / sum;
     row.entropy = log_sum - mean;
   }
   return row;
 }
 
 // In place.
-template <typename T>
-[[gnu::always_inline]] inline void logit_gradient_row(T* x, int64_t n, float log_sum, float entropy, float dlogprob, float dentropy) {
+template <typename T, typename Read>
+[[gnu::always_inline]] inline void logit_gradient_row(T* x, int64_t n, float log_sum, float entropy, float dlogprob, float dentropy,
+                                                      Read read) {
   if (dentropy == 0.0F) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) store(x[i], -dlogprob * exp_of(widen(x[i]) - log_sum));
+    for (int64_t i = 0; i < n; ++i) store(x[i], -dlogprob * exp_of(read(x[i]) - log_sum));
     return;
   }
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const float logp = widen(x[i]) - log_sum;
+    const float logp = read(x[i]) - log_sum;
     store(x[i], -exp_of(logp) * (dlogprob + dentropy * (logp + entropy)));
   }
 }
@@ -210,21 +228,27 @@ template <typename T>
   KEDGE_VECTOR_CLONES void add_column_sums(const T* rows, int64_t num_rows, int64_t width, int64_t begin, int64_t end, float* to) {       \
     add_sums(rows, num_rows, width, begin, end, to);                                                                                      \
   }                                                                                                                                       \
-  KEDGE_VECTOR_CLONES void stats_rows(const T* logits, const int64_t* targets, int64_t begin, int64_t end, int64_t n, float* logprob,     \
-                                      float* log_sum, float* entropy) {                                                                   \
+  KEDGE_VECTOR_CLONES void stats_rows(const T* logits, const int64_t* targets, int64_t begin, int64_t end, int64_t n, float temperature,  \
+                                      float* logprob, float* log_sum, float* entropy) {                                                   \
     for (int64_t r = begin; r < end; ++r) {                                                                                               \
-      const LogitRow row = logit_row(logits + r * n, n, entropy != nullptr);                                                              \
+      const T* from = logits + r * n;                                                                                                     \
+      const bool divides = temperature != 1.0F;                                                                                           \
+      const LogitRow row =                                                                                                                \
+          divides ? logit_row(from, n, entropy != nullptr, Divided{temperature}) : logit_row(from, n, entropy != nullptr, AsIs{});        \
       log_sum[r] = row.log_sum;                                                                                                           \
-      logprob[r] = widen(logits[r * n + targets[r]]) - row.log_sum;                                                                       \
+      logprob[r] = (divides ? Divided{temperature}(from[targets[r]]) : widen(from[targets[r]])) - row.log_sum;                            \
       if (entropy != nullptr) entropy[r] = row.entropy;                                                                                   \
     }                                                                                                                                     \
   }                                                                                                                                       \
   KEDGE_VECTOR_CLONES void gradient_rows(T* logits, const int64_t* targets, const float* log_sum, const float* entropy,                   \
-                                         const float* dlogprob, const float* dentropy, int64_t begin, int64_t end, int64_t n) {           \
+                                         const float* dlogprob, const float* dentropy, int64_t begin, int64_t end, int64_t n,             \
+                                         float temperature) {                                                                             \
     for (int64_t r = begin; r < end; ++r) {                                                                                               \
-      logit_gradient_row(logits + r * n, n, log_sum[r], entropy == nullptr ? 0.0F : entropy[r], dlogprob[r],                              \
-                         dentropy == nullptr ? 0.0F : dentropy[r]);                                                                       \
-      store(logits[r * n + targets[r]], widen(logits[r * n + targets[r]]) + dlogprob[r]);                                                 \
+      const float d = dlogprob[r] / temperature, e = dentropy == nullptr ? 0.0F : dentropy[r] / temperature;                              \
+      const float h = entropy == nullptr ? 0.0F : entropy[r];                                                                             \
+      temperature != 1.0F ? logit_gradient_row(logits + r * n, n, log_sum[r], h, d, e, Divided{temperature})                              \
+                          : logit_gradient_row(logits + r * n, n, log_sum[r], h, d, e, AsIs{});                                           \
+      store(logits[r * n + targets[r]], widen(logits[r * n + targets[r]]) + d);                                                           \
     }                                                                                                                                     \
   }
 KEDGE_ROWS(float)
@@ -314,8 +338,9 @@ void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats)
     const auto* ids = data<int64_t>(targets);
     auto *logprob = mutable_data<float>(stats.logprob), *log_sum = mutable_data<float>(stats.log_sum);
     auto* entropy = mutable_data<float>(stats.entropy);
+    const auto temperature = static_cast<float>(stats.temperature);
     at::parallel_for(0, logits.size(0), grain(n),
-                     [&](int64_t begin, int64_t end) { stats_rows(in, ids, begin, end, n, logprob, log_sum, entropy); });
+                     [&](int64_t begin, int64_t end) { stats_rows(in, ids, begin, end, n, temperature, logprob, log_sum, entropy); });
   });
 }
 
@@ -353,8 +378,9 @@ void logit_gradient_(const Tensor& logits, const Tensor& targets, const LogitSta
     const auto* ids = data<int64_t>(targets);
     const auto *log_sum = data<float>(stats.log_sum), *entropy = data<float>(stats.entropy);
     const auto *dlogp = data<float>(dlogprob), *dent = data<float>(dentropy);
+    const auto temperature = static_cast<float>(stats.temperature);
     at::parallel_for(0, logits.size(0), grain(n),
-                     [&](int64_t begin, int64_t end) { gradient_rows(x, ids, log_sum, entropy, dlogp, dent, begin, end, n); });
+                     [&](int64_t begin, int64_t end) { gradient_rows(x, ids, log_sum, entropy, dlogp, dent, begin, end, n, temperature); });
   });
 }
 

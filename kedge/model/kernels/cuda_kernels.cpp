@@ -79,9 +79,10 @@ void rotate(const Tensor& x, const Rotation& rotation, bool backwards) {
 
 void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats) {
   run_on(logits, [&](cudaStream_t stream) {
-    launch_logit_stats({type_of(logits), Type::f32, data(logits), targets.const_data_ptr<int64_t>(), floats(stats.logprob),
-                        floats(stats.log_sum), floats(stats.entropy), nullptr, nullptr, nullptr, logits.size(0), logits.size(1)},
-                       stream);
+    launch_logit_stats(
+        {type_of(logits), Type::f32, data(logits), targets.const_data_ptr<int64_t>(), floats(stats.logprob), floats(stats.log_sum),
+         floats(stats.entropy), nullptr, nullptr, nullptr, logits.size(0), logits.size(1), static_cast<float>(stats.temperature)},
+        stream);
   });
 }
 
@@ -93,7 +94,8 @@ void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStat
                     const Tensor& out) {
   run_on(logits, [&](cudaStream_t stream) {
     launch_logit_gradient({type_of(logits), type_of(out), data(logits), targets.const_data_ptr<int64_t>(), nullptr, floats(stats.log_sum),
-                           floats(stats.entropy), floats(dlogprob), floats(dentropy), mutable_data(out), logits.size(0), logits.size(1)},
+                           floats(stats.entropy), floats(dlogprob), floats(dentropy), mutable_data(out), logits.size(0), logits.size(1),
+                           static_cast<float>(stats.temperature)},
                           stream);
   });
 }

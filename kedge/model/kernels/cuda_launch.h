@@ -55,6 +55,7 @@ struct LogitLaunch {
   const float *dlogprob, *dentropy;    // read by the backward; dentropy may be null
   void* out;
   int64_t rows, size;
+  float temperature;  // divides the logits
 };
 void launch_logit_stats(const LogitLaunch& launch, cudaStream_t stream);
 void launch_logit_gradient(const LogitLaunch& launch, cudaStream_t stream);

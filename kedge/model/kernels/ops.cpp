@@ -126,10 +126,10 @@ void add_rows_(const Tensor& table, const Tensor& ids, const Tensor& rows) {
   }
 }
 
-LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_entropy) {
+LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_entropy, double temperature) {
   const auto floats = logits.options().dtype(at::kFloat);
   LogitStats stats{at::empty({logits.size(0)}, floats), at::empty({logits.size(0)}, floats),
-                   with_entropy ? at::empty({logits.size(0)}, floats) : Tensor()};
+                   with_entropy ? at::empty({logits.size(0)}, floats) : Tensor(), temperature};
   kernels_of(logits).logit_stats(logits, targets, stats);
   return stats;
 }

@@ -50,13 +50,15 @@ void rotate_(const Tensor& x, const Rotation& rotation, bool backwards);
 // Adds row i of `rows` to row ids[i] of the fp32 `table`.
 void add_rows_(const Tensor& table, const Tensor& ids, const Tensor& rows);
 
-// Log-probabilities of `targets` (int64 [rows]) under softmax(logits), logits [rows, vocab] of any type.
+// Log-probabilities of `targets` (int64 [rows]) under softmax(logits / temperature), logits [rows, vocab] of any type. The quotients are
+// fp32; at a temperature of 1 nothing is divided.
 struct LogitStats {
   Tensor logprob;  // fp32 [rows]
   Tensor log_sum;  // fp32 [rows]: log of the sum of exponentials
   Tensor entropy;  // fp32 [rows], in nats; undefined unless requested
+  double temperature = 1;
 };
-[[nodiscard]] LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_entropy);
+[[nodiscard]] LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_entropy, double temperature = 1);
 // The gradient of the logits, in `dtype`, given those of logprob and entropy (fp32 [rows]; that of entropy may be undefined). May
 // overwrite `logits`.
 [[nodiscard]] Tensor logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob,

@@ -126,5 +126,28 @@ TEST(Advantage, TheBestAnswersOfEveryPromptAreChosen) {
   EXPECT_EQ(select_topk(answers, 9), (Places{5, 1, 3, 7, 4, 0, 2, 6}));
 }
 
+// Two prompts with rewards 1, 2, 3 and 4, 4, 7: deviations of samples 1 and sqrt(3), of all six sqrt(4.3).
+TEST(Advantage, IsDividedByTheDeviationOfTheGroupOrOfTheBatch) {
+  const std::vector<ScoredAnswer> answers = {{0, 1}, {0, 2}, {0, 3}, {1, 4}, {1, 4}, {1, 7}, {1, 100, false}};
+  const auto by_group = answer_advantages(answers, Baseline::group_norm),
+             by_batch = answer_advantages(answers, Baseline::group_mean_batch_std);
+  EXPECT_NEAR(by_group[0].advantage, -1 / 1.0001, 1e-12);
+  EXPECT_NEAR(by_group[5].advantage, 2 / (std::sqrt(3.0) + 1e-4), 1e-12);
+  EXPECT_NEAR(by_batch[0].advantage, -1 / (std::sqrt(4.3) + 1e-4), 1e-12);
+  EXPECT_NEAR(by_batch[5].advantage, 2 / (std::sqrt(4.3) + 1e-4), 1e-12);
+  EXPECT_NEAR(by_batch[5].baseline, 5, 1e-12);
+}
+
+// To come at the tokens: 0.7, 0.8, 1 and 2: mean 1.125, variance 0.266875.
+TEST(Advantage, OverTheBatchsTokensIsOfWhatIsStillToCome) {
+  const std::vector<std::vector<double>> rewards = {{-0.1, -0.2, 1}, {}, {2}};
+  const auto normed = batch_normed(rewards);
+  ASSERT_EQ(normed.size(), 3U);
+  const double scale = std::sqrt(0.266875 + 1e-8);
+  expect_near(normed[0], {(0.7 - 1.125) / scale, (0.8 - 1.125) / scale, (1 - 1.125) / scale});
+  EXPECT_TRUE(normed[1].empty());
+  expect_near(normed[2], {(2 - 1.125) / scale});
+}
+
 }  // namespace
 }  // namespace kedge

@@ -65,7 +65,12 @@ TEST(OnlinePlan, WarnsWhereAnotherPolicyIsDrawnFromThanIsTrained) {
   EXPECT_EQ(warning([](auto&) {}), "");
   EXPECT_EQ(warning([](auto& rollouts) { rollouts.sampling_params.top_p = 0; }), "") << "0 draws from all, as 1 does";
   const auto biased = HasSubstr("model.reinforce.sampling_params: answers are not sampled from the policy that is trained");
-  EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.temperature = 0.7; }), biased);
+  EXPECT_EQ(warning([](auto& rollouts) { rollouts.sampling_params.temperature = 0.7; }), "") << "log-probs have that temperature too";
+  const auto at_one = [](auto& rollouts) {
+    rollouts.sampling_params.temperature = 0.7;
+    rollouts.logprob_temperature = LogprobTemperature::one;
+  };
+  EXPECT_THAT(warning(at_one), HasSubstr("model.reinforce.logprob_temperature=one: answers are sampled at temperature 0.7"));
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.top_k = 50; }), biased);
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.top_p = 0.9; }), biased);
   EXPECT_THAT(warning([](auto& rollouts) { rollouts.sampling_params.repetition_penalty = 1.1; }), biased);

@@ -103,5 +103,47 @@ TEST(PolicyLosses, ATokenThatDoesNotCountMayBeAnything) {
   EXPECT_TRUE(at::equal(now.grad(), rows({-1, 0, -2})));
 }
 
+TEST(PolicyLosses, RatiosOfRowsAreAtEveryTokenOfThem) {
+  Tensor values = rows({1, 2, 3, 10, 20}).requires_grad_(true);
+  const std::vector<int64_t> lengths = {3, 0, 2};
+  EXPECT_TRUE(at::equal(over_rows(values, lengths, RowReduce::mean), rows({2, 2, 2, 15, 15})));
+  const Tensor sums = over_rows(values, lengths, RowReduce::sum);
+  EXPECT_TRUE(at::equal(sums, rows({6, 6, 6, 30, 30})));
+  backward((sums * rows({1, 0, 0, 0, 2})).sum());
+  EXPECT_TRUE(at::equal(values.grad(), rows({1, 1, 1, 2, 2})));
+  const std::vector<int64_t> too_few = {3};
+  EXPECT_THROW(static_cast<void>(over_rows(values, too_few, RowReduce::sum)), Bug);
+}
+
+// Below and above 1 each with its own bound; a negative advantage is held at c.
+TEST(PolicyLosses, EachSideOfTheClipHasItsOwnBound) {
+  const Tensor ratio = rows({0.5F, 1.5F, 0.5F, 1.5F, 4.0F}), advantages = rows({1, 1, -1, -1, -1});
+  const ClippedTerms terms = clipped_terms(ratio, advantages, {.min = 0.1, .max = 0.3, .c = 3});
+  EXPECT_LT((terms.losses - rows({-0.5F, -1.3F, 0.9F, 1.5F, 3.0F})).abs().max().item<double>(), kClose);
+  EXPECT_LT((clipped_terms(ratio, advantages, {.min = 0.1, .max = 0.3}).losses - rows({-0.5F, -1.3F, 0.9F, 1.5F, 4.0F}))
+                .abs()
+                .max()
+                .item<double>(),
+            kClose);
+}
+
+TEST(PolicyLosses, CispoWeighsWithTheRatioAndKeepsEveryTokensGradient) {
+  Tensor logprobs = rows({-1, -2}).requires_grad_(true);
+  const ClippedTerms terms = cispo_terms((logprobs - rows({-3, -2.5F})).exp(), logprobs, rows({2, -1}), 5);
+  const double second = std::exp(0.5);
+  EXPECT_LT((terms.losses - rows({10, static_cast<float>(-2 * second)})).abs().max().item<double>(), kClose);
+  backward(terms.losses.sum());
+  EXPECT_LT((logprobs.grad() - rows({-10, static_cast<float>(second)})).abs().max().item<double>(), kClose);
+}
+
+TEST(PolicyLosses, TheKlOfTheLossIsThatOfTheRewards) {
+  const Tensor logprobs = rows({-0.5F, -1.1F}), reference = rows({-0.8F, -0.9F});
+  for (const auto& [name, estimator] : enum_names(KlEstimator{})) {
+    const Tensor found = kl_terms(estimator, logprobs, reference);
+    for (int64_t i = 0; i < 2; ++i)
+      EXPECT_NEAR(found[i].item<double>(), token_kl(estimator, logprobs[i].item<float>(), reference[i].item<float>()), kClose) << name;
+  }
+}
+
 }  // namespace
 }  // namespace kedge

@@ -199,6 +199,24 @@ TEST(Ppo, TheEntropyOfTheTokensTrainedOnIsRewarded) {
   EXPECT_NEAR(losses[1], losses[0] - scaled, 1e-6);
 }
 
+// The pieces of the policy-gradient family serve here too.
+TEST(Ppo, TheKlMayBeInTheLossAndRatiosHaveTheTemperature) {
+  PpoToy toy;
+  toy.ppo.trainer.loop.initial_policy_kl_penalty = 0;
+  toy.ppo.trainer.loop.reference_policy_kl_penalty = 0.1;
+  toy.ppo.trainer.loop.rollout_correction = RolloutCorrection::tis;
+  toy.ppo.model.rollouts.sampling_params.temperature = 0.6;
+  toy.ppo.model.rollouts.ratio_clip_max = 0.28;
+  const auto trainer = toy.ppo_trainer();
+  for (int i = 0; i < 2; ++i) {
+    const StepReport report = trainer->train_step();
+    EXPECT_EQ(number(report.updates[0], "train_optim/ppo_ratio"), 1);
+    EXPECT_EQ(number(report.updates[0], "train_optim/loss_kl") == 0, i == 0) << "the policy is the reference at first";
+    EXPECT_EQ(number(report.metrics, "train_rollouts/rollout_correction_mean"), 1);
+    EXPECT_EQ(number(report.metrics, "train_rollouts/logprob_gap_max"), 0);
+  }
+}
+
 // The critic learns once more than there are such rounds, from other prompts each time; then the prompts come again.
 TEST(Ppo, InWarmUpRoundsTheCriticLearnsAlone) {
   PpoToy toy, plain;

@@ -250,13 +250,13 @@ TEST(Reinforce, OneAnswerToAPromptTeachesNothing) {
 }
 
 TEST(Reinforce, EveryBaselineRatioAndNormLearns) {
-  for (const Baseline baseline : {Baseline::rloo, Baseline::group_mean, Baseline::group_norm, Baseline::batch_mean, Baseline::none})
-    for (const RatioKind ratio : {RatioKind::none, RatioKind::clip}) {
+  for (const auto& baseline : enum_names(Baseline{}))
+    for (const RatioKind ratio : {RatioKind::none, RatioKind::clip, RatioKind::cispo}) {
       OnlineToy toy;
       auto& config = toy.reinforce.trainer.loop;
-      config.baseline = baseline;
+      config.baseline = baseline.value;
       config.ratio = ratio;
-      config.reinforce_epochs = 2;
+      config.epochs = 2;
       config.loss_norm = ratio == RatioKind::clip ? LossNorm::tokens : LossNorm::sequences;
       const auto trainer = toy.reinforce_trainer();
       const StepReport report = trainer->train_step();

@@ -77,7 +77,7 @@ TEST(DashboardAnswers, WhyThereAreNoRecords) {
   const auto why = [&](const char* settings) { return recorded_json(toy.folder(), Json::parse(settings)).at("why", "").as_text(""); };
   EXPECT_EQ(why(R"({"rollouts": {"keep": "none"}})"), "no records: rollouts.keep=none");
   EXPECT_EQ(why(R"({"rollouts": {"keep": "all"}})"), "no records yet");
-  EXPECT_THAT(why("{}"), HasSubstr("only kedge reinforce, rs and ppo"));
+  EXPECT_THAT(why("{}"), HasSubstr("only kedge grpo, rloo, reinforce, rs and ppo"));
   toy.add_record(4, {{"a", "b"}});
   EXPECT_EQ(why("{}"), "");
   EXPECT_EQ(recorded_json(toy.folder(), {}).at("steps", "").dump(), "[4]");

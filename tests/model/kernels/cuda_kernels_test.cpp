@@ -142,12 +142,14 @@ TEST_F(OnTheGpu, LogitStatsAndTheirGradients) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
     for (const at::ScalarType out : {at::kFloat, at::kBFloat16})
       for (const auto& [rows, vocab] : {std::pair(1, 37), std::pair(300, 37), std::pair(9, 1000), std::pair(3, 50257), std::pair(2, 2)})
-        for (const bool entropy : {false, true}) {
+        for (const auto& [entropy, temperature] :
+             {std::pair(false, 1.0), std::pair(true, 1.0), std::pair(false, 0.6), std::pair(true, 1.5)}) {
           if (dtype == at::kBFloat16 && out == at::kFloat) continue;  // nobody asks for it
-          SCOPED_TRACE(kedge::str(c10::toString(dtype), " to ", c10::toString(out), " ", rows, " x ", vocab, entropy ? " entropy" : ""));
-          const auto run = [&, num_rows = rows, size = vocab](at::Device device) -> Results {
+          SCOPED_TRACE(kedge::str(c10::toString(dtype), " to ", c10::toString(out), " ", rows, " x ", vocab, entropy ? " entropy" : "",
+                                  " at ", temperature));
+          const auto run = [&, num_rows = rows, size = vocab, entropy = entropy, temperature = temperature](at::Device device) -> Results {
             const Tensor logits = normals({num_rows, size}, 1, 3, dtype).to(device), targets = ids_below(size, num_rows, 2).to(device);
-            const LogitStats stats = logit_stats(logits, targets, entropy);
+            const LogitStats stats = logit_stats(logits, targets, entropy, temperature);
             const Tensor dlogprob = normals({num_rows}, 3).to(device), dentropy = entropy ? normals({num_rows}, 4).to(device) : Tensor();
             // The CPU gives the gradient in the logits' own type alone.
             const at::ScalarType type = device.is_cpu() ? dtype : out;

@@ -1,0 +1,137 @@
+#include "kedge/algo/online/policy_gradient.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/support/online_toy.h"
+
+namespace kedge {
+namespace {
+
+using testing::OnlineToy;
+using testing::shown;
+
+double number(const StepReport& report, const std::string& name) { return report.metrics.find(name).value_or(NAN); }
+
+// The distribution that is sampled is the one that is trained: engine, policy, reference and updates agree to the bit.
+TEST(PolicyGradient, RatiosAreOneAtEveryTemperature) {
+  for (const double temperature : {0.6, 1.0, 1.5}) {
+    std::vector<std::string> seen;
+    for (const LogprobSource source : {LogprobSource::automatic, LogprobSource::trainer}) {
+      OnlineToy toy;
+      toy.reinforce.model.rollouts.sampling_params.temperature = temperature;
+      toy.reinforce.model.rollouts.logprobs = source;
+      toy.reinforce.model.global_batch_size = 16;
+      toy.reinforce.trainer.loop.ratio = RatioKind::clip;
+      toy.reinforce.trainer.loop.reference_policy_kl_penalty = 0.01;
+      const auto trainer = toy.reinforce_trainer();
+      std::string text;
+      for (int i = 0; i < 3; ++i) {
+        const StepReport report = trainer->train_step();
+        EXPECT_EQ(number(report, "train_rollouts/logprob_gap_max"), 0) << temperature;
+        EXPECT_EQ(*report.updates[0].find("train_optim/ratio"), 1) << temperature;
+        EXPECT_EQ(*report.updates[0].find("train_optim/clip_fraction"), 0) << temperature;
+        EXPECT_EQ(number(report, "train_rollouts/init_policy_kl") == 0, i == 0) << temperature;
+        text += shown(report);
+      }
+      seen.push_back(text);
+    }
+    EXPECT_EQ(seen[0], seen[1]);
+  }
+}
+
+// As before this key existed: log-probabilities at 1 whatever is sampled.
+TEST(PolicyGradient, LogprobsAtOneIgnoreTheTemperature) {
+  OnlineToy toy;
+  toy.reinforce.model.rollouts.sampling_params.temperature = 0.6;
+  toy.reinforce.model.rollouts.logprob_temperature = LogprobTemperature::one;
+  const OnlineStep at_one = toy.reinforce_trainer()->generate_rollouts();
+  toy.reinforce.model.rollouts.logprob_temperature = LogprobTemperature::sampling;
+  const OnlineStep at_its_own = toy.reinforce_trainer()->generate_rollouts();
+  ASSERT_EQ(at_one.rows.size(), at_its_own.rows.size());
+  EXPECT_EQ(at_one.rows[0].rollout->ids, at_its_own.rows[0].rollout->ids);
+  EXPECT_NE(at_one.rows[0].logprobs, at_its_own.rows[0].logprobs);
+  RolloutRows again = at_one.rows;
+  const Pass pass{{0}};
+  add_policy_logprobs(*toy.model, std::span(&pass, 1), again);
+  EXPECT_EQ(again[0].logprobs, at_one.rows[0].logprobs);
+  add_policy_logprobs(*toy.model, std::span(&pass, 1), again, 0.6);
+  EXPECT_EQ(again[0].logprobs, at_its_own.rows[0].logprobs);
+}
+
+// Half of the prompts get the same reward for every response: they are left out, and others take their places.
+TEST(PolicyGradient, DynamicSamplingTrainsOnGroupsWithASpread) {
+  OnlineToy toy;
+  toy.reinforce.trainer.loop.use_dynamic_sampling = true;
+  toy.rewards.judge = [](const Rollout& rollout) {
+    return RowReward{.value = rollout.prompt_id % 2 == 0 ? 1 : static_cast<double>(rollout.sample)};
+  };
+  const auto trainer = toy.reinforce_trainer();
+  double consumed = 0;
+  for (int i = 0; i < 3; ++i) {
+    OnlineStep step = trainer->generate_rollouts();
+    ASSERT_EQ(step.rows.size(), 16U);
+    std::set<int64_t> prompts, slots;
+    for (const RolloutRow& row : step.rows) prompts.insert(row.rollout->prompt_id), slots.insert(row.slot);
+    EXPECT_EQ(slots.size(), 4U);
+    for (const int64_t prompt : prompts) EXPECT_EQ(prompt % 2, 1);
+    const double before = std::exchange(consumed, static_cast<double>(trainer->counters().at("consumed_samples")));
+    EXPECT_GE(consumed, before + 8) << "two batches at least";
+  }
+}
+
+// Where nothing has a spread, the step is full all the same, and nothing is learned.
+TEST(PolicyGradient, DynamicSamplingEndsAfterItsBatches) {
+  OnlineToy toy;
+  toy.reinforce.trainer.loop.use_dynamic_sampling = true;
+  toy.reinforce.trainer.loop.dynamic_sampling_max_batches = 3;
+  toy.rewards.judge = [](const Rollout&) { return RowReward{.value = 1}; };
+  const StepReport report = toy.reinforce_trainer()->train_step();
+  EXPECT_EQ(number(report, "train_rollouts/rollout_size"), 16);
+  EXPECT_EQ(number(report, "train_rollouts/dynamic_sampling_batches"), 3);
+  EXPECT_EQ(number(report, "train_rollouts/consumed_samples"), 12);
+  EXPECT_EQ(*report.updates[0].find("train_optim/grad_norm"), 0);
+}
+
+// What a step took is in its record, so that a run that died goes on with it.
+TEST(PolicyGradient, RecordsOfDynamicStepsAreUsedAgain) {
+  OnlineToy first, second;
+  for (OnlineToy* toy : {&first, &second}) {
+    toy->reinforce.trainer.loop.use_dynamic_sampling = true;
+    toy->rewards.judge = [](const Rollout& rollout) {
+      return RowReward{.value = rollout.prompt_id % 3 == 0 ? 1 : static_cast<double>(rollout.sample)};
+    };
+  }
+  const testing::TempFolder folder;
+  std::string wanted, found;
+  {
+    const auto trainer = first.reinforce_trainer(folder.path());
+    for (int i = 0; i < 3; ++i) wanted += shown(trainer->train_step());
+  }
+  const auto trainer = second.reinforce_trainer(folder.path());
+  for (int i = 0; i < 3; ++i) found += shown(trainer->train_step());
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(second.rewards.num_asked, 0) << "all of them are in the records";
+}
+
+TEST(PolicyGradient, OverTheBatchEveryTokenHasItsOwnAdvantage) {
+  OnlineToy toy;
+  toy.reinforce.trainer.loop.baseline = Baseline::batch_norm;
+  toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.1;
+  const auto trainer = toy.reinforce_trainer();
+  static_cast<void>(trainer->train_step());
+  OnlineStep step = trainer->generate_rollouts();
+  trainer->score(step);
+  std::vector<double> all;
+  for (const RolloutRow& row : step.rows) {
+    EXPECT_EQ(std::ssize(row.advantages), row.rollout->response_length());
+    all.insert(all.end(), row.advantages.begin(), row.advantages.end());
+  }
+  EXPECT_NEAR(moments_of(all).mean, 0, 1e-6);
+  EXPECT_NEAR(moments_of(all).variance, 1, 1e-5);
+}
+
+}  // namespace
+}  // namespace kedge
