@@ -19,11 +19,11 @@ Section default_section() {
 constexpr std::array kConfigs = {
     NamedConfig{"sft", "kedge sft: supervised fine-tuning", default_section<SftConfig>},
     NamedConfig{"rm", "kedge rm: reward models", default_section<RmConfig>},
+    NamedConfig{"dpo", "kedge dpo: training on pairs of a better and a worse response", default_section<DpoConfig>},
+    NamedConfig{"kto", "kedge kto: training on responses marked good or bad", default_section<KtoConfig>},
     NamedConfig{"ppo", "kedge ppo: online training by PPO with a critic", default_section<PpoConfig>},
     NamedConfig{"reinforce", "kedge reinforce: online training by REINFORCE", default_section<ReinforceConfig>},
     NamedConfig{"rs", "kedge rs: online training by rejection sampling", default_section<RsConfig>},
-    NamedConfig{"dpo", "DPO, whose keys are read and whose command does not exist yet", default_section<DpoConfig>},
-    NamedConfig{"kto", "KTO, whose keys are read and whose command does not exist yet", default_section<KtoConfig>},
     NamedConfig{"serve_reward", "kedge serve reward: a reward model's server", default_section<RewardServerConfig>},
     NamedConfig{"serve_critic", "kedge serve critic: a critic's server", default_section<CriticServerConfig>},
     NamedConfig{"reward_source", "one entry of reward.sources or reward.watch, under any name", default_section<RewardSourceConfig>},

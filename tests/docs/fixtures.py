@@ -50,6 +50,8 @@ def write_data(folder):
     write_lines(folder / "pairs.jsonl", [row(i) for i in range(48)])
     for name in ("val.jsonl", "dev.jsonl", "test.jsonl", "val_pairs.jsonl"):
         write_lines(folder / name, [row(i) for i in range(50, 58)])
+    for name, rows in (("marked.jsonl", range(48)), ("val_marked.jsonl", range(50, 58))):
+        write_lines(folder / name, [{"prompt": row(i)["prompt"], "completion": row(i)["chosen" if i % 2 else "rejected"], "label": i % 2 == 1} for i in rows])
     for name, rows in (("prompts.jsonl", range(48)), ("val_prompts.jsonl", range(50, 58))):
         write_lines(folder / name, [{"text": row(i)["prompt"], "answer": row(i)["answer"]} for i in rows])
     write_lines(folder / "answers.jsonl", [{"prompt": row(i)["prompt"], "response": row(i)["chosen"]} for i in range(8)])
@@ -71,7 +73,7 @@ def training(algorithm, steps, interval):
             keys += [f"model.data.{part}.global_batch_size=4", f"model.data.{part}.micro_batch_size=4", f"model.data.{part}.max_seq_length=128"]
         return keys
     keys += ["model.global_batch_size=4", "model.encoder_seq_length=192", f"trainer.{algorithm}.save_interval={interval}"]
-    if algorithm == "rm":
+    if algorithm in ("rm", "dpo", "kto"):
         return [*keys, "model.micro_batch_size=4"]
     return [*keys, "model.micro_batch_size=1", f"model.{algorithm}.num_rollout_samples=4", f"model.{algorithm}.num_val_samples=4",
             f"model.{algorithm}.length_params.max_length=8", f"model.{algorithm}.sampling_params.end_strings=[]"]
