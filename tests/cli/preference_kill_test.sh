@@ -14,11 +14,11 @@ killed() { # folder, command...
   while [ $count -lt "$kills" ]; do
     "$@" exp_manager.explicit_log_dir="$folder" >>"$folder.log" 2>&1 &
     local pid=$! goal
-    # Some at once, before there is a step; the others when the run has come further than before.
-    goal=$(($(cat "$folder/metrics.jsonl" 2>/dev/null | wc -l) + RANDOM % 12))
-    [ $((count % 3)) = 0 ] && goal=0
+    # Some at once, before there is a step; the others when the run has come further than before, mostly beyond a checkpoint.
+    goal=$(($(cat "$folder/metrics.jsonl" 2>/dev/null | wc -l) + RANDOM % 12 + 4))
+    [ $((count % 4)) = 0 ] && goal=0
     while kill -0 $pid 2>/dev/null && [ "$(cat "$folder/metrics.jsonl" 2>/dev/null | wc -l)" -lt $goal ]; do sleep 0.002; done
-    sleep "0.$(printf '%02d' $((RANDOM % 30)))"
+    sleep "0.$(printf '%02d' $((RANDOM % (goal == 0 ? 40 : 10))))"
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
     [ $? = 137 ] && hits=$((hits + 1))

@@ -19,7 +19,8 @@ for name in dpo kto; do
     awk -v margin="$(value $name $split/rewards/margins)" 'BEGIN { exit !(margin > 0.05) }' || fail "$name: no margin in $split: $(value $name $split/rewards/margins)"
   done
   expect 0 "$name" "$kedge" inspect $name
-  expect 0 'rewards/margins' "$kedge" report $name --out $name.html --format text
+  expect 0 "$name.html" "$kedge" report $name --out $name.html
+  grep -q 'Implicit rewards' $name.html || fail "no chart of the rewards in $name.html"
   expect 0 'resident|fits' "$kedge" plan "${command[@]:1}"
   expect 0 'the run is complete' "${command[@]}" exp_manager.explicit_log_dir=$name
 done
@@ -30,7 +31,7 @@ head -n 1 kto/metrics.jsonl | grep -qE '"train/loss": 0\.5,' || fail "the first 
 
 # Every loss, by NeMo-Aligner's and TRL's names
 for loss in preference_loss=dpo loss_type=sigmoid loss_type=ipo loss_type=hinge preference_loss=rpo_sq preference_loss=rpo_bwd_kl preference_loss=rpo_fwd_kl; do
-  expect 0 'done: step 4' "${dpo[@]}" "${short[@]}=${loss#*=}" model.dpo.$loss model.dpo.beta=0.3
+  expect 0 'done: step 4' "${dpo[@]}" "${short[@]}=by_${loss/=/_}" model.dpo.$loss model.dpo.beta=0.3
 done
 expect 0 'done: step 4' "${dpo[@]}" "${short[@]}=smooth" model.dpo.label_smoothing=0.1 model.dpo.sft_loss_weight=0.5 model.dpo.average_log_probs=true
 expect 0 'done: step 4' "${kto[@]}" exp_manager.explicit_log_dir=weights trainer.kto.max_steps=4 model.kto.desirable_weight=1.5 model.kto.undesirable_loss_weight=0.7
@@ -38,7 +39,7 @@ expect 0 'done: step 4' "${kto[@]}" exp_manager.explicit_log_dir=weights trainer
 # Adapters: the reference is the network without them
 expect 0 'done: step 4' "${dpo[@]}" "${short[@]}=lora" model.peft.peft_scheme=lora
 [ -f lora/model/adapter_config.json ] || fail 'no adapter'
-grep -oE '"train/rewards/margins": [^,]*' lora/metrics.jsonl | head -n 1 | grep -q ': 0$' || fail 'new adapters already differ from the reference'
+grep -oE '"train/rewards/margins": [^,]*' lora/metrics.jsonl | head -n 1 | grep -q ': 0.0$' || fail 'new adapters already differ from the reference'
 
 # What is on disk serves another run with the same weights and data, and no other.
 shared=(model.dpo.reference_cache=disk model.dpo.reference_cache_folder=kept)
