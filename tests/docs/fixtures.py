@@ -124,6 +124,8 @@ def prepare(kedge, folder):
     make.train("sft", "runs/sft", *rows)
     make.train("sft", "runs/lora", *rows, "model.peft.peft_scheme=lora")
     make.train("rm", "runs/judge", "pretrained_checkpoint.restore_from_path=DIR", prefix.format("pairs"))
+    for algorithm, data in (("dpo", "pairs"), ("kto", "marked")):
+        make.train(algorithm, f"runs/{algorithm}", "pretrained_checkpoint.restore_from_path=DIR", prefix.format(data))
     rule = ["pretrained_checkpoint.restore_from_path=DIR", prefix.format("prompts"), "reward.sources.digits.kind=regex",
             "reward.sources.digits.use=count", r"reward.sources.digits.pattern=\d", "reward.watch.brief.kind=length", "reward.watch.brief.target=4"]
     make.train("reinforce", "runs/aligned", *rule, "exp_manager.checkpoint_callback_params.save_top_k=-1", "trainer.reinforce.unfinished=keep",
@@ -135,4 +137,4 @@ def prepare(kedge, folder):
     for name in RUNS:
         link(folder, name, "runs/aligned")
     shutil.copytree(folder / "runs/aligned", folder / "runs/slow")  # a report refuses one run under two names
-    return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "aligned", "rs", "ppo", "ppo/critic")]
+    return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "dpo", "kto", "aligned", "rs", "ppo", "ppo/critic")]

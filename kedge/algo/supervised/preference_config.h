@@ -94,8 +94,6 @@ struct PreferenceRunConfig {
   struct Loop : ShuffledConfig {
     static constexpr const char* kName = Tuning::kName;
     static constexpr const char* kHelp = "the training loop";
-
-    Loop() { val_check_interval = 0.1; }
   };
   struct Model : PreferenceModelConfig {
     Tuning loss;

@@ -17,10 +17,11 @@ constexpr std::chrono::seconds kTellEvery{20};
 std::string key_of(const ResponseRow& row) { return response_key(row.ids, row.num_prompt_tokens); }
 
 // Ranks may be told to stop at different moments, and must leave together.
-bool any_stops(const Group& group, bool stops) {
-  std::array<double, 1> any = {stops ? 1.0 : 0.0};
+void stop_if_any(const Group& group, const std::optional<int>& signal) {
+  std::array<double, 1> any = {static_cast<double>(signal.value_or(0))};
   group.all_reduce(std::span<double>(any), Reduce::max);
-  return any[0] > 0;
+  const int received = static_cast<int>(any[0]);
+  if (received != 0) throw Interrupted(received, name_of_signal(received) + " while the reference's log-probabilities were computed");
 }
 
 }  // namespace
@@ -51,14 +52,14 @@ void ReferenceLogprobs::compute_all(const ReferencePasses& passes) {
   int64_t round = kFirstRound;
   for (int64_t done = 0; done < passes.count; done += round * size, round = std::min(2 * round, kLargestRound)) {
     std::vector<KeptLogprob> own;
-    bool stops = false;
-    for (int64_t i = done + group_.rank(); i < std::min(passes.count, done + round * size) && !stops; i += size) {
+    std::optional<int> signal;
+    for (int64_t i = done + group_.rank(); i < std::min(passes.count, done + round * size) && !signal; i += size) {
       const std::vector<KeptLogprob> found = unknown_of(passes.rows(i), policy_);
       own.insert(own.end(), found.begin(), found.end());
-      stops = options_.stop && options_.stop();
+      if (options_.stop) signal = options_.stop();
     }
     exchange(std::move(own));
-    if (any_stops(group_, stops)) check_stop(options_.stop, "the reference's log-probabilities");
+    stop_if_any(group_, signal);
     const auto now = std::chrono::steady_clock::now();
     if (group_.rank() != 0 || now - told < kTellEvery) continue;
     told = now;

@@ -141,9 +141,9 @@ void SupervisedTrainer::begin() { begin_at(learner_.num_updates()); }
 
 void SupervisedTrainer::begin_at(int64_t step) {
   if (!parts_.task.begin) return;
-  phase_ = "reference";
+  phase_ = "log-probs";
   TaskStart start{parts_.model, parts_.group, parts_.place, parts_.batches.micro_size};
-  start.step = step;
+  start.step = std::min(step, parts_.plan.steps.max_steps);
   Sampler before = new_sampler(parts_), ahead = sampler_;
   for (int64_t i = 0; i < parts_.plan.steps.max_steps; ++i) start.train.push_back(i < step ? before.next() : ahead.next());
   for (const SupervisedData& data : parts_.task.validation)
