@@ -9,7 +9,6 @@ step, as kedge does; TRL's default is at every step.
 
 import argparse
 import json
-import statistics
 import tempfile
 
 import rival_data
@@ -59,7 +58,7 @@ def main():
         ends, _ = rival_trainer.train(trainer)
     steps = [after - before for before, after in zip(ends, ends[1:])]  # the first one warms things up
     print(json.dumps(dict(rival="trl " + trl.__version__, algorithm=args.algorithm, model=args.model, batch=args.batch, steps=len(ends), threads=args.threads,
-                          precompute=args.precompute, step_s=statistics.median(steps), seconds=sum(steps), losses=losses)))
+                          precompute=args.precompute, steps_s=steps, losses=losses)))
 
 
 if __name__ == "__main__":
