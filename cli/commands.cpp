@@ -66,8 +66,10 @@ bool is_help(const std::string& argument) { return argument == "--help" || argum
 
 // The names of NeMo-Aligner's programs.
 std::string without_alias(const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kAliases = {{{"train_gpt_sft", "sft"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAliases = {{{"train_gpt_sft", "sft"},
                                                                                              {"train_reward_model", "rm"},
+                                                                                             {"train_gpt_dpo", "dpo"},
+                                                                                             {"train_gpt_kto", "kto"},
                                                                                              {"train_gpt_ppo_actor", "ppo"},
                                                                                              {"train_gpt_reinforce_actor", "reinforce"},
                                                                                              {"train_gpt_rs_actor", "rs"},

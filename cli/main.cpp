@@ -40,6 +40,25 @@ constexpr std::array kCommands = {
             "  kedge score --model runs/judge/model --text 'How good is this?'    the reward of a text\n\n"
             "Started again with the same folder, the run resumes from its newest checkpoint.",
             kedge::cli::run_rm, kedge::cli::rm_flags},
+    Command{"dpo", "Training", "train on pairs of a better and a worse response, without rollouts (DPO, IPO, hinge, RPO)",
+            "kedge dpo [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge dpo pretrained_checkpoint.restore_from_path=DIR model.dpo.beta=0.1 \\\n"
+            "            'model.data.data_prefix={train: [pairs.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+            "            exp_manager.explicit_log_dir=runs/preferred\n"
+            "  kedge dpo configs/tiny/dpo.yaml model.dpo.loss_type=ipo            a file, one key changed\n\n"
+            "Rows are {\"prompt\": ..., \"chosen\": ..., \"rejected\": ...}, text or messages (docs/data.md). The model it starts\n"
+            "from is the reference, whose log-probabilities are computed once, before the first step. Started again with\n"
+            "the same folder, the run resumes from its newest checkpoint.",
+            kedge::cli::run_dpo, kedge::cli::dpo_flags},
+    Command{"kto", "Training", "train on single responses that are marked good or bad, without rollouts (KTO)",
+            "kedge kto [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
+            "  kedge kto pretrained_checkpoint.restore_from_path=DIR model.kto.beta=0.1 \\\n"
+            "            'model.data.data_prefix={train: [marked.jsonl], validation: [val.jsonl], test: [val.jsonl]}' \\\n"
+            "            exp_manager.explicit_log_dir=runs/preferred\n\n"
+            "Rows are {\"prompt\": ..., \"completion\": ..., \"label\": true}, text or messages (docs/data.md). If one kind is\n"
+            "rarer, model.kto.desirable_loss_weight and undesirable_loss_weight balance them. Started again with the same\n"
+            "folder, the run resumes from its newest checkpoint.",
+            kedge::cli::run_kto, kedge::cli::kto_flags},
     Command{"ppo", "Training", "online training with PPO and a critic that is trained together with the policy",
             "kedge ppo [CONFIG.yaml] [key=value ...] [--fork CKPT]\n\n"
             "  kedge serve critic pretrained_checkpoint.restore_from_path=RM exp_manager.explicit_log_dir=runs/critic &\n"
@@ -104,7 +123,7 @@ constexpr std::array kCommands = {
             "       kedge plan CONFIG.yaml [key=value ...] [flags]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl\n"
             "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=RM'    both on the same GPU\n\n"
-            "COMMAND is one that trains (sft, rm, ppo, reinforce, grpo, rloo, rs), or serve reward or serve critic.",
+            "COMMAND is one that trains (sft, rm, dpo, kto, ppo, reinforce, grpo, rloo, rs), or serve reward or serve critic.",
             kedge::cli::run_plan, kedge::cli::plan_flags, kedge::cli::plan_words},
     Command{"tokenize", "Text and data", "convert text to token ids and back, as JSON lines",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"

@@ -28,6 +28,8 @@ struct Planned {
 };
 constexpr std::array kPlanned = {Planned{"sft"},
                                  Planned{"rm"},
+                                 Planned{"dpo"},
+                                 Planned{"kto"},
                                  Planned{"ppo"},
                                  Planned{"reinforce"},
                                  Planned{"grpo"},

@@ -46,6 +46,10 @@ int run_sft(const Arguments& arguments) { return run_training("sft", arguments);
 std::string sft_flags() { return training_flags("sft"); }
 int run_rm(const Arguments& arguments) { return run_training("rm", arguments); }
 std::string rm_flags() { return training_flags("rm"); }
+int run_dpo(const Arguments& arguments) { return run_training("dpo", arguments); }
+std::string dpo_flags() { return training_flags("dpo"); }
+int run_kto(const Arguments& arguments) { return run_training("kto", arguments); }
+std::string kto_flags() { return training_flags("kto"); }
 int run_ppo(const Arguments& arguments) { return run_training("ppo", arguments); }
 std::string ppo_flags() { return training_flags("ppo"); }
 int run_reinforce(const Arguments& arguments) { return run_training("reinforce", arguments); }

@@ -1,5 +1,5 @@
 #pragma once
-// The commands that train: kedge sft, rm, ppo, reinforce, grpo, rloo and rs, each a job of the library.
+// The commands that train: kedge sft, rm, dpo, kto, ppo, reinforce, grpo, rloo and rs, each a job of the library.
 #include <optional>
 #include <string>
 #include <string_view>

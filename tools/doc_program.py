@@ -10,12 +10,15 @@ from itertools import product
 FREE = re.compile(r"any\b|map of ")  # types of keys below which everything is said by the user
 SOURCES = ("reward.sources", "reward.watch")  # maps of sections: NAME, then a key of the configuration reward_source
 # Which configuration the overrides of a command belong to; of others, any.
-CONFIG_OF = {"sft": "sft", "rm": "rm", "ppo": "ppo", "reinforce": "reinforce", "rs": "rs", "serve reward": "serve_reward", "serve critic": "serve_critic"}
+CONFIG_OF = {"sft": "sft", "rm": "rm", "dpo": "dpo", "kto": "kto", "ppo": "ppo", "reinforce": "reinforce", "rs": "rs", "serve reward": "serve_reward", "serve critic": "serve_critic"}
 # Names of NeMo-Aligner's programs, which the program takes for its own commands.
-ALIASES = {"train_gpt_sft": "sft", "train_reward_model": "rm", "train_gpt_ppo_actor": "ppo", "train_gpt_reinforce_actor": "reinforce",
+ALIASES = {"train_gpt_sft": "sft", "train_reward_model": "rm", "train_gpt_dpo": "dpo", "train_gpt_kto": "kto",
+           "train_gpt_ppo_actor": "ppo", "train_gpt_reinforce_actor": "reinforce",
            "train_gpt_rs_actor": "rs", "serve_reward_model": "serve reward", "serve_ppo_critic": "serve critic"}
 # Numbers that only some runs have, and when.
 SOMETIMES = {
+    "train/skipped": "where a row is too long",
+    "validation/skipped": "where a row is too long",
     "train/skipped_updates": "where gradients were not finite",
     "train_optim/skipped_updates": "where gradients were not finite",
     "train_rollouts/failed_rewards": "where an answer got no reward",

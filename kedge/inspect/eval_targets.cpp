@@ -38,25 +38,29 @@ EvalTarget checkpoint_target(const Run& run, const Checkpoint& checkpoint) {
   return {.kind = PolicyKind::checkpoint, .folder = checkpoint.folder, .run = run, .step = checkpoint.step()};
 }
 
-// Supervised fine-tuning started from a model folder, which its settings name.
-Path start_of_sft(const RunOnDisk& run) {
-  const std::string where = run.config.string();
+// Of runs without rollouts, those that train a policy.
+bool trains_from_data(std::string_view algorithm) { return algorithm == "sft" || algorithm == "dpo" || algorithm == "kto"; }
+
+// They start from a model folder, which their settings name.
+Path start_of_training(const RunOnDisk& run) {
+  const std::string where = run.config.string(),
+                    key = run.algorithm == "sft" ? "model.restore_from_path" : "pretrained_checkpoint.restore_from_path";
   const ConfigNode settings = parse_yaml(read_text(run.config), where);
-  const ConfigNode* found = settings.find("model.restore_from_path");
-  check(found != nullptr && !found->is_null(), where, ": no model.restore_from_path");
+  const ConfigNode* found = settings.find(key);
+  check(found != nullptr && !found->is_null(), where, ": no ", key);
   const Path relative = run.started_in / found->text;
-  return find_model_folder(is_folder(relative) ? relative.string() : found->text, where + ": model.restore_from_path");
+  return find_model_folder(is_folder(relative) ? relative.string() : found->text, str(where, ": ", key));
 }
 
 EvalTarget start_target(const Run& run) {
-  if (!trains_online(run->algorithm)) return model_of_run(start_of_sft(*run), run, 0);
+  if (!trains_online(run->algorithm)) return model_of_run(start_of_training(*run), run, 0);
   return {.kind = PolicyKind::start, .folder = run->folder, .run = run, .step = 0};
 }
 
-// A run's checkpoints are the policy of an online job, the model of supervised fine-tuning, or nothing that generates answers.
+// A run's checkpoints are the policy of an online job, the model of training on data, or nothing that generates answers.
 Run open_policy_run(const Path& folder) {
   auto run = std::make_shared<const RunOnDisk>(open_run(folder));
-  check(trains_online(run->algorithm) || run->algorithm == "sft", folder.string(), ": a run of kedge ", run->algorithm,
+  check(trains_online(run->algorithm) || trains_from_data(run->algorithm), folder.string(), ": a run of kedge ", run->algorithm,
         ", which trains no policy; there are no answers to evaluate");
   return run;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A training run as an object, from its settings to a finished run folder: what kedge sft, rm, ppo, reinforce and rs run, and what a
-// your own program can run. Independent of command lines.
+// A training run as an object, from its settings to a finished run folder: what kedge sft, rm, dpo, kto, ppo, reinforce and rs run, and
+// what your own program can run. Independent of command lines.
 #include <memory>
 #include <optional>
 #include <string>

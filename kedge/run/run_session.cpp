@@ -48,6 +48,8 @@ constexpr std::array kRules = {
     ChangeRule{"trainer.reinforce.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.grpo.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
     ChangeRule{"trainer.rloo.num_rollouts_per_prompt", ChangeKind::converted, "continues at the prompt where it stopped"},
+    ChangeRule{"model.dpo.reference_cache", ChangeKind::free, "the values are the same"},
+    ChangeRule{"model.kto.reference_cache", ChangeKind::free, "the values are the same"},
     ChangeRule{"trainer.precision", ChangeKind::converted, "from the fp32 master weights"},
 };
 // If an old checkpoint does not record the run's initial weights, their path is compared.
@@ -193,6 +195,8 @@ void RunSession::accept_start() const {
         ", but those that the run started with, in ", text(*before, "folder"), ", had ", text(*before, "hash"),
         ".\nRestore them, or start a new run in another exp_manager.explicit_log_dir.");
 }
+
+std::string RunSession::start_hash() const { return record_.at(kStart, "start").at("hash", "start").as_text("start.hash"); }
 
 // What a checkpoint is compared by.
 Json RunSession::identity() const {

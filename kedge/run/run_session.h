@@ -50,6 +50,8 @@ class RunSession {
   [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
   [[nodiscard]] const Path& folder() const { return folder_; }
   [[nodiscard]] const std::string& id() const { return id_; }  // of the run, the same on every rank
+  // Of the files of the network it starts from: equal for a copy in another folder.
+  [[nodiscard]] std::string start_hash() const;
   // Returns the result of `work`. Out of memory, it throws an Error that names the phase and settings that need less.
   auto within(std::string_view phase, auto&& work) const {
     try {

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/metrics/progress.h"
@@ -30,16 +31,18 @@ RunJob run_job(const SupervisedSetup& setup) {
           .rehearses = sections.compute.rehearse,
           .disk = disk_of(setup),
           .data_files = setup.job.files(),
-          .kept_start = sections.network.peft.peft_scheme == PeftScheme::lora ? kBase : ""};
+          .kept_start = setup.job.reference_use().exists                        ? kReference
+                        : sections.network.peft.peft_scheme == PeftScheme::lora ? kBase
+                                                                                : ""};
 }
 
-SupervisedTrainer make_trainer(const SupervisedSetup& setup) {
+SupervisedTrainer make_trainer(const SupervisedSetup& setup, const RunPlace& place) {
   const SupervisedSections& sections = setup.sections;
   SaveOptions save;
   save.companions = setup.folder;
   return SupervisedTrainer({*setup.model, setup.mesh.world, setup.task, sections.loop, sections.network.optim, setup.job.batches(),
                             setup.plan, sections.network.activations_checkpoint_granularity == Recompute::full, save, sections.model_path,
-                            setup.data.largest_rows});
+                            setup.data.largest_rows, place});
 }
 
 std::string plan_text(const SupervisedSetup& setup, const MemoryFit& verdict) {
@@ -86,7 +89,13 @@ int SupervisedJob::run(const RunOptions& options) {
     add_trained_adapters(*loaded, setup.sections.network);
     return loaded;
   });
-  SupervisedTrainer trainer = session.within("load", [&] { return make_trainer(setup); });
+  const RunPlace place{
+      .folder = session.folder(),
+      .weights = str(session.start_hash(), "-", name_of(setup.storage().dtype), "-", setup.mesh.device.is_cuda() ? "gpu" : "cpu"),
+      .reference = job.memory.reference.value_or(ReferenceKind::resident),
+      .stop = session.stop_question()};
+  SupervisedTrainer trainer = session.within("load", [&] { return make_trainer(setup, place); });
+  if (!session.checkpoint()) session.within("log-probs", [&] { trainer.begin(); });
   return session.run({.trainer = trainer,
                       .model = *setup.model,
                       .steps = setup.plan.steps,
@@ -110,7 +119,11 @@ PlanReport SupervisedJob::plan(const PlanOptions& options) {
     StepWork work{.pass = question.demand.update, .device = setup.mesh.device};
     work.update_tokens = setup.data.tokens_per_epoch / static_cast<double>(setup.task.train.size) *
                          static_cast<double>(batches().global_size / setup.mesh.world.size());
-    add_time(report, work, setup.plan.steps.max_steps, "validation not counted", wire_s);
+    const ReferenceUse use = reference_use();
+    work.look_tokens = work.update_tokens * use.looks;
+    const bool once = use.exists && !use.copies;
+    add_time(report, work, setup.plan.steps.max_steps,
+             once ? "validation and the reference's pass before step 0 not counted" : "validation not counted", wire_s);
   }
   return report;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A supervised training run from its settings to its last checkpoint: what SFT and reward models have in common.
+// A supervised training run from its settings to its last checkpoint: what SFT, reward models, DPO and KTO have in common.
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +25,13 @@ struct SupervisedSections {
   const NetworkConfig& network;
 };
 
+// What a task does with the policy that the run starts from.
+struct ReferenceUse {
+  bool exists = false;  // its log-probabilities are needed, so its weights must not change
+  bool copies = false;  // at every step, from a frozen copy
+  double looks = 0;     // forward-only passes over the rows of a step, before its update
+};
+
 // A task derives from it and implements its own parts.
 class SupervisedJob : public Job {
  public:
@@ -39,6 +46,7 @@ class SupervisedJob : public Job {
   [[nodiscard]] virtual SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) = 0;
   // Memory of sampling between steps, with this maximum length of rows.
   [[nodiscard]] virtual int64_t cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const;
+  [[nodiscard]] virtual ReferenceUse reference_use() const { return {}; }
   virtual void add_summary(Json& summary, const Metrics& last) const;
 
   int run(const RunOptions& options) override;

@@ -45,6 +45,10 @@ MemoryRequest SupervisedSetup::memory_request() const {
   input.threads = at::get_num_threads();
   if (const int64_t cache = cache_bytes(); cache > 0)  // while sampling between steps
     demand.generation = {.bytes = {.cache = cache, .one = cache}, .given = cache, .releases = true};
+  const ReferenceUse use = job.reference_use();
+  demand.looks = use.exists;
+  if (use.copies && input.lora) demand.reference = {ReferenceKind::adapters_off, false};
+  if (use.copies && !input.lora) demand.reference = {ReferenceKind::resident, true};
   demand.saves = plan.intervals.save > 0 && sections.run.saves();
   return {demand, free_room(mesh), {.size_now = job.batches().micro_size}};
 }

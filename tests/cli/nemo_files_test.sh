@@ -35,6 +35,21 @@ expect 0 'done: step 2 of 2' "$kedge" rm "$files/training_rm.yaml" "${here_cpu[@
   "model.data.data_prefix={train: [pairs.jsonl], validation: [pairs.jsonl], test: [pairs.jsonl]}" model.encoder_seq_length=64 model.global_batch_size=2 \
   model.micro_batch_size=1 trainer.rm.max_steps=2 trainer.rm.val_check_interval=1 trainer.rm.limit_val_batches=1
 
+expect 0 'done: step 2 of 2' "$kedge" train_gpt_dpo "$files/gpt_dpo.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=dpo \
+  "model.data.data_prefix={train: [$data/dummy-dpo.jsonl], validation: [$data/dummy-dpo.jsonl], test: [$data/dummy-dpo.jsonl]}" model.encoder_seq_length=128 \
+  model.global_batch_size=4 trainer.dpo.max_steps=2 trainer.dpo.val_check_interval=1 trainer.dpo.save_interval=1 trainer.dpo.limit_val_batches=2
+# Its pairs as single responses
+python3 - "$data/dummy-dpo.jsonl" >marked.jsonl <<'PY'
+import json, sys
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    for preference in ("chosen", "rejected"):
+        print(json.dumps({"prompt": row["prompt"], "response": row[preference + "_response"], "preference": preference}))
+PY
+expect 0 'done: step 2 of 2' "$kedge" train_gpt_kto "$files/gpt_kto.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=kto \
+  "model.data.data_prefix={train: [marked.jsonl], validation: [marked.jsonl], test: [marked.jsonl]}" model.encoder_seq_length=128 model.global_batch_size=4 \
+  trainer.kto.max_steps=2 trainer.kto.val_check_interval=1 trainer.kto.save_interval=1 trainer.kto.limit_val_batches=2
+
 port=$(free_port)
 "$kedge" serve reward "$files/inference_rm.yaml" "${here_cpu[@]}" rm_model_file=judge inference.port="$port" >judge.log 2>&1 &
 judge=$!

@@ -42,6 +42,8 @@ run_script sft PRETRAINED_CHECKPOINT_NEMO_FILE="$policy" MAX_SEQ_LENGTH=512
 said sft 'done: step 5 of 5'
 run_script rm PRETRAINED_CHECKPOINT_NEMO_FILE="$policy"
 said rm 'done: step 1 of 1'
+run_script dpo DATA_DIR="$PWD/scripts/test_data" PRETRAINED_CHECKPOINT_NEMO_FILE="$policy"
+said dpo 'done: step 3 of 3'
 run_script reinforce ACTOR_NEMO_FILE="$policy" RM_NEMO_FILE="$PWD/judge"
 said reinforce 'done: step 3 of 3'
 run_script ppo ACTOR_NEMO_FILE="$policy" RM_NEMO_FILE="$PWD/judge"

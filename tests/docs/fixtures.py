@@ -50,6 +50,8 @@ def write_data(folder):
     write_lines(folder / "pairs.jsonl", [row(i) for i in range(48)])
     for name in ("val.jsonl", "dev.jsonl", "test.jsonl", "val_pairs.jsonl"):
         write_lines(folder / name, [row(i) for i in range(50, 58)])
+    for name, rows in (("marked.jsonl", range(48)), ("val_marked.jsonl", range(50, 58))):
+        write_lines(folder / name, [{"prompt": row(i)["prompt"], "completion": row(i)["chosen" if i % 2 else "rejected"], "label": i % 2 == 1} for i in rows])
     for name, rows in (("prompts.jsonl", range(48)), ("val_prompts.jsonl", range(50, 58))):
         write_lines(folder / name, [{"text": row(i)["prompt"], "answer": row(i)["answer"]} for i in rows])
     write_lines(folder / "answers.jsonl", [{"prompt": row(i)["prompt"], "response": row(i)["chosen"]} for i in range(8)])
@@ -71,7 +73,7 @@ def training(algorithm, steps, interval):
             keys += [f"model.data.{part}.global_batch_size=4", f"model.data.{part}.micro_batch_size=4", f"model.data.{part}.max_seq_length=128"]
         return keys
     keys += ["model.global_batch_size=4", "model.encoder_seq_length=192", f"trainer.{algorithm}.save_interval={interval}"]
-    if algorithm == "rm":
+    if algorithm in ("rm", "dpo", "kto"):
         return [*keys, "model.micro_batch_size=4"]
     return [*keys, "model.micro_batch_size=1", f"model.{algorithm}.num_rollout_samples=4", f"model.{algorithm}.num_val_samples=4",
             f"model.{algorithm}.length_params.max_length=8", f"model.{algorithm}.sampling_params.end_strings=[]"]
@@ -122,6 +124,8 @@ def prepare(kedge, folder):
     make.train("sft", "runs/sft", *rows)
     make.train("sft", "runs/lora", *rows, "model.peft.peft_scheme=lora")
     make.train("rm", "runs/judge", "pretrained_checkpoint.restore_from_path=DIR", prefix.format("pairs"))
+    for algorithm, data in (("dpo", "pairs"), ("kto", "marked")):
+        make.train(algorithm, f"runs/{algorithm}", "pretrained_checkpoint.restore_from_path=DIR", prefix.format(data))
     rule = ["pretrained_checkpoint.restore_from_path=DIR", prefix.format("prompts"), "reward.sources.digits.kind=regex",
             "reward.sources.digits.use=count", r"reward.sources.digits.pattern=\d", "reward.watch.brief.kind=length", "reward.watch.brief.target=4"]
     make.train("reinforce", "runs/aligned", *rule, "exp_manager.checkpoint_callback_params.save_top_k=-1", "trainer.reinforce.unfinished=keep",
@@ -135,4 +139,4 @@ def prepare(kedge, folder):
     for name in RUNS:
         link(folder, name, "runs/aligned")
     shutil.copytree(folder / "runs/aligned", folder / "runs/slow")  # a report refuses one run under two names
-    return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "aligned", "corrected", "rs", "ppo", "ppo/critic")]
+    return [folder / "runs" / run / "metrics.jsonl" for run in ("sft", "judge", "dpo", "kto", "aligned", "corrected", "rs", "ppo", "ppo/critic")]

@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
 import fixtures  # noqa: E402
 from doc_program import without_alias  # noqa: E402
 
-TRAINERS = ("sft", "rm", "ppo", "reinforce", "grpo", "rloo", "rs")
+TRAINERS = ("sft", "rm", "dpo", "kto", "ppo", "reinforce", "grpo", "rloo", "rs")
 MOST_STEPS = 10  # a page may ask for so many; of more, two are made
 
 

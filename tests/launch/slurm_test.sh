@@ -45,6 +45,11 @@ KEDGE_MODEL=lm KEDGE_TRAIN=train.jsonl KEDGE_VAL=val.jsonl submit sft sft.sbatch
 # shellcheck disable=SC2034
 sbatch_options=()
 KEDGE_MODEL=lm KEDGE_TRAIN=pairs.jsonl KEDGE_VAL=val_pairs.jsonl submit rm rm.sbatch "${common[@]}" model.global_batch_size=4 model.micro_batch_size=2
+KEDGE_MODEL=lm KEDGE_TRAIN=pairs.jsonl KEDGE_VAL=val_pairs.jsonl submit dpo dpo.sbatch "${common[@]}" model.global_batch_size=4 model.micro_batch_size=2 \
+  trainer.dpo.val_check_interval=5
+for i in $(seq 12); do echo "{\"prompt\": \"b c \", \"completion\": \"$([ $((i % 2)) = 0 ] && echo ab || echo c)\", \"label\": $([ $((i % 2)) = 0 ] && echo true || echo false)}"; done >marked.jsonl
+KEDGE_MODEL=lm KEDGE_TRAIN=marked.jsonl KEDGE_VAL=marked.jsonl submit kto kto.sbatch "${common[@]}" model.global_batch_size=4 model.micro_batch_size=2 \
+  trainer.kto.val_check_interval=1
 
 # The weights sharded over two nodes: one run is left alone, the other loses a node, is queued again, and ends with the same bits
 sbatch_options=(--ntasks=1 : --nodes=2 --ntasks-per-node=1)
@@ -97,7 +102,7 @@ job_ends widowed COMPLETED 0
 grep -q 'resumed from' "widowed/logs/actor-${job_of[widowed]}_0.log" || fail "it does not go on: $(cat widowed/logs/actor*)"
 same_launched ppo widowed
 same_critics ppo/critic widowed/critic
-for name in separate rs sft rm; do job_ends $name COMPLETED 0; done
+for name in separate rs sft rm dpo kto; do job_ends $name COMPLETED 0; done
 cmp ppo/actor/model/model.safetensors separate/actor/model/model.safetensors || fail 'a reward server beside the critic teaches something else'
 for name in rs/actor sft; do grep -q '"ranks": 2' $name/run.json || fail "$name did not have two ranks: $(cat $name/run.json)"; done
 exit $((failures > 0))

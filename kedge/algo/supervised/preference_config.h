@@ -1,9 +1,11 @@
 #pragma once
 // The settings of training on preferences without rollouts: DPO on pairs of a better and a worse response, KTO on responses that are
 // marked good or bad. Keys are NeMo-Aligner's; TRL's names work too.
-#include <array>
+#include <optional>
 #include <string>
 
+#include "kedge/algo/supervised/preference_losses.h"
+#include "kedge/algo/supervised/reference_logprobs.h"
 #include "kedge/algo/supervised/supervised.h"
 #include "kedge/data/sets/preference_dataset.h"
 #include "kedge/train/checkpoint/run_folder.h"
@@ -11,30 +13,27 @@
 
 namespace kedge {
 
-enum class DpoLoss { dpo, ipo, hinge, rpo_sq, rpo_bwd_kl, rpo_fwd_kl };
-constexpr auto enum_names(DpoLoss) {
-  return std::array<EnumName<DpoLoss>, 7>{{{"dpo", DpoLoss::dpo},
-                                           {"sigmoid", DpoLoss::dpo},
-                                           {"ipo", DpoLoss::ipo},
-                                           {"hinge", DpoLoss::hinge},
-                                           {"rpo_sq", DpoLoss::rpo_sq},
-                                           {"rpo_bwd_kl", DpoLoss::rpo_bwd_kl},
-                                           {"rpo_fwd_kl", DpoLoss::rpo_fwd_kl}}};
-}
-
 // Keys that `model.dpo` and `model.kto` share.
 struct PreferenceTuningConfig {
   double ref_policy_kl_penalty = 0.2;
-  bool preference_average_log_probs = false, sft_average_log_probs = false;
+  std::optional<bool> preference_average_log_probs, sft_average_log_probs;
   double preference_loss_weight = 1, sft_loss_weight = 0;
+  ReferenceKeeping reference_cache = ReferenceKeeping::memory;
+  std::optional<std::string> reference_cache_folder;
 
   void fields(auto&& field) {
     field("ref_policy_kl_penalty", ref_policy_kl_penalty, "beta: how strongly the policy is held to the reference", at_least(0));
     field("preference_average_log_probs", preference_average_log_probs,
-          "in the preference loss, mean of a response's log-probabilities instead of their sum");
-    field("sft_average_log_probs", sft_average_log_probs, "the same in the SFT loss", follows("${.preference_average_log_probs}"));
+          "in the preference loss, mean of a response's log-probabilities instead of their sum; null: the mean for ipo, else the sum");
+    field("sft_average_log_probs", sft_average_log_probs, "the same in the SFT loss; null: as in the preference loss",
+          follows("${.preference_average_log_probs}"));
     field("preference_loss_weight", preference_loss_weight, "weight of the preference loss", at_least(0));
     field("sft_loss_weight", sft_loss_weight, "weight of the SFT loss on good responses", at_least(0));
+    field("reference_cache", reference_cache,
+          "log-probabilities of the reference: computed once and kept in memory or on disk, or with a copy of the weights for every batch "
+          "(none)");
+    field("reference_cache_folder", reference_cache_folder,
+          "folder of reference_cache=disk, which several runs may share; null: reference_cache in the run's folder");
     field.alias("beta", "ref_policy_kl_penalty");
     field.alias("average_log_probs", "preference_average_log_probs");
     field.alias("preference_avg_log_probs", "preference_average_log_probs");
@@ -51,9 +50,10 @@ struct DpoTuningConfig : PreferenceTuningConfig {
   void fields(auto&& field) {
     PreferenceTuningConfig::fields(field);
     field("preference_loss", preference_loss,
-          "dpo: -log sigmoid of the margin; ipo, hinge; rpo_*: distance from the margin of given rewards");
+          "dpo: -log sigmoid of the margin; ipo: squared distance from 1 / (2 beta); hinge; rpo_*: distance from the gap of given rewards");
     field("gt_reward_scale", gt_reward_scale, "factor of the given rewards in the rpo losses");
-    field("label_smoothing", label_smoothing, "probability that a pair is the wrong way round", at_least(0), below(0.5));
+    field("label_smoothing", label_smoothing, "of preference_loss=dpo: the probability that a pair is the wrong way round", at_least(0),
+          below(0.5));
     field.alias("loss_type", "preference_loss");
   }
 };
@@ -67,6 +67,8 @@ struct KtoTuningConfig : PreferenceTuningConfig {
     PreferenceTuningConfig::fields(field);
     field("desirable_loss_weight", desirable_loss_weight, "weight of responses marked good", at_least(0));
     field("undesirable_loss_weight", undesirable_loss_weight, "weight of responses marked bad", at_least(0));
+    field.alias("desirable_weight", "desirable_loss_weight");
+    field.alias("undesirable_weight", "undesirable_loss_weight");
   }
 };
 
@@ -74,6 +76,10 @@ struct PreferenceModelConfig : NetworkConfig {
   int64_t micro_batch_size = 1, global_batch_size = 64;
   PreferenceConfig data;
 
+  PreferenceModelConfig() {
+    optim.sched.min_lr = 9e-7;
+    optim.sched.constant_steps = 0;
+  }
   void fields(auto&& field) {
     NetworkConfig::fields(field);
     field("micro_batch_size", micro_batch_size, "rows per forward pass", at_least(1));
@@ -85,7 +91,7 @@ struct PreferenceModelConfig : NetworkConfig {
 // A run whose loss has the settings `Tuning`; its loop and its loss have sections of that name.
 template <typename Tuning>
 struct PreferenceRunConfig {
-  struct Loop : SupervisedConfig {
+  struct Loop : ShuffledConfig {
     static constexpr const char* kName = Tuning::kName;
     static constexpr const char* kHelp = "the training loop";
   };
@@ -102,6 +108,11 @@ struct PreferenceRunConfig {
   PretrainedConfig pretrained_checkpoint;
   Model model;
 
+  PreferenceRunConfig() {
+    exp_manager.name = Tuning::kName;
+    exp_manager.metrics.console_keys = {"train/loss", "train/rewards/margins", "validation/loss", "validation/rewards/margins"};
+    exp_manager.checkpoint_callback_params.filename = str("kedge_", Tuning::kName, "--{val_loss:.3f}-{step}-{consumed_samples}-{epoch}");
+  }
   void fields(auto&& field) {
     field("trainer", trainer, "device, precision and length of training");
     field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
@@ -110,7 +121,10 @@ struct PreferenceRunConfig {
     field.ignored("precision", "trainer.precision applies");
   }
 };
+
 using DpoConfig = PreferenceRunConfig<DpoTuningConfig>;
 using KtoConfig = PreferenceRunConfig<KtoTuningConfig>;
+using DpoModelConfig = DpoConfig::Model;
+using KtoModelConfig = KtoConfig::Model;
 
 }  // namespace kedge

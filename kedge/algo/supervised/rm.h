@@ -35,16 +35,9 @@ struct RegressionConfig {
 };
 
 // Keys of `trainer.rm`.
-struct RmLoopConfig : SupervisedConfig {
+struct RmLoopConfig : ShuffledConfig {
   static constexpr const char* kName = "rm";
   static constexpr const char* kHelp = "the training loop";
-  bool train_random_sampler = true;
-
-  void fields(auto&& field) {
-    SupervisedConfig::fields(field);
-    field("train_random_sampler", train_random_sampler, "shuffle every epoch; false: the order of the file");
-    field.ignored("val_random_sampler", "validation follows the order of the file");
-  }
 };
 
 struct RmModelConfig : NetworkConfig {

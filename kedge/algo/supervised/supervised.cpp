@@ -15,6 +15,8 @@
 namespace kedge {
 namespace {
 
+constexpr const char* kCounter = "trainer.step";  // of updates, in a checkpoint
+
 // The rows of this rank, micro-batch by micro-batch; places without a row are left out.
 std::vector<std::vector<int64_t>> micro_batches(const std::vector<int64_t>& batch, int64_t micro_size, const Group& group) {
   const Share share = share_of(static_cast<int64_t>(batch.size()), group.rank(), group.size());
@@ -26,6 +28,12 @@ std::vector<std::vector<int64_t>> micro_batches(const std::vector<int64_t>& batc
     if (!rows.empty()) micros.push_back(std::move(rows));
   }
   return micros;
+}
+
+Sampler new_sampler(const SupervisedParts& parts) {
+  const SupervisedBatches& batches = parts.batches;
+  return {{.num_rows = parts.task.train.size, .batch_size = batches.global_size, .shuffle = batches.shuffle, .seed = batches.seed},
+          parts.task.train.name};
 }
 
 }  // namespace
@@ -111,12 +119,8 @@ SupervisedPlan continue_plan(SupervisedPlan plan, const SupervisedConfig& config
 
 SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
     : parts_(std::move(parts)),
-      learner_({parts_.optim, parts_.config, parts_.plan.steps.max_steps, "trainer.step"}, parts_.model.trained(), parts_.group),
-      sampler_({.num_rows = parts_.task.train.size,
-                .batch_size = parts_.batches.global_size,
-                .shuffle = parts_.batches.shuffle,
-                .seed = parts_.batches.seed},
-               parts_.task.train.name) {
+      learner_({parts_.optim, parts_.config, parts_.plan.steps.max_steps, kCounter}, parts_.model.trained(), parts_.group),
+      sampler_(new_sampler(parts_)) {
   if (parts_.group.rank() != 0) return;
   const OptimConfig& optim = parts_.optim;
   const StepPlan& steps = parts_.plan.steps;
@@ -133,14 +137,29 @@ DropoutSeed SupervisedTrainer::dropout_seed(size_t micro) const {
   return Random::stream_of({parts_.batches.seed, static_cast<uint64_t>(learner_.num_updates()), static_cast<uint64_t>(first) + micro});
 }
 
+void SupervisedTrainer::begin() { begin_at(learner_.num_updates()); }
+
+void SupervisedTrainer::begin_at(int64_t step) {
+  if (!parts_.task.begin) return;
+  phase_ = "log-probs";
+  TaskStart start{parts_.model, parts_.group, parts_.place, parts_.batches.micro_size};
+  start.step = std::min(step, parts_.plan.steps.max_steps);
+  Sampler before = new_sampler(parts_), ahead = sampler_;
+  for (int64_t i = 0; i < parts_.plan.steps.max_steps; ++i) start.train.push_back(i < step ? before.next() : ahead.next());
+  for (const SupervisedData& data : parts_.task.validation)
+    start.validation.push_back(parts_.plan.intervals.has_validation ? batches_of(data) : BatchList());
+  parts_.task.begin(start);
+}
+
 void SupervisedTrainer::rehearse() {
   if (parts_.largest_rows.empty()) return;
   phase_ = "update";
   PassOptions pass;
   pass.checkpoint = parts_.checkpoint_activations;
   pass.dropout_seed = dropout_seed(0);
-  const RowsResult result = parts_.task.train.compute(parts_.largest_rows, pass);
-  if (result.loss.defined()) backward(result.loss);
+  const SupervisedData& train = parts_.task.train;
+  const Tensor loss = train.rehearse ? train.rehearse(parts_.largest_rows, pass) : train.compute(parts_.largest_rows, pass).loss;
+  if (loss.defined()) backward(loss);
   parts_.model.complete_pass();
   learner_.zero_gradients();
 }
@@ -150,7 +169,9 @@ StepReport SupervisedTrainer::train_step() {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<int64_t> batch = sampler_.next();
   const auto micros = micro_batches(batch, parts_.batches.micro_size, parts_.group);
-  const double share = 1.0 / static_cast<double>(parts_.batches.global_size / parts_.batches.micro_size);
+  const auto num_micros = static_cast<double>(parts_.batches.global_size / parts_.batches.micro_size);
+  const double share = parts_.task.losses_add_up ? 1.0 : 1.0 / num_micros;
+  if (parts_.task.train.begin_batch) parts_.task.train.begin_batch({batch, micros, parts_.group});
   const int64_t num_passes = learner_.num_passes(std::ssize(micros));
   learner_.zero_gradients();
   Sums sums;
@@ -176,22 +197,29 @@ StepReport SupervisedTrainer::train_step() {
   return {.metrics = std::move(metrics)};
 }
 
+BatchList SupervisedTrainer::batches_of(const SupervisedData& data) const {
+  const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;
+  // A set smaller than a batch is one incomplete batch rather than none.
+  const bool drop_last = data.drop_last && data.size >= batch_size;
+  BatchList batches = validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
+  batches.resize(
+      static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
+  return batches;
+}
+
 StepReport SupervisedTrainer::validate() {
   const NoGrad no_grad;
   const WholeWeights whole(parts_.model.parameters());
   phase_ = "validate";
   StepReport report;
   for (const SupervisedData& data : parts_.task.validation) {
-    const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;
     const int64_t micro_size = data.micro_size > 0 ? data.micro_size : parts_.batches.micro_size;
-    // A set smaller than a batch is one incomplete batch rather than none.
-    const bool drop_last = data.drop_last && data.size >= batch_size;
-    auto batches = validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
-    batches.resize(
-        static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
     Sums sums;
-    for (const std::vector<int64_t>& batch : batches)
-      for (const auto& rows : micro_batches(batch, micro_size, parts_.group)) sums.add(data.compute(rows, {}));
+    for (const std::vector<int64_t>& batch : batches_of(data)) {
+      const auto micros = micro_batches(batch, micro_size, parts_.group);
+      if (data.begin_batch) data.begin_batch({batch, micros, parts_.group});
+      for (const auto& rows : micros) sums.add(data.compute(rows, {}));
+    }
     const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
     report.metrics.merge(parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix(data.name + "/"));
   }
@@ -213,9 +241,10 @@ FolderWriter SupervisedTrainer::save(StateSnapshot& state) const {
 FolderWriter SupervisedTrainer::model_writer() const { return kedge::model_writer(parts_.model, {parts_.save, parts_.base}); }
 
 void SupervisedTrainer::load(const StateFiles& state) {
+  sampler_.restore(state.at("sampler"));
+  begin_at(state.at(kCounter).as_integer(kCounter));  // the model still has the weights it started with
   load_model_state(parts_.model, state);
   learner_.load(state);
-  sampler_.restore(state.at("sampler"));
   num_tokens_ = state.at("trainer.tokens").as_integer("trainer.tokens");
 }
 

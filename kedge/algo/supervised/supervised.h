@@ -1,6 +1,6 @@
 #pragma once
-// The trainer of SFT and reward models: batches of rows from a data set, the loss of their task, one update per step. The task defines
-// a row and its loss.
+// The trainer of SFT, reward models, DPO and KTO: batches of rows from a data set, the loss of their task, one update per step. The task
+// defines a row and its loss.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "kedge/config/config_schema.h"
+#include "kedge/core/stop.h"
 #include "kedge/data/files/sampler.h"
 #include "kedge/dist/group.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/model.h"
 #include "kedge/train/loop.h"
 #include "kedge/train/optim/learner.h"
+#include "kedge/train/reference_policy.h"
 
 namespace kedge {
 
@@ -30,6 +32,13 @@ struct RowSize {
   int64_t tokens = 0, rows = 1, longest = 0;  // tokens in total, rows of a forward pass, tokens of the longest of these
 };
 
+// A batch before its passes: all its rows, in the order that every rank knows, and the micro-batches of this one.
+struct BatchRows {
+  std::span<const int64_t> all;  // places without a row are Sampler::kNoRow
+  std::span<const std::vector<int64_t>> own;
+  const Group& group;
+};
+
 struct SupervisedData {
   std::string name;  // "validation": the first part of its numbers' names
   int64_t size = 0;
@@ -37,6 +46,10 @@ struct SupervisedData {
   int64_t global_size = 0, micro_size = 0;  // rows of its batches; 0: as in training
   std::function<RowsResult(std::span<const int64_t> rows, const PassOptions& pass)> compute;
   std::function<RowSize(int64_t row)> size_of;  // safe to call from several threads
+  // For losses that depend on a complete batch, before its passes. Every rank calls it. May be empty.
+  std::function<void(const BatchRows& batch)> begin_batch = {};
+  // The pass of an update over some rows without their batch, for its memory; empty: `compute` needs no batch.
+  std::function<Tensor(std::span<const int64_t> rows, const PassOptions& pass)> rehearse = {};
 };
 
 // What the training data requires of a forward pass: the largest possible micro-batch, and the tokens of an epoch. Of more than `at_most`
@@ -49,15 +62,40 @@ struct DataSize {
 };
 [[nodiscard]] DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at_most = 20000);
 
+// Batches of rows, one after another.
+using BatchList = std::vector<std::vector<int64_t>>;
+
+// A run as far as a task may need it.
+struct RunPlace {
+  Path folder = {};                                   // the run's, the same on every rank
+  std::string weights = {};                           // names the weights it started from: equal names, equal weights
+  ReferenceKind reference = ReferenceKind::resident;  // where a frozen copy of them goes
+  StopQuestion stop = {};
+};
+
+// The start of a run for a task: the model still has the weights that the run started from, also if it resumes.
+struct TaskStart {
+  Model& model;
+  const Group& group;
+  const RunPlace& place;
+  int64_t micro_size = 1;
+  BatchList train = {};                    // the batches of the run from its first step on
+  int64_t step = 0;                        // those before it are done
+  std::vector<BatchList> validation = {};  // by validation set
+};
+
 struct SupervisedTask {
   SupervisedData train;
   std::vector<SupervisedData> validation;
+  // True: the losses of micro-batches add up to that of the batch. False: the batch's is their mean.
+  bool losses_add_up = false;
+  std::function<void(const TaskStart& start)> begin = {};  // before the first step; collective. May be empty
   size_t num_sums = 0;
   std::function<Metrics(std::span<const double> sums)> metrics_of;  // "loss", ...
   std::function<std::vector<SampleTable>()> samples;                // may be empty
 };
 
-// The keys of `trainer.sft` and `trainer.rm`.
+// The keys of `trainer.sft`, and of the others with them.
 struct SupervisedConfig : UpdateConfig {
   int64_t max_epochs = 1, max_steps = -1;
   Json val_check_interval = 100, save_interval = 100;
@@ -72,6 +110,17 @@ struct SupervisedConfig : UpdateConfig {
     field("limit_train_batches", limit_train_batches, "training batches per epoch: a count, a fraction, or null for all");
     field("limit_val_batches", limit_val_batches, "batches per validation: a count, a fraction, or null for all; 0: no validation");
     UpdateConfig::fields(field);
+  }
+};
+
+// The same for tasks whose data may come in the file's order.
+struct ShuffledConfig : SupervisedConfig {
+  bool train_random_sampler = true;
+
+  void fields(auto&& field) {
+    SupervisedConfig::fields(field);
+    field("train_random_sampler", train_random_sampler, "shuffle every epoch; false: the order of the file");
+    field.ignored("val_random_sampler", "validation follows the order of the file");
   }
 };
 
@@ -108,6 +157,7 @@ struct SupervisedParts {
   SaveOptions save;
   std::string base;                        // of adapters: the name of their base model
   std::vector<int64_t> largest_rows = {};  // the largest possible micro-batch; empty: nothing is rehearsed
+  RunPlace place = {};
 };
 
 // Not thread-safe. The model must outlive it.
@@ -115,6 +165,8 @@ class SupervisedTrainer final : public Trainer {
  public:
   explicit SupervisedTrainer(SupervisedParts parts);
 
+  // Before the first step of a run that does not resume; load() does it for one that does.
+  void begin();
   [[nodiscard]] StepReport train_step() override;
   [[nodiscard]] StepReport validate() override;
   void rehearse() override;
@@ -128,6 +180,8 @@ class SupervisedTrainer final : public Trainer {
  private:
   struct Sums;
   [[nodiscard]] DropoutSeed dropout_seed(size_t micro) const;
+  void begin_at(int64_t step);
+  [[nodiscard]] BatchList batches_of(const SupervisedData& validation) const;
 
   SupervisedParts parts_;
   Learner learner_;

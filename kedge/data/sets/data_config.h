@@ -1,6 +1,7 @@
 #pragma once
 // The keys of `model.data` that all data sets but SFT's share (SFT's are in sft_config.h): where rows come from, what their
 // fields are called, and how text becomes ids.
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,12 @@ struct FieldNames {
   }
 };
 
+// Where a response begins if the prompt's last tokens change when it follows.
+enum class PromptBoundary { exact, common };
+constexpr auto enum_names(PromptBoundary) {
+  return std::array<EnumName<PromptBoundary>, 2>{{{"exact", PromptBoundary::exact}, {"common", PromptBoundary::common}}};
+}
+
 struct DataConfig {
   std::string data_impl = "jsonl";
   Json data_prefix;
@@ -35,6 +42,7 @@ struct DataConfig {
   bool add_bos = false;
   bool append_eod = false;
   bool drop_over_long = false;
+  PromptBoundary prompt_boundary = PromptBoundary::exact;
   std::optional<std::string> prompt_template;
   FieldNames names;
 
@@ -48,6 +56,10 @@ struct DataConfig {
     field("add_bos", add_bos, "put BOS before the prompt");
     field("append_eod", append_eod, "put EOS after the text");
     field("drop_over_long", drop_over_long, "drop rows that are too long when loading; false: replace each by the next row that fits");
+    field(
+        "prompt_boundary", prompt_boundary,
+        "DPO and KTO, if the prompt's last tokens change when the response follows: an error (exact), or the response begins at the first "
+        "token that changes (common)");
     field("prompt_template", prompt_template, "text with {field} placeholders that forms the prompt; null: use a field as the prompt");
     field("fields", names, "names of a row's fields if they differ from the usual ones");
     field.ignored("num_workers", "rows are read in place");

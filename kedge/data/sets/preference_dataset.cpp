@@ -128,9 +128,10 @@ PreferenceExample PreferenceDataset::encode(int64_t row) const {
   if (use_ == PreferenceUse::labelled) {
     const auto where = [&] { return rows_.where(row); };
     JointTokens chosen = encode_joint(encoder_, ends, {texts.prompt, texts.chosen}, where);
-    example.rejected = encode_joint(encoder_, ends, {texts.prompt, texts.rejected}, where).ids;
+    JointTokens rejected = encode_joint(encoder_, ends, {texts.prompt, texts.rejected}, where);
+    example.num_prompt_tokens = std::min(chosen.num_prompt_tokens, rejected.num_prompt_tokens);
     example.chosen = std::move(chosen.ids);
-    example.num_prompt_tokens = chosen.num_prompt_tokens;
+    example.rejected = std::move(rejected.ids);
   } else {
     example.chosen = encode_text(encoder_, ends, texts.prompt + texts.chosen);
     example.rejected = encode_text(encoder_, ends, texts.prompt + texts.rejected);

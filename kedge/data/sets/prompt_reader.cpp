@@ -102,10 +102,13 @@ JointTokens encode_joint(const TextEncoder& encoder, TextEnds ends, const Prompt
                          const std::function<std::string()>& where) {
   const TokenIds prompt = encode_text(encoder, {.bos = ends.bos}, texts.prompt);
   JointTokens joint{encode_text(encoder, ends, texts.prompt + texts.response), static_cast<int64_t>(prompt.size())};
-  if (joint.ids.size() < prompt.size() || !std::equal(prompt.begin(), prompt.end(), joint.ids.begin()))
+  const auto common = std::mismatch(prompt.begin(), prompt.end(), joint.ids.begin(), joint.ids.end()).first - prompt.begin();
+  if (common < joint.num_prompt_tokens && ends.boundary == PromptBoundary::exact)
     throw RowError(RowFault::bad_value, str(where(),
                                             ": the prompt's tokens change when the answer follows; move the boundary between prompt and "
-                                            "answer, for example by putting the blank at the start of the answer"));
+                                            "answer, for example by putting the blank at the start of the answer, or set "
+                                            "model.data.prompt_boundary=common: the answer then begins at the first token that changes"));
+  joint.num_prompt_tokens = common;
   return joint;
 }
 

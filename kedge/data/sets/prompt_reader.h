@@ -51,8 +51,9 @@ class PromptReader {
 struct TextEnds {
   bool bos = false;  // unless the text already has it
   bool eos = false;
+  PromptBoundary boundary = PromptBoundary::exact;  // within it, of a prompt and its answer
 };
-[[nodiscard]] inline TextEnds ends_of(const DataConfig& config) { return {config.add_bos, config.append_eod}; }
+[[nodiscard]] inline TextEnds ends_of(const DataConfig& config) { return {config.add_bos, config.append_eod, config.prompt_boundary}; }
 // Text without ids stays so, but for BOS.
 [[nodiscard]] TokenIds encode_text(const TextEncoder& encoder, TextEnds ends, std::string_view text);
 
@@ -61,7 +62,7 @@ struct JointTokens {
   TokenIds ids;
   int64_t num_prompt_tokens = 0;
 };
-// RowError unless the prompt's own ids are the first of the joint ones: otherwise the start of the answer is undefined.
+// If the prompt's own ids are not the first of the joint ones, the boundary decides: a RowError, or the prompt ends where they differ.
 // `where` returns file and line.
 [[nodiscard]] JointTokens encode_joint(const TextEncoder& encoder, TextEnds ends, const PromptResponse& texts,
                                        const std::function<std::string()>& where);

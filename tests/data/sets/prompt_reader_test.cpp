@@ -110,6 +110,9 @@ TEST_F(PromptReaderTest, TheAnswerBeginsBehindThePromptsTokens) {
   EXPECT_TRUE(error_of<RowError>([&] {
                 return encode_joint(merging_encoder(), {}, {"xa", "by"}, where).num_prompt_tokens;
               }).starts_with("f:1: the prompt's tokens change when the answer follows"));
+  const JointTokens common = encode_joint(merging_encoder(), {.boundary = PromptBoundary::common}, {"xa", "by"}, where);
+  EXPECT_EQ(common.ids, (TokenIds{'x', 300, 'y'}));
+  EXPECT_EQ(common.num_prompt_tokens, 1);
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+#include "kedge/run/preference_job.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kedge/algo/config_sections.h"
+#include "kedge/algo/supervised/dpo.h"
+#include "kedge/algo/supervised/kto.h"
+#include "kedge/model/files/model_files.h"
+
+namespace kedge {
+
+template <typename Config>
+Section PreferenceJob<Config>::section() {
+  return describe(config_);
+}
+
+template <typename Config>
+SupervisedSections PreferenceJob<Config>::sections() const {
+  return {.name = Config::Loop::kName,
+          .model_key = "pretrained_checkpoint.restore_from_path",
+          .model_path = config_.pretrained_checkpoint.restore_from_path,
+          .compute = config_.trainer,
+          .loop = config_.trainer.loop,
+          .run = config_.exp_manager,
+          .network = config_.model};
+}
+
+template <typename Config>
+void PreferenceJob<Config>::check_config() const {
+  if constexpr (std::is_same_v<Config, DpoConfig>) {
+    check_dpo_config(config_.model);
+  } else {
+    check_kto_config(config_.model);
+  }
+}
+
+template <typename Config>
+void PreferenceJob<Config>::limit_length(int64_t max_positions) {
+  config_.model.data.seq_length = std::min(config_.model.data.seq_length, max_positions);
+}
+
+template <typename Config>
+SupervisedBatches PreferenceJob<Config>::batches() const {
+  const auto& model = config_.model;
+  return {model.global_batch_size, model.micro_batch_size, config_.trainer.loop.train_random_sampler, static_cast<uint64_t>(model.seed),
+          false};
+}
+
+template <typename Config>
+std::vector<Path> PreferenceJob<Config>::files() const {
+  return data_files(config_.model.data, "model.data");
+}
+
+template <typename Config>
+std::unique_ptr<Model> PreferenceJob<Config>::load(const Path& folder, const StorageOptions& storage) const {
+  return load_model(folder, {.storage = storage, .head = HeadKind::language});
+}
+
+template <typename Config>
+SupervisedTask PreferenceJob<Config>::make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) {
+  if constexpr (std::is_same_v<Config, DpoConfig>) {
+    return make_dpo_task(config_.model, model, tokenizer, folder);
+  } else {
+    return make_kto_task(config_.model, model, tokenizer, folder);
+  }
+}
+
+// KTO also looks at mismatched rows, as long as the others on the whole.
+template <typename Config>
+ReferenceUse PreferenceJob<Config>::reference_use() const {
+  const bool keeps = config_.model.loss.reference_cache != ReferenceKeeping::none, is_kto = std::is_same_v<Config, KtoConfig>;
+  return {.exists = true, .copies = !keeps, .looks = (is_kto ? 1.0 : 0.0) + (keeps ? 0.0 : is_kto ? 2.0 : 1.0)};
+}
+
+template class PreferenceJob<DpoConfig>;
+template class PreferenceJob<KtoConfig>;
+
+}  // namespace kedge
