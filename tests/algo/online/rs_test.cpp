@@ -42,6 +42,21 @@ TEST(RejectionSampling, TheBestAnswersAreTrainedOnAndAllAreMeasured) {
   EXPECT_NEAR(*updates[0].find("train_optim/loss"), sum / 4, 1e-6);
 }
 
+TEST(RejectionSampling, TheEntropyMayBeRewarded) {
+  std::vector<double> losses;
+  double entropy = 0;
+  for (const double bonus : {0.0, 0.5}) {
+    OnlineToy toy;
+    toy.rs.model.rollouts.entropy_bonus = bonus;
+    toy.rs.model.global_batch_size = 0;  // one update
+    const StepReport report = toy.rs_trainer()->train_step();
+    ASSERT_EQ(report.updates.size(), 1U);
+    losses.push_back(*report.updates[0].find("train_optim/loss"));
+    entropy = *report.metrics.find("train_rollouts/entropy");
+  }
+  EXPECT_NEAR(losses[1], losses[0] - 0.5 * entropy, 1e-5);
+}
+
 // Answers that were cut may be chosen, and equal prompts are chosen from one by one.
 TEST(RejectionSampling, EverySlotGivesItsBestWhateverItsPromptAndItsEnd) {
   OnlineToy toy;
