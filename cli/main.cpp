@@ -105,8 +105,8 @@ constexpr std::array kCommands = {
             "       kedge plan CONFIG.yaml [key=value ...] [flags]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl\n"
             "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=RM'    both on the same GPU\n\n"
-            "COMMAND is sft, rm, dpo, kto, ppo, reinforce, rs, serve reward or serve critic. Without it, a section that only\n"
-            "one of them has in CONFIG.yaml decides.",
+            "COMMAND is sft, rm, dpo, kto, ppo, reinforce, rs, serve reward or serve critic. Without it, a section that\n"
+            "only one of them has in CONFIG.yaml decides.",
             kedge::cli::run_plan, kedge::cli::plan_flags, kedge::cli::plan_words},
     Command{"tokenize", "Text and data", "convert text to token ids and back, as JSON lines",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"
