@@ -32,8 +32,8 @@ CLEAN = {
     "README.md": "# x\n[a page](docs/a.md#two-words), `kedge/core/a.h`\n",
     "docs/a.md": "# A\n## Two words\nPlain.\n",
     "docs/commands.md": "# Commands\n```text\nkedge ppo CONFIG   trains\nkedge serve reward   serves\nkedge config NAME   keys\n```\n",
-    "docs/numbers.md": "# Numbers\n`rewards`, `failed_rewards`, `train/loss`, `timers/generate`, `skipped_updates`\n",
-    "kedge/core/a.h": "int known_name();  // failed_rewards, skipped_updates\n",
+    "docs/numbers.md": "# Numbers\n`rewards`, `failed_rewards`, `train/loss`, `timers/generate`, `skipped`, `skipped_updates`\n",
+    "kedge/core/a.h": "int known_name();  // failed_rewards, skipped, skipped_updates\n",
     "tests/cli/a_test.sh": "kedge ppo --fork X; kedge config ppo --yaml --json; kedge serve reward --no-tied\n",
     "scripts/build": "#!/bin/sh\n# --quick\n",
 }
@@ -143,7 +143,7 @@ class CheckDocs(unittest.TestCase):
         self.passes("```yaml\n# x\ntrainer:\n  ppo: {max_steps: 3}\nreward:\n  sources:\n    x: {kind: 'a: {b', weight: 1}\nmodel.data.data_prefix: [{z: 1}]\n```\n")
 
     def test_every_number_is_named(self):
-        code, out = run({"docs/numbers.md": "# Numbers\n`rewards`, `failed_rewards`, `train/loss`, `skipped_updates`\n"})
+        code, out = run({"docs/numbers.md": "# Numbers\n`rewards`, `failed_rewards`, `train/loss`, `skipped`, `skipped_updates`\n"})
         self.assertEqual((code, out), (1, "no page names the number timers/generate\n"))
 
     def test_numbers_are_those_of_runs(self):
