@@ -174,7 +174,7 @@ expect 0 'fits: .* needed, .* free' "$kedge" plan "${sft[@]:1}"
 expect 0 '15 per epoch; validation every 2, saving every 2' "$kedge" plan "${sft[@]:1}"
 expect 0 '"fits": true' "$kedge" plan whole/config.yaml --json
 expect 0 '60 training rows' "$kedge" plan "${rm[@]:1}"
-expect 2 'expected sft, rm, dpo, kto, ppo, reinforce, rs, serve reward or serve critic first' "$kedge" plan model.seed=3
+expect 2 'expected sft, rm, dpo, kto, ppo, reinforce, grpo, rloo, rs, serve reward or serve critic first' "$kedge" plan model.seed=3
 expect 0 'done: step 1 of 1' "$kedge" train_gpt_sft "${sft[@]:2}" exp_manager.explicit_log_dir=alias trainer.sft.max_steps=1
 
 # The files that come with kedge
