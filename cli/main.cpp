@@ -123,7 +123,7 @@ constexpr std::array kCommands = {
             "       kedge plan CONFIG.yaml [key=value ...] [flags]\n\n"
             "  kedge plan sft model.restore_from_path=DIR model.data.train_ds.file_path=train.jsonl\n"
             "  kedge plan reinforce.yaml --beside 'serve reward rm_model_file=RM'    both on the same GPU\n\n"
-            "COMMAND is one that trains (sft, rm, dpo, kto, ppo, reinforce, grpo, rloo, rs), or serve reward or serve critic.",
+            "COMMAND: sft, rm, dpo, kto, ppo, reinforce, grpo, rloo, rs, serve reward or serve critic.",
             kedge::cli::run_plan, kedge::cli::plan_flags, kedge::cli::plan_words},
     Command{"tokenize", "Text and data", "convert text to token ids and back, as JSON lines",
             "kedge tokenize --model DIR [--input FILE | --text TEXT] [flags]\n\n"

@@ -1,6 +1,7 @@
 """Makes tests/golden/preference/: what TRL's own DPOTrainer and KTOTrainer compute for one batch with a tiny Llama over bytes, whose reference has
-other weights: expected.json has the losses and the reported numbers, gradients_NAME.safetensors the complete gradients. Needs TRL 1.16
-(bench/rivals/requirements.txt); torch's generator may give other weights elsewhere, so they are kept.
+other weights: expected.json has the losses and the reported numbers, gradients_NAME.safetensors the complete gradients, all computed in fp64, so
+that a difference is an error of ours alone. Needs TRL 1.16 (bench/rivals/requirements.txt); torch's generator may give other weights
+elsewhere, so those that are there are kept.
 
     python tests/golden/make_preference_goldens.py
 """
@@ -64,15 +65,16 @@ def gradients_of(trainer, name):
     batch = next(iter(trainer.get_train_dataloader()))
     loss = trainer.compute_loss(trainer.model, batch)
     loss.backward()
-    gradients = {key: parameter.grad.contiguous() for key, parameter in trainer.model.named_parameters()}
+    gradients = {key: parameter.grad.to(torch.float32).contiguous() for key, parameter in trainer.model.named_parameters()}
     safetensors.torch.save_file(gradients, FOLDER / f"gradients_{name}.safetensors")
     numbers = {key: values[-1] for key, values in trainer._metrics["train"].items() if key.startswith(("rewards/", "logps/")) or key == "kl"}
     return {"loss": loss.item(), **numbers}
 
 
 def main():
-    make_models()
-    load = lambda name: transformers.LlamaForCausalLM.from_pretrained(FOLDER / name, dtype=torch.float32)
+    if not (FOLDER / "policy").exists():
+        make_models()
+    load = lambda name: transformers.LlamaForCausalLM.from_pretrained(FOLDER / name, dtype=torch.float64)
     pairs, marked = rows_of("pairs.jsonl"), rows_of("marked.jsonl")  # TRL puts <eos> after every response
     tokenizer = byte_tokenizer()
     assert tokenizer("a\n<eos>")["input_ids"] == [97, 10, 258]
