@@ -16,4 +16,10 @@ stories_job=("${story_prompts[@]}" "${lexicon_reward[@]}"
   trainer.reinforce.save_interval=0 exp_manager.checkpoint_callback_params.save_nemo_on_train_end=false
   'model.optim.betas=[0.9,0.999]' model.optim.weight_decay=0 model.optim.sched.name=constant model.optim.sched.warmup_steps=0)
 
+# The same with kedge grpo, whose own defaults are those of TRL's GRPOTrainer.
+grpo_job=("${story_prompts[@]}" "${lexicon_reward[@]}"
+  model.grpo.num_rollout_samples=16 model.grpo.rollout_micro_batch_size=16 trainer.grpo.num_rollouts_per_prompt=4
+  model.grpo.length_params.max_length=64 trainer.grpo.val_check_interval=0
+  trainer.grpo.save_interval=0 exp_manager.checkpoint_callback_params.save_nemo_on_train_end=false)
+
 steps_of() { echo "trainer.$1.max_steps=$2 trainer.$1.max_epochs=$((($2 + 15) / 16))"; }  # 256 prompts are 16 steps of 16

@@ -1,7 +1,9 @@
-"""TRL's RLOOTrainer on the stories job, on the CPU: tinystories-656k, the lexicon's reward, 16 prompts x 4 samples of at most 64 tokens a
+"""TRL's RLOOTrainer, or its GRPOTrainer, on the stories job, on the CPU: tinystories-656k, the lexicon's reward, 16 prompts x 4 samples of at most 64 tokens a
 step. Writes a CSV with a line for each step, and prints one JSON line.
 
-    trl_rloo.py --model DIR --prompts FILE --lexicon FILE --csv FILE [--lr 1e-4] [--steps 100] [--seed 0] [--threads N] [--trl-defaults]
+    trl_rloo.py --model DIR --prompts FILE --lexicon FILE --csv FILE [--lr 1e-4] [--steps 100] [--seed 0] [--threads N] [--trl-defaults] [--grpo]
+
+--grpo: GRPOTrainer with its defaults for advantages, clipping, averaging and KL (none), which are those of `kedge grpo`; the rest as below.
 
 Columns: step, seconds (of the whole step), generation_seconds, reward (mean of all samples, without the KL penalty), kl (the mean of
 log p - log q over all tokens), entropy (the mean over tokens, nats), length (tokens of an answer).
@@ -53,12 +55,13 @@ COLUMNS = {"reward": "reward", "kl": "kl", "entropy": "entropy", "completions/me
 
 def settings(args, out):
     exact = {} if args.trl_defaults else dict(bf16=False, gradient_checkpointing=False)
+    own = dict(beta=0.0) if args.grpo else dict(beta=0.05, normalize_advantages=False)
     return dict(output_dir=out, per_device_train_batch_size=PROMPTS * SAMPLES, num_generations=SAMPLES, max_completion_length=NEW_TOKENS,
-                temperature=1.0, top_p=1.0, top_k=0, repetition_penalty=1.0, beta=0.05, num_iterations=1, normalize_advantages=False,
+                temperature=1.0, top_p=1.0, top_k=0, repetition_penalty=1.0, num_iterations=1,
                 mask_truncated_completions=False, shuffle_dataset=True, max_steps=args.steps, learning_rate=args.lr,
                 lr_scheduler_type="constant", warmup_steps=0, optim="adamw_torch_fused", adam_beta1=0.9, adam_beta2=0.999, adam_epsilon=1e-8,
                 weight_decay=0.0, max_grad_norm=1.0, use_cpu=True, seed=args.seed, logging_steps=1, save_strategy="no", report_to="none",
-                disable_tqdm=True, **exact)
+                disable_tqdm=True, **own, **exact)
 
 
 def record_steps(trainer, model):
@@ -87,7 +90,7 @@ def record_steps(trainer, model):
 
         def on_log(self, *_, logs=None, **__):
             if "reward" in logs:
-                rows[-1].update({name: float(logs[key]) for key, name in COLUMNS.items()})
+                rows[-1].update({name: float(logs.get(key, 0)) for key, name in COLUMNS.items()})  # GRPO without KL logs none
 
     model.generate = timed_generate
     trainer.remove_callback(transformers.PrinterCallback)
@@ -114,6 +117,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--trl-defaults", action="store_true", help="bf16 and gradient checkpointing, as TRL has them")
+    parser.add_argument("--grpo", action="store_true", help="GRPOTrainer in place of RLOOTrainer")
     args = parser.parse_args()
 
     import datasets
@@ -133,8 +137,9 @@ def main():
 
     model = transformers.AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32)
     with tempfile.TemporaryDirectory() as out:
-        trainer = trl.RLOOTrainer(model=model, reward_funcs=lexicon_reward, args=trl.RLOOConfig(**settings(args, out)),
-                                  train_dataset=datasets.Dataset.from_dict({"prompt": prompts}), processing_class=tokenizer)
+        trainer_type, config_type = (trl.GRPOTrainer, trl.GRPOConfig) if args.grpo else (trl.RLOOTrainer, trl.RLOOConfig)
+        trainer = trainer_type(model=model, reward_funcs=lexicon_reward, args=config_type(**settings(args, out)),
+                               train_dataset=datasets.Dataset.from_dict({"prompt": prompts}), processing_class=tokenizer)
         rows = record_steps(trainer, model)
         trainer.train()
 
