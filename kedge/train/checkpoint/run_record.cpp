@@ -1,6 +1,5 @@
 #include "kedge/train/checkpoint/run_record.h"
 
-
 #include <algorithm>
 #include <array>
 #include <cctype>
