@@ -125,8 +125,8 @@ job_ends() {
   [ "$(field_of "$1" ExitCode)" = "$3:0" ] || fail "the job of $1 has the exit code $(field_of "$1" ExitCode), wanted $3: $(tail -n 30 "$1.log")"
   check_ended "$1"
 }
-# start_now RUN: Slurm lets a job that is queued again wait for two minutes; this one need not. But nodes refuse one in the second in which it ended, and
-# its steps have the numbers of those before, whose daemons must have gone with the sockets that ranks meet at; nor may a node be completing them.
+# start_now RUN: Slurm lets a job that is queued again wait for two minutes; this one need not. But its steps have the numbers of those before: their
+# daemons must have gone, and what these last reported must have arrived, or it ends the new step; nor may a node be completing the old ones.
 start_now() {
   local state part parts
   for _ in $(seq 300); do
@@ -135,7 +135,6 @@ start_now() {
     sleep 0.1
   done
   [ "$state" = PENDING ] || fail "the job of $1 is $state, and not queued again"
-  sleep 2
   parts=$(scontrol --oneliner show job "${job_of[$1]}" | sed -nE 's/^JobId=([0-9]+) .*/\1/p')
   for part in $parts; do
     for _ in $(seq 600); do
@@ -147,5 +146,6 @@ start_now() {
     sinfo --noheader --format=%T | grep -qvE '^(idle|mixed|allocated)$' || break
     sleep 0.1
   done
+  sleep 4
   for part in $parts; do scontrol update job="$part" StartTime=now; done
 }
