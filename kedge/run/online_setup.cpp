@@ -99,10 +99,14 @@ int64_t OnlineSetup::judges_bytes() const {
   return bytes;
 }
 
-// On a CPU the engine's own log-probabilities are those of training.
+// On a CPU the engine's own log-probabilities are those of training; an update with dropout has others.
 bool OnlineSetup::recomputes_logprobs() const {
   const LogprobSource source = settings.rollouts.logprobs;
-  return settings.wants_logprobs && (source == LogprobSource::trainer || (source == LogprobSource::automatic && mesh.device.is_cuda()));
+  const PeftConfig& peft = settings.model.peft;
+  const bool drops_out = peft.peft_scheme == PeftScheme::lora && peft.lora_tuning.adapter_dropout > 0;
+  return settings.logprob_use != LogprobUse::none &&
+         (source == LogprobSource::trainer || (source == LogprobSource::automatic && (mesh.device.is_cuda() || drops_out))) &&
+         (drops_out || !update_gives_logprobs(settings, lengths, plan));
 }
 
 DiskPlan OnlineSetup::disk() const {

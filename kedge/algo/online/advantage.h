@@ -41,6 +41,11 @@ constexpr auto enum_names(Baseline) {
                                             {"none", Baseline::none}}};
 }
 
+// A response's advantage depends on responses to other prompts.
+[[nodiscard]] constexpr bool compares_prompts(Baseline baseline) {
+  return baseline == Baseline::group_mean_batch_std || baseline == Baseline::batch_mean || baseline == Baseline::batch_norm;
+}
+
 struct AnswerAdvantage {
   double baseline = 0, advantage = 0;
 };

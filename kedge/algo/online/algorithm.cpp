@@ -11,7 +11,7 @@ std::vector<double> token_kls(const RolloutRow& row, KlEstimator estimator) {
 
 void add_kl(RolloutRows& rows, KlEstimator estimator) {
   for (RolloutRow& row : rows) {
-    if (row.reference.empty()) continue;
+    if (row.reference.empty() || row.logprobs.empty()) continue;
     row.kl_mean = answer_kl(estimator, KlReduce::mean, row.logprobs, row.reference);
     row.kl_sum = answer_kl(estimator, KlReduce::sum, row.logprobs, row.reference);
   }

@@ -1,6 +1,7 @@
 #include "kedge/algo/online/minibatches.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "kedge/core/error.h"
@@ -31,23 +32,58 @@ void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
         sizes.global_size);
 }
 
-// A rank's rows: each goes to the rank that has the fewest tokens so far, the longest rows first, so that no rank waits long for another.
-// They stay in their order.
-std::vector<int64_t> rows_of_rank(Numbers rows, Numbers lengths, int rank, int num_ranks) {
-  if (num_ranks == 1) return {rows.begin(), rows.end()};
-  std::vector<size_t> by_length(rows.size());
+// Rows that stay together, and their tokens.
+struct Unit {
+  std::vector<int64_t> rows = {};
+  int64_t tokens = 0;
+};
+
+// In the order in which the first row of each comes. Without groups each row is one.
+std::vector<Unit> units_of(Numbers rows, Numbers lengths, Numbers groups) {
+  std::vector<Unit> units;
+  std::map<int64_t, size_t> places;
+  for (const int64_t row : rows) {
+    const bool is_new = groups.empty() || places.emplace(at(groups, row), units.size()).second;
+    Unit& unit = is_new ? units.emplace_back() : units[places.at(at(groups, row))];
+    unit.rows.push_back(row);
+    unit.tokens += at(lengths, row);
+  }
+  for (Unit& unit : units) std::sort(unit.rows.begin(), unit.rows.end());
+  return units;
+}
+
+// A rank's: each goes to the rank that has the fewest tokens so far, the longest first, so that no rank waits long for another. They stay
+// in their order.
+std::vector<Unit> units_of_rank(std::vector<Unit> units, int rank, int num_ranks) {
+  if (num_ranks == 1) return units;
+  std::vector<size_t> by_length(units.size());
   std::iota(by_length.begin(), by_length.end(), size_t{0});
-  std::stable_sort(by_length.begin(), by_length.end(), [&](size_t a, size_t b) { return at(lengths, rows[a]) > at(lengths, rows[b]); });
-  std::vector<int64_t> tokens(static_cast<size_t>(num_ranks), 0), own;
-  std::vector<bool> is_own(rows.size(), false);
+  std::stable_sort(by_length.begin(), by_length.end(), [&](size_t a, size_t b) { return units[a].tokens > units[b].tokens; });
+  std::vector<int64_t> tokens(static_cast<size_t>(num_ranks), 0);
+  std::vector<bool> is_own(units.size(), false);
   for (const size_t place : by_length) {
     const auto least = std::min_element(tokens.begin(), tokens.end());
-    *least += at(lengths, rows[place]);
+    *least += units[place].tokens;
     is_own[place] = least - tokens.begin() == rank;
   }
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (is_own[i]) own.push_back(rows[i]);
+  std::vector<Unit> own;
+  for (size_t i = 0; i < units.size(); ++i)
+    if (is_own[i]) own.push_back(std::move(units[i]));
   return own;
+}
+
+std::vector<Pass> passes_of(std::span<const Unit> units, int64_t tokens_per_pass) {
+  std::vector<Pass> passes;
+  int64_t tokens = 0;  // of the last pass
+  for (const Unit& unit : units) {
+    if (passes.empty() || tokens + unit.tokens > tokens_per_pass) {
+      passes.emplace_back();
+      tokens = 0;
+    }
+    passes.back().rows.insert(passes.back().rows.end(), unit.rows.begin(), unit.rows.end());
+    tokens += unit.tokens;
+  }
+  return passes;
 }
 
 double one_over(int64_t count) { return count == 0 ? 0 : 1 / static_cast<double>(count); }
@@ -98,29 +134,18 @@ std::vector<double> weights_by(LossNorm norm, Numbers rows, Numbers counts, int6
 }  // namespace
 
 std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass) {
-  std::vector<Pass> passes;
-  int64_t tokens = 0;  // of the last pass
-  for (const int64_t row : rows) {
-    const int64_t more = at(lengths, row);
-    if (passes.empty() || tokens + more > tokens_per_pass) {
-      passes.emplace_back();
-      tokens = 0;
-    }
-    passes.back().rows.push_back(row);
-    tokens += more;
-  }
-  return passes;
+  return passes_of(units_of(rows, lengths, {}), tokens_per_pass);
 }
 
 std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths, const BatchSizes& sizes, int rank,
-                                        int num_ranks) {
+                                        int num_ranks, std::span<const int64_t> groups) {
   check_sizes(std::ssize(order), sizes, num_ranks);
   ensure(rank >= 0 && rank < num_ranks, "rank ", rank, " of ", num_ranks);
   std::vector<Minibatch> plan;
   for (int64_t begin = 0; begin < std::ssize(order); begin += sizes.global_size) {
     const Numbers all = part(order, begin, sizes.global_size);
     plan.push_back({.rows = {all.begin(), all.end()},
-                    .passes = plan_passes(rows_of_rank(all, lengths, rank, num_ranks), lengths, sizes.tokens_per_pass)});
+                    .passes = passes_of(units_of_rank(units_of(all, lengths, groups), rank, num_ranks), sizes.tokens_per_pass)});
   }
   return plan;
 }

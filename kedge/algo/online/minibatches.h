@@ -31,9 +31,11 @@ struct Minibatch {
 [[nodiscard]] std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass);
 
 // Row i of the step is row order[i]; lengths are the tokens of prompt and answer, by row. Ranks have about as many tokens of a minibatch.
-// UsageError if the sizes do not divide.
+// With `groups`, by row, a minibatch's rows of one group are in one pass, in the order of the step; a group larger than a pass is a pass of
+// its own. UsageError if the sizes do not divide.
 [[nodiscard]] std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths,
-                                                      const BatchSizes& sizes, int rank, int num_ranks);
+                                                      const BatchSizes& sizes, int rank, int num_ranks,
+                                                      std::span<const int64_t> groups = {});
 
 // How the tokens of an update are averaged.
 enum class LossNorm {

@@ -65,6 +65,15 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
   return plan;
 }
 
+bool update_gives_logprobs(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan) {
+  return keeps_prompts_together(settings, lengths, plan) || (settings.logprob_use == LogprobUse::loss && plan.updates_per_step == 1);
+}
+
+bool keeps_prompts_together(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan) {
+  return settings.logprob_use == LogprobUse::prompt && plan.updates_per_step == 1 &&
+         settings.rows_per_prompt * lengths.context <= settings.rollouts.tokens_per_pass;
+}
+
 OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position) {
   if (settings.max_batches > 1) return plan;  // a step takes as many prompts as it needs
   plan.steps =

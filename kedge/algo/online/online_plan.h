@@ -10,6 +10,14 @@
 
 namespace kedge {
 
+// What needs the policy's log-probabilities as they are before a step's updates.
+enum class LogprobUse {
+  none,    // nothing
+  loss,    // the loss of a token, and what is reported
+  prompt,  // the advantages of a prompt's responses too: those of these responses
+  step,    // those of all responses of a step
+};
+
 // How the algorithms differ, as far as the shared parts need it.
 struct OnlineSettings {
   std::string name = {};  // "reinforce": its section below `trainer` and `model`
@@ -21,7 +29,7 @@ struct OnlineSettings {
   int64_t rows_per_prompt = 1;     // answers trained on
   int64_t epochs = 1;              // over the answers of a step
   bool wants_reference = false;
-  bool wants_logprobs = false;  // the policy's, before a step's updates
+  LogprobUse logprob_use = LogprobUse::none;
   KlEstimator kl_estimator = KlEstimator::abs;
   int64_t critic_warmup_steps = 0;  // rounds that train the critic alone, before the first step
   int64_t critic_epochs = 1;        // the critic's over the answers of a step
@@ -68,6 +76,12 @@ struct OnlinePlan {
 };
 // UsageError for sizes that do not divide or are impossible.
 [[nodiscard]] OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks);
+
+// A step's only update computes the very log-probabilities that a pass before it would. Where advantages depend on them, the update's
+// passes then have all responses to a prompt, which must fit.
+[[nodiscard]] bool update_gives_logprobs(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan);
+// The update's passes have all responses to a prompt, wherever log-probabilities come from, so that no bit depends on it.
+[[nodiscard]] bool keeps_prompts_together(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan);
 
 // The plan of a resumed run, perhaps with another number of prompts per step.
 [[nodiscard]] OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position);

@@ -87,7 +87,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
   if (algorithm_->has_critic()) critic_.emplace(parts_.values->critic(), settings_.critic_epochs);
   // With dropout an update has other log-probabilities than the policy, and so cannot record them.
   if (policy_.drops_out() && settings_.rollouts.logprobs != LogprobSource::engine) {
-    settings_.wants_logprobs = true;
+    if (settings_.logprob_use == LogprobUse::none) settings_.logprob_use = LogprobUse::loss;
     trusts_engine_ = false;
   }
   if (parts_.group.rank() == 0)
@@ -150,7 +150,7 @@ void OnlineTrainer::rehearse_training() {
   const auto rollout = std::make_shared<const Rollout>(std::move(longest));
   RolloutRows rows(static_cast<size_t>(count), RolloutRow{.rollout = rollout});
   const Pass pass{first_rows(count)};
-  if (settings_.wants_logprobs && !trusts_engine_) {
+  if (looks_before_updates()) {
     const auto scope = timers_.measure("logprobs");
     policy_.logprobs(std::span(&pass, 1), rows);
   }
@@ -233,17 +233,25 @@ std::vector<Minibatch> OnlineTrainer::minibatches_of(const RolloutRows& rows, st
   std::vector<int64_t> shuffled, lengths;
   for (const int64_t i : order) shuffled.push_back(places[static_cast<size_t>(i)]);
   for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
+  std::vector<int64_t> prompts;
+  if (keeps_prompts_together(settings_, lengths_, plan_))
+    for (const RolloutRow& row : rows) prompts.push_back(row.slot);
   const BatchSizes sizes{settings_.model.global_batch_size, settings_.model.micro_batch_size, settings_.rollouts.tokens_per_pass};
-  return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size());
+  return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size(), prompts);
+}
+
+bool OnlineTrainer::looks_before_updates() const {
+  if (settings_.logprob_use == LogprobUse::none || trusts_engine_) return false;
+  return policy_.drops_out() || !update_gives_logprobs(settings_, lengths_, plan_);
 }
 
 void OnlineTrainer::add_logprobs(OnlineStep& step) {
   RolloutRows& rows = step.rows;
   std::vector<Pass> passes;
   for (const Minibatch& minibatch : step.minibatches) passes.insert(passes.end(), minibatch.passes.begin(), minibatch.passes.end());
-  if (settings_.wants_logprobs && trusts_engine_) {
+  if (settings_.logprob_use != LogprobUse::none && trusts_engine_) {
     for (RolloutRow& row : rows) row.logprobs = row.rollout->logprobs;
-  } else if (settings_.wants_logprobs) {
+  } else if (looks_before_updates()) {
     const auto scope = timers_.measure("logprobs");
     policy_.logprobs(passes, rows);
   }
@@ -265,7 +273,9 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
     counts.push_back(row.trains ? all_counts.back() : 0);
   }
   // Without a separate pass for log-probabilities, the first update records them.
-  const bool observes = (!settings_.wants_logprobs || trusts_engine_) && !policy_.drops_out();
+  const bool observes = !looks_before_updates() && !policy_.drops_out();
+  // What was scored without log-probabilities is scored with those of the update.
+  const bool scores_again = observes && !trusts_engine_ && settings_.logprob_use != LogprobUse::none;
   const int64_t micro_size = settings_.model.micro_batch_size;
   std::vector<Metrics> updates;
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
@@ -275,6 +285,7 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
                         .loss = objective.loss,
                         .wants_entropy = objective.wants_entropy};
       if (objective.has_metrics) update.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
+      if (scores_again && settings_.logprob_use == LogprobUse::prompt) update.score = [&](const Pass& pass) { score_rows(pass, rows); };
       const bool is_first = updates.empty();
       const bool is_observed = is_first && observes;
       const Metrics metrics = is_first && invariants_.wants_update()
@@ -288,7 +299,15 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
       if (critic_) updates.back().set("train_optim/actor_loss", metrics.find("loss").value());
       if (is_observed) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
     }
+  if (scores_again) algorithm_->score(step);  // now every rank knows all of them
   return updates;
+}
+
+void OnlineTrainer::score_rows(const Pass& pass, RolloutRows& rows) const {
+  OnlineStep part;
+  for (const int64_t row : pass.rows) part.rows.push_back(std::move(rows[static_cast<size_t>(row)]));
+  algorithm_->score(part);
+  for (size_t i = 0; i < pass.rows.size(); ++i) rows[static_cast<size_t>(pass.rows[i])] = std::move(part.rows[i]);
 }
 
 Metrics OnlineTrainer::step_metrics(const OnlineStep& step) {

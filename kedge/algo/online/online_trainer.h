@@ -63,7 +63,7 @@ class OnlineTrainer : public Trainer {
   void set_max_steps(int64_t max_steps) { plan_.steps.max_steps = plan_.intervals.max_steps = max_steps; }
 
   // The phases of a step, for code that inspects or changes what is passed between them.
-  // Responses to the next prompts, with rewards, log-probabilities and the critic's values.
+  // Responses to the next prompts, with rewards, the critic's values, and log-probabilities unless the step's only update gives them.
   [[nodiscard]] OnlineStep generate_rollouts();
   // The algorithm's scores of them.
   void score(OnlineStep& step) const;
@@ -109,6 +109,10 @@ class OnlineTrainer : public Trainer {
   void complete(OnlineStep& step);
   void take_rewards(OnlineStep& step);
   void add_logprobs(OnlineStep& step);
+  // A pass of its own computes the policy's log-probabilities: neither the engine's are taken nor those of the update.
+  [[nodiscard]] bool looks_before_updates() const;
+  // The algorithm's scores of the rows of a pass, which are all responses to some prompts.
+  void score_rows(const Pass& pass, RolloutRows& rows) const;
   // How the rows at these places, in a random order that the round decides, are divided into updates.
   [[nodiscard]] std::vector<Minibatch> minibatches_of(const RolloutRows& rows, std::vector<int64_t> places) const;
   // A round of responses that trains the critic alone, before the policy's first step. It is not recorded.

@@ -224,6 +224,7 @@ std::vector<Pass> Policy::update_passes(std::span<const Pass> passes) const {
 }
 
 Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, RolloutRows* seen) {
+  ensure(seen != nullptr || !step.score, "rows that are scored in an update that does not record them");
   const std::vector<double> weights = by_place(step.minibatch, step.weights, rows.size()),
                             told = by_place(step.minibatch, step.told, rows.size());
   learner_.zero_gradients();
@@ -248,6 +249,10 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
     options.dropout_seed = dropout_seed(pass.rows[0]);
     const TokenLogprobs found =
         model_logprobs(model_, input.batch, input.predicted, logprob_options(seen != nullptr || step.wants_entropy), options);
+    if (step.score) {
+      put_logprobs(pass, input, found, *seen);
+      step.score(pass);
+    }
     const PassLoss loss = step.loss(tokens_of(pass, rows, weights, found));
     const Tensor part = weighted_sum(loss.losses, own);
     if (trains) backward(part);
@@ -256,7 +261,8 @@ Metrics Policy::update_seen(const UpdateStep& step, const RolloutRows& rows, Rol
       const Tensor all = tensor_of(token_weights_of(pass, rows, told), model_.device());
       for (const PassNumber& number : loss.numbers) sums.add(number, number.of_trained ? own : all);
     }
-    if (seen != nullptr) put_logprobs(pass, input, found, *seen);
+    // After the loss: until then rows may have those of the engine, which the loss compares with.
+    if (seen != nullptr && !step.score) put_logprobs(pass, input, found, *seen);
   }
   for (int64_t pass = std::ssize(passes); pass < num_passes; ++pass) model_.complete_pass();
   // Without a row to learn from, momentum and decay alone would move the weights.

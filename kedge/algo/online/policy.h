@@ -65,6 +65,8 @@ struct UpdateStep {
   TokenLoss loss;
   std::vector<double> told = {};  // of a token in the metrics other than the loss, where all rows count; empty: there are none
   bool wants_entropy = false;     // for the loss
+  // Of update_and_record(): called for each pass when its rows have their log-probabilities, before their loss, to set their advantages.
+  std::function<void(const Pass&)> score = {};
 };
 
 // By any network: fill `logprobs` and `entropy`, or `reference`, of the rows in these passes. The temperature divides the logits.

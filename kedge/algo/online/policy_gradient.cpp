@@ -9,11 +9,21 @@
 
 namespace kedge {
 
+namespace {
+
+LogprobUse logprob_use(const PolicyGradientLoop& loop) {
+  if (loop.rollout_correction != RolloutCorrection::none) return LogprobUse::step;
+  if (loop.initial_policy_kl_penalty > 0) return compares_prompts(loop.baseline) ? LogprobUse::step : LogprobUse::prompt;
+  return loop.wants_reference() || loop.ratio != RatioKind::none ? LogprobUse::loss : LogprobUse::none;
+}
+
+}  // namespace
+
 OnlineSettings policy_gradient_settings(OnlineSettings settings, const PolicyGradientLoop& loop) {
   settings.samples_per_prompt = settings.rows_per_prompt = loop.num_rollouts_per_prompt;
   settings.epochs = loop.epochs;
   settings.wants_reference = loop.wants_reference();
-  settings.wants_logprobs = settings.wants_reference || loop.ratio != RatioKind::none || loop.rollout_correction != RolloutCorrection::none;
+  settings.logprob_use = logprob_use(loop);
   settings.kl_estimator = loop.logged_kl();
   settings.drops_unfinished = loop.unfinished == Unfinished::drop;
   settings.max_batches = loop.use_dynamic_sampling ? loop.dynamic_sampling_max_batches : 1;

@@ -93,7 +93,7 @@ OnlineSettings settings_of(const PpoConfig& config) {
   settings.epochs = loop.ppo_epochs;
   settings.wants_reference = loop.initial_policy_kl_penalty > 0 || loop.reference_policy_kl_penalty > 0;
   check_correction(loop, "trainer.ppo");
-  settings.wants_logprobs = true;
+  settings.logprob_use = LogprobUse::step;
   settings.kl_estimator = loop.estimator();
   settings.critic_warmup_steps = loop.critic_warmup_steps;
   settings.critic_epochs = loop.critic_epochs;

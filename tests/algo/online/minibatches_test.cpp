@@ -93,6 +93,20 @@ TEST(Minibatches, APassHasRowsUpToItsTokens) {
   EXPECT_THAT(passes_with(71), ElementsAre(order));
 }
 
+TEST(Minibatches, TheRowsOfAGroupShareAPass) {
+  const Rows order = {5, 0, 3, 1, 4, 2, 6, 7}, lengths = {3, 3, 2, 2, 50, 1, 4, 6}, groups = {0, 0, 1, 1, 2, 2, 3, 3};
+  const auto passes_of = [&](int64_t tokens, int rank, int num_ranks) {
+    const BatchSizes sizes{.global_size = 8, .micro_size = 2, .tokens_per_pass = tokens};
+    const auto plan = plan_minibatches(order, lengths, sizes, rank, num_ranks, groups);
+    EXPECT_EQ(plan[0].rows, order) << "micro-batches are those of the order";
+    return rows_of(plan[0].passes);
+  };
+  EXPECT_THAT(passes_of(1000, 0, 1), ElementsAre(Rows{4, 5, 0, 1, 2, 3, 6, 7}));
+  EXPECT_THAT(passes_of(10, 0, 1), ElementsAre(Rows{4, 5}, Rows{0, 1, 2, 3}, Rows{6, 7}));
+  EXPECT_THAT(passes_of(10, 0, 2), ElementsAre(Rows{4, 5}));
+  EXPECT_THAT(passes_of(10, 1, 2), ElementsAre(Rows{0, 1, 2, 3}, Rows{6, 7}));
+}
+
 TEST(Minibatches, SizesThatDoNotDivideAreTold) {
   const Rows order = {0, 1, 2, 3, 4, 5}, lengths(6, 1);
   const auto plan = [&](int64_t global, int64_t micro, int num_ranks) {
