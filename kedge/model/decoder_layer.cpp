@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <ATen/ops/empty_like.h>
+#include "kedge/model/kernels/head_norms.h"
 
 namespace kedge {
 namespace {
@@ -12,40 +12,21 @@ Normed statistics_of(Normed normed) {
   return normed;
 }
 
-// Columns [from, from + heads * dim) of qkv as rows of one head each; a single head's would be a view with gaps.
-Tensor head_rows(const Tensor& qkv, int64_t from, int64_t heads, int64_t dim) {
-  return qkv.narrow(1, from, heads * dim).reshape({-1, dim}).contiguous();
-}
-void put_head_rows(const Tensor& qkv, int64_t from, int64_t heads, int64_t dim, const Tensor& rows) {
-  qkv.narrow(1, from, heads * dim).copy_(rows.view({-1, heads * dim}));
-}
-
-void norm_heads_backward_(const LayerView& layer, const Tensor& dqkv, const LayerState& state) {
-  const auto one = [&](int64_t from, int64_t heads, const Normed& saved, const NormWeights& weights) {
-    const int64_t dim = layer.shape.head_dim;
-    const Tensor dx = norm_backward(head_rows(dqkv, from, heads, dim), head_rows(state.raw_qkv, from, heads, dim), saved, weights, {});
-    put_head_rows(dqkv, from, heads, dim, dx);
-  };
-  one(0, layer.shape.num_heads, state.q_norm, layer.q_norm);
-  one(layer.shape.num_heads * layer.shape.head_dim, layer.shape.num_kv_heads, state.k_norm, layer.k_norm);
+HeadNorms head_norms_of(const LayerView& layer) {
+  return {
+      .q = layer.q_norm, .k = layer.k_norm, .num_q = layer.shape.num_heads, .num_k = layer.shape.num_kv_heads, .dim = layer.shape.head_dim};
 }
 
 }  // namespace
 
 Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep) {
-  const AttentionShape& shape = layer.shape;
-  Tensor out = qkv.clone();
-  const int64_t q = shape.num_heads * shape.head_dim;
-  Normed q_normed = norm(head_rows(qkv, 0, shape.num_heads, shape.head_dim), layer.q_norm);
-  Normed k_normed = norm(head_rows(qkv, q, shape.num_kv_heads, shape.head_dim), layer.k_norm);
-  put_head_rows(out, 0, shape.num_heads, shape.head_dim, q_normed.out);
-  put_head_rows(out, q, shape.num_kv_heads, shape.head_dim, k_normed.out);
+  HeadNormed normed = norm_heads(qkv, head_norms_of(layer));
   if (keep != nullptr) {
     keep->raw_qkv = qkv;
-    keep->q_norm = statistics_of(std::move(q_normed));
-    keep->k_norm = statistics_of(std::move(k_normed));
+    keep->q_norm = std::move(normed.q);
+    keep->k_norm = std::move(normed.k);
   }
-  return out;
+  return normed.out;
 }
 
 Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep) {
@@ -85,7 +66,7 @@ Tensor layer_backward(const LayerView& layer, const PassContext& pass, const Ten
   Tensor dqkv = attention_backward(linear_input_gradient(dh, layer.out, seed), state.qkv, state.attended, pass.batch, layer.shape);
   state.qkv.reset(), state.attended = {};
   if (pass.rotation != nullptr) rotate_(dqkv, *pass.rotation, true);
-  if (layer.q_norm.weight.defined()) norm_heads_backward_(layer, dqkv, state);
+  if (layer.q_norm.weight.defined()) norm_heads_backward_(dqkv, state.raw_qkv, state.q_norm, state.k_norm, head_norms_of(layer));
   add_linear_gradients(dqkv, norm_again(state.x, state.norm1, layer.norm1), layer.qkv, seed);
   Tensor dx;
   if (wants_input) dx = norm_backward(linear_input_gradient(dqkv, layer.qkv, seed), state.x, state.norm1, layer.norm1, dh);

@@ -1,11 +1,14 @@
 #include "kedge/model/kernels/cuda_kernels.h"
 
+#include <algorithm>
+
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "kedge/core/error.h"
+#include "kedge/model/kernels/cuda_head_norms_launch.h"
 #include "kedge/model/kernels/cuda_launch.h"
 
 namespace kedge::cuda {
@@ -98,6 +101,42 @@ void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStat
                            static_cast<float>(stats.temperature)},
                           stream);
   });
+}
+
+bool has_head_norms(const Tensor& qkv, const HeadNorms& norms) {
+  const auto is_plain = [](const NormWeights& weights) { return weights.kind == NormKind::rms && !weights.bias.defined(); };
+  return qkv.is_cuda() && is_plain(norms.q) && is_plain(norms.k) && has_head_norms(norms.dim);
+}
+
+HeadNormed norm_heads(const Tensor& qkv, const HeadNorms& norms) {
+  const auto floats_here = qkv.options().dtype(at::kFloat);
+  const int64_t rows = qkv.size(0);
+  HeadNormed result{.out = at::empty_like(qkv),
+                    .q = {{}, {}, at::empty({rows * norms.num_q}, floats_here)},
+                    .k = {{}, {}, at::empty({rows * norms.num_k}, floats_here)}};
+  run_on(qkv, [&](cudaStream_t stream) {
+    launch_head_norms({type_of(qkv), data(qkv), data(norms.q.weight), data(norms.k.weight), mutable_data(result.out), floats(result.q.rstd),
+                       floats(result.k.rstd), rows, norms.num_q, norms.num_k, qkv.size(1) / norms.dim, norms.dim,
+                       static_cast<float>(norms.q.eps), static_cast<float>(norms.k.eps)},
+                      stream);
+  });
+  return result;
+}
+
+void norm_heads_backward_(const Tensor& dqkv, const Tensor& qkv, const Normed& q, const Normed& k, const HeadNorms& norms) {
+  const int64_t rows = qkv.size(0);
+  // Enough to fill the device; each writes its part of the weights' gradients.
+  const auto num_blocks = static_cast<int>(std::clamp<int64_t>(rows * (norms.num_q + norms.num_k) / 8, 1, 1056));
+  const Tensor dweights = at::empty({num_blocks, 2, norms.dim}, qkv.options().dtype(at::kFloat));
+  run_on(qkv, [&](cudaStream_t stream) {
+    launch_head_norms_backward(
+        {type_of(qkv), mutable_data(dqkv), data(qkv), data(norms.q.weight), data(norms.k.weight), floats(q.rstd), floats(k.rstd),
+         floats(dweights), rows, norms.num_q, norms.num_k, qkv.size(1) / norms.dim, norms.dim, num_blocks},
+        stream);
+  });
+  const Tensor sums = dweights.sum(0);
+  if (norms.q.weight_gradient.defined()) norms.q.weight_gradient.add_(sums[0]);
+  if (norms.k.weight_gradient.defined()) norms.k.weight_gradient.add_(sums[1]);
 }
 
 }  // namespace kedge::cuda

@@ -1,5 +1,6 @@
 #pragma once
 // The GPU's side of model/ops: one kernel each, on the current stream. A build without CUDA has stubs.
+#include "kedge/model/kernels/head_norms.h"
 #include "kedge/model/kernels/op_kernels.h"
 
 namespace kedge::cuda {
@@ -8,5 +9,10 @@ extern const OpKernels kernels;
 
 void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob, const Tensor& dentropy,
                     const Tensor& out);
+
+// There are kernels for these heads, and qkv is on a GPU.
+[[nodiscard]] bool has_head_norms(const Tensor& qkv, const HeadNorms& norms);
+[[nodiscard]] HeadNormed norm_heads(const Tensor& qkv, const HeadNorms& norms);
+void norm_heads_backward_(const Tensor& dqkv, const Tensor& qkv, const Normed& q, const Normed& k, const HeadNorms& norms);
 
 }  // namespace kedge::cuda

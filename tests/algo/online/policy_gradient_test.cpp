@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "tests/support/online_toy.h"
@@ -40,6 +41,57 @@ TEST(PolicyGradient, RatiosAreOneAtEveryTemperature) {
     }
     EXPECT_EQ(seen[0], seen[1]);
   }
+}
+
+// A pass for log-probabilities before the updates is made only where the step's update cannot give them in time.
+TEST(PolicyGradient, TheOnlyUpdateGivesTheLogprobs) {
+  const auto has_logprobs = [](const std::function<void(ReinforceConfig&)>& change) {
+    OnlineToy toy;
+    toy.reinforce.model.rollouts.logprobs = LogprobSource::trainer;
+    toy.reinforce.model.global_batch_size = 16;
+    toy.reinforce.model.rollouts.tokens_per_pass = 96;  // a prompt's responses
+    toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.01;
+    change(toy.reinforce);
+    const auto trainer = toy.reinforce_trainer();
+    OnlineStep step = trainer->generate_rollouts();
+    const bool has = !step.rows[0].logprobs.empty();
+    trainer->score(step);
+    static_cast<void>(trainer->run_training(step));
+    for (const RolloutRow& row : step.rows) EXPECT_FALSE(row.logprobs.empty());
+    return has;
+  };
+  EXPECT_FALSE(has_logprobs([](ReinforceConfig&) {}));
+  EXPECT_FALSE(has_logprobs([](ReinforceConfig& config) { config.trainer.loop.baseline = Baseline::group_norm; }));
+  EXPECT_TRUE(has_logprobs([](ReinforceConfig& config) { config.trainer.loop.baseline = Baseline::batch_mean; }));
+  EXPECT_TRUE(has_logprobs([](ReinforceConfig& config) { config.trainer.loop.rollout_correction = RolloutCorrection::tis; }));
+  EXPECT_TRUE(has_logprobs([](ReinforceConfig& config) { config.trainer.loop.epochs = 2; }));
+  EXPECT_TRUE(has_logprobs([](ReinforceConfig& config) { config.model.global_batch_size = 8; }));
+  EXPECT_TRUE(has_logprobs([](ReinforceConfig& config) { config.model.rollouts.tokens_per_pass = 95; }))
+      << "a prompt's responses do not fit";
+}
+
+// Passes that the update is divided into do not matter for what is learned from a prompt.
+TEST(PolicyGradient, ResponsesAreScoredInTheirOwnPass) {
+  std::vector<std::vector<double>> advantages;
+  for (const LogprobSource source : {LogprobSource::engine, LogprobSource::trainer}) {
+    OnlineToy toy;
+    toy.reinforce.model.rollouts.logprobs = source;
+    toy.reinforce.model.global_batch_size = 16;
+    toy.reinforce.model.rollouts.tokens_per_pass = 96;
+    toy.reinforce.trainer.loop.initial_policy_kl_penalty = 1;
+    const auto trainer = toy.reinforce_trainer();
+    static_cast<void>(trainer->train_step());
+    OnlineStep step = trainer->generate_rollouts();
+    trainer->score(step);
+    static_cast<void>(trainer->run_training(step));
+    ASSERT_GT(step.minibatches[0].passes.size(), 1U);
+    advantages.emplace_back();
+    for (const RolloutRow& row : step.rows) {
+      EXPECT_NE(row.reward_with_kl, row.reward.value);
+      advantages.back().push_back(row.advantage);
+    }
+  }
+  EXPECT_EQ(advantages[0], advantages[1]);
 }
 
 // As before this key existed: log-probabilities at 1 whatever is sampled.

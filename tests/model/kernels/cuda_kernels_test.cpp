@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <iostream>
+#include <tuple>
 
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
@@ -94,6 +95,27 @@ TEST_F(OnTheGpu, NormsOfRowsWiderThanSharedMemory) {
       SCOPED_TRACE(kedge::str(c10::toString(dtype), " ", one.rows, " x ", one.size));
       compare(limit_of(dtype), [&](at::Device device) { return norm_and_back(one, device); });
     }
+}
+
+// Heads of sizes that have a kernel, and of one that has none.
+TEST_F(OnTheGpu, NormsOfHeads) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const int64_t dim : {32, 48, 64, 128, 256})
+      for (const auto& [rows, num_q, num_k] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {7, 4, 2}, {900, 16, 8}}) {
+        SCOPED_TRACE(kedge::str(c10::toString(dtype), " ", rows, " x (", num_q, " + ", num_k, ") heads of ", dim));
+        const auto run = [&, rows = rows, num_q = num_q, num_k = num_k](at::Device device) -> Results {
+          const auto random = [&](at::IntArrayRef sizes, uint64_t seed) { return normals(sizes, seed, 1, dtype).to(device); };
+          const auto zeros = [&] { return at::zeros({dim}, at::TensorOptions(device)); };
+          const NormWeights q{random({dim}, 3), {}, zeros(), {}, NormKind::rms, 1e-5},
+              k{random({dim}, 4), {}, zeros(), {}, NormKind::rms, 1e-6};
+          const HeadNorms norms{.q = q, .k = k, .num_q = num_q, .num_k = num_k, .dim = dim};
+          const Tensor qkv = random({rows, (num_q + 2 * num_k) * dim}, 1) * 2 + 0.5, dqkv = random(qkv.sizes(), 2);
+          const HeadNormed normed = norm_heads(qkv, norms);
+          norm_heads_backward_(dqkv, qkv, normed.q, normed.k, norms);
+          return {normed.out, normed.q.rstd, normed.k.rstd, dqkv, q.weight_gradient, k.weight_gradient};
+        };
+        compare(limit_of(dtype), run);
+      }
 }
 
 TEST_F(OnTheGpu, Gates) {
