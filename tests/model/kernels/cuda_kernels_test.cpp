@@ -170,7 +170,9 @@ TEST_F(OnTheGpu, LogitStatsAndTheirGradients) {
           SCOPED_TRACE(kedge::str(c10::toString(dtype), " to ", c10::toString(out), " ", rows, " x ", vocab, entropy ? " entropy" : "",
                                   " at ", temperature));
           const auto run = [&, num_rows = rows, size = vocab, entropy = entropy, temperature = temperature](at::Device device) -> Results {
-            const Tensor logits = normals({num_rows, size}, 1, 3, dtype).to(device), targets = ids_below(size, num_rows, 2).to(device);
+            // As spread as at a temperature of 1: of a probability next to 1, what is missing has few digits on either side.
+            const Tensor logits = normals({num_rows, size}, 1, 3 * temperature, dtype).to(device);
+            const Tensor targets = ids_below(size, num_rows, 2).to(device);
             const LogitStats stats = logit_stats(logits, targets, entropy, temperature);
             const Tensor dlogprob = normals({num_rows}, 3).to(device), dentropy = entropy ? normals({num_rows}, 4).to(device) : Tensor();
             // The CPU gives the gradient in the logits' own type alone.
