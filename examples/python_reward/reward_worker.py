@@ -52,10 +52,8 @@ def load(name):
 
 def conversation(row):
     """The messages that a row asks with, or None where it asks with text."""
-    for key in ("messages", "prompt"):
-        if isinstance(row.get(key), list):
-            return row[key]
-    return None
+    asked = next((row[key] for key in ("text", "prompt", "messages") if key in row), None)  # the order in which kedge looks
+    return asked if isinstance(asked, list) else None
 
 
 def field(row, path):
@@ -130,7 +128,7 @@ def verl_rewards(function, rollouts):
             "data_source": row.get("data_source"),
             "solution_str": rollout["response"],
             "ground_truth": right_answer(row, "reward_model.ground_truth"),
-            "extra_info": row.get("extra_info"),
+            "extra_info": row.get("extra_info") or {},
         }
         score = finished(function(**taken(function, keywords)))
         if isinstance(score, dict):

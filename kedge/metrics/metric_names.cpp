@@ -17,7 +17,7 @@ struct KnownElsewhere {
 constexpr std::array kOfRollouts = {
     KnownElsewhere{"rewards", "reward", "critic/score/mean"},
     KnownElsewhere{"rewards_with_kl", "", "critic/rewards/mean"},
-    KnownElsewhere{"rewards_group_std", "reward_std", ""},
+    KnownElsewhere{"rewards_std", "reward_std", ""},
     KnownElsewhere{"groups_without_spread", "frac_reward_zero_std", ""},
     KnownElsewhere{"init_policy_kl", "kl", "actor/reward_kl_penalty"},
     KnownElsewhere{"entropy", "entropy", "actor/entropy"},
@@ -61,6 +61,9 @@ bool take_prefix(std::string_view& name, std::string_view prefix) {
   return true;
 }
 
+// DPO and KTO log these under TRL's names, after the name of their split.
+bool is_preference_number(std::string_view name) { return name.starts_with("rewards/") || name.starts_with("logps/") || name == "kl"; }
+
 }  // namespace
 
 Metrics as_known_elsewhere(const Metrics& metrics, MetricNames names) {
@@ -75,6 +78,14 @@ Metrics as_known_elsewhere(const Metrics& metrics, MetricNames names) {
     const std::string prefix = is_validation ? "eval_" : "";
     if (is_rollout && is_trl && name.starts_with("rewards/")) {
       known.set(prefix + std::string(name) + "/mean", value);
+      continue;
+    }
+    if (std::string_view number = name; is_trl && take_prefix(number, "train/") && is_preference_number(number)) {
+      known.set(number, value);
+      continue;
+    }
+    if (std::string_view number = name; is_trl && take_prefix(number, "validation/")) {
+      if (number == "loss" || is_preference_number(number)) known.set("eval_" + std::string(number), value);
       continue;
     }
     const KnownElsewhere* entry = is_rollout ? find_known(kOfRollouts, name) : find_known(kOfOthers, name);

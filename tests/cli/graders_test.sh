@@ -61,7 +61,7 @@ for line in lines("math"):
         continue
     assert line["train_rollouts/failed_rewards"] == 2, line  # both answers to the fourth prompt
     assert line["reward"] == line["train_rollouts/rewards"] and line["rewards/right/mean"] == line["train_rollouts/rewards/right"], line
-    assert line["reward_std"] == line["train_rollouts/rewards_group_std"], line
+    assert line["reward_std"] == line["train_rollouts/rewards_std"], line
     assert line["completions/clipped_ratio"] == 1 - line["train_rollouts/fraction_of_samples_properly_ended"], line
     assert line["completions/min_length"] <= line["completions/mean_length"] <= line["completions/max_length"] <= 16, line
     assert -1 <= line["train_rollouts/rewards/brief"] <= 0, line

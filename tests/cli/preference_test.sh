@@ -67,6 +67,13 @@ echo '{"prompt": "b ", "chosen": "a"}' >broken.jsonl
 expect 2 'broken.jsonl:1: .*rejected' "${dpo[@]}" 'model.data.data_prefix={train: [broken.jsonl], validation: [broken.jsonl], test: [broken.jsonl]}'
 echo '{"prompt": "b ", "completion": "a", "label": 3}' >broken.jsonl
 expect 2 'broken.jsonl:1: .*preference' "${kto[@]}" 'model.data.data_prefix={train: [broken.jsonl], validation: [broken.jsonl], test: [broken.jsonl]}'
+echo '{"prompt": "b ", "completion": "a", "label": "good"}' >broken.jsonl
+expect 2 'broken.jsonl:1: the preference: expected "chosen", "rejected"' "${kto[@]}" 'model.data.data_prefix={train: [broken.jsonl], validation: [broken.jsonl], test: [broken.jsonl]}'
+expect 2 'model.dpo.ref_policy_kl_penalty: 0' "${dpo[@]}" model.dpo.beta=0
+for _ in $(seq 8); do echo '{"prompt": "b ", "completion": "", "label": true}'; done >empty.jsonl
+cat marked.jsonl >>empty.jsonl
+expect 0 'done: step 4' "${kto[@]}" exp_manager.explicit_log_dir=empty trainer.kto.max_steps=4 trainer.kto.train_random_sampler=false trainer.kto.max_epochs=1 \
+  'model.data.data_prefix={train: [empty.jsonl], validation: [val_marked.jsonl], test: [val_marked.jsonl]}'
 # "a" and "b" together are one token: the prompt's last one changes.
 for _ in $(seq 8); do echo '{"prompt": "ca", "chosen": "b", "rejected": "c"}'; done >merged.jsonl
 merged='model.data.data_prefix={train: [merged.jsonl], validation: [merged.jsonl], test: [merged.jsonl]}'

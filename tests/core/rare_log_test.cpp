@@ -18,5 +18,14 @@ TEST(RareLog, CountsEveryTime) {
   EXPECT_NE(lines.find("it happened; 16 so far"), std::string::npos);
 }
 
+TEST(RareLog, CountsANumberOnceIfAsked) {
+  const RareLog log;
+  ::testing::internal::CaptureStderr();
+  for (const int row : {3, 5, 3, 3, 5}) log.note_once(row, "row ", row);
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(log.count(), 2);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
+}
+
 }  // namespace
 }  // namespace kedge

@@ -14,7 +14,8 @@ using ::testing::UnorderedElementsAre;
 Metrics some_metrics() {
   return {{"train_rollouts/rewards", 1.5},
           {"train_rollouts/rewards/right", 0.75},
-          {"train_rollouts/rewards_group_std", 0.5},
+          {"train_rollouts/rewards_std", 0.5},
+          {"train_rollouts/rewards_group_std", 0.375},
           {"train_rollouts/groups_without_spread", 0.25},
           {"train_rollouts/rewards_with_kl", 1.25},
           {"train_rollouts/init_policy_kl", 0.125},
@@ -58,6 +59,22 @@ TEST(MetricNames, AreVerls) {
                            Pair("response_length/max", 64), Pair("response_length/clip_ratio", 0.25), Pair("prompt_length/mean", 12),
                            Pair("critic/vf_loss", 9), Pair("actor/pg_loss", -0.5), Pair("actor/lr", 1e-6), Pair("actor/grad_norm", 3),
                            Pair("actor/pg_clipfrac", 0.1), Pair("timing_s/step", 7), Pair("training/epoch", 1), Pair("timing_s/gen", 4)));
+}
+
+// A step of KTO and a validation of DPO.
+TEST(MetricNames, OfPreferencesAreTrls) {
+  const Metrics metrics = {{"train/loss", 0.5},
+                           {"train/kl", 2},
+                           {"train/rewards/margins", 0.25},
+                           {"train/logps/chosen", -9},
+                           {"train/rewards_chosen_mean", 1},
+                           {"validation/loss", 0.75},
+                           {"validation/rewards/accuracies", 1},
+                           {"validation/acc", 1}};
+  EXPECT_THAT(as_known_elsewhere(metrics, MetricNames::trl),
+              UnorderedElementsAre(Pair("loss", 0.5), Pair("kl", 2), Pair("rewards/margins", 0.25), Pair("logps/chosen", -9),
+                                   Pair("eval_loss", 0.75), Pair("eval_rewards/accuracies", 1)));
+  EXPECT_THAT(as_known_elsewhere(metrics, MetricNames::verl), IsEmpty());
 }
 
 TEST(MetricNames, KedgesOwnAreWrittenOnce) { EXPECT_THAT(as_known_elsewhere(some_metrics(), MetricNames::kedge), IsEmpty()); }

@@ -63,6 +63,9 @@ TEST(PythonReward, AFunctionGetsWhatTrlWouldGiveIt) {
                                 "    return [len(completion) for completion in completions]\n"
                                 "async def later(completions, **kwargs):\n"
                                 "    return [float('nan') if c == 'a' else 7 for c in completions]\n"
+                                "def asked(prompts, completions):\n"
+                                "    assert (prompts, completions) == (['Q'], ['a']), (prompts, completions)\n"
+                                "    return [3]\n"
                                 "def broken(prompts, completions, **kwargs):\n"
                                 "    return [1 / 0]\n");
   const std::vector<Asked> asked = {{"a", R"({"text": "Q", "label": 3})"}, {"b", R"({"prompt": [{"role": "user", "content": "Hi"}]})"}};
@@ -73,6 +76,9 @@ TEST(PythonReward, AFunctionGetsWhatTrlWouldGiveIt) {
   EXPECT_EQ(rewards(file.string() + ":few", 2, asked)[0].value, 1);
   EXPECT_EQ(rewards(file.string() + ":later", 2, asked)[0].error, "the reward function gave nan");
   EXPECT_EQ(rewards(file.string() + ":later", 1, {{"c", "{}"}})[0].value, 7);
+  // The prompt is what kedge asks with, whatever else the row has.
+  EXPECT_EQ(rewards(file.string() + ":asked", 1, {{"a", R"({"prompt": "Q", "messages": [{"role": "user", "content": "Hi"}]})"}})[0].value,
+            3);
   EXPECT_EQ(rewards(file.string() + ":broken", 2, asked)[1].error, "ZeroDivisionError: division by zero");
 }
 
@@ -81,6 +87,7 @@ TEST(PythonReward, AFunctionOfVerlIsCalledForEachResponse) {
   const auto file = folder.file("score.py",
                                 "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
                                 "    if data_source is None:\n"
+                                "        assert extra_info == {}, extra_info\n"  // as verl has it
                                 "        return {'score': 0.5, 'acc': True, 'note': 'text', 'pred': 3}\n"
                                 "    assert data_source == 'openai/gsm8k', data_source\n"
                                 "    assert extra_info == {'index': 4}, extra_info\n"

@@ -7,8 +7,10 @@
 
 #include "kedge/algo/supervised/dpo.h"
 #include "kedge/algo/supervised/kto.h"
+#include "kedge/algo/supervised/response_logprobs.h"
 #include "kedge/core/autograd.h"
 
+#include "tests/support/temp_folder.h"
 #include "tests/support/tiny_training.h"
 
 namespace kedge::testing {
@@ -61,6 +63,41 @@ inline void begin_task(const SupervisedTask& task, Model& model, const RunPlace&
   const std::vector<int64_t> rows = all_rows(task);
   task.begin({model, group, place, micro_size, {rows}, 0, {{rows}}});
 }
+
+inline SupervisedTask make_toy_task(const DpoModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer) {
+  return make_dpo_task(config, model, tokenizer, "none");
+}
+inline SupervisedTask make_toy_task(const KtoModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer) {
+  return make_kto_task(config, model, tokenizer, "none");
+}
+
+// `Config`: DpoModelConfig or KtoModelConfig.
+template <typename Config>
+struct PreferenceToy {
+  TempFolder temp;
+  std::unique_ptr<Model> model = byte_model();
+  std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
+  Config config;
+
+  explicit PreferenceToy(const std::string& rows) {
+    take_rows(rows);
+    config.data.seq_length = 64;
+    config.loss.ref_policy_kl_penalty = 0.5;
+  }
+  void take_rows(const std::string& rows) { config.data.data_prefix = data_prefix(temp.file("rows.jsonl", rows)); }
+  [[nodiscard]] SupervisedTask task() const { return make_toy_task(config, model, *tokenizer); }
+  // Begun with the present weights, after which they move.
+  SupervisedTask begun(double distance) {
+    SupervisedTask made = task();
+    begin_task(made, *model);
+    scatter_weights(model->parameters(), 900, distance);
+    return made;
+  }
+  [[nodiscard]] double logprob(const std::string& prompt, const std::string& response) const {
+    const std::vector<ResponseRow> row = {{tokenizer->encode(prompt + response), static_cast<int64_t>(prompt.size())}};
+    return response_logprobs(*model, row)[0].item<double>();
+  }
+};
 
 inline void copy_weights(Model& to, const Model& from) {
   const NoGrad no_grad;

@@ -6,10 +6,10 @@
 
 namespace kedge {
 
-bool has_spread(const RolloutRows& responses) {
+bool has_spread(const RolloutRows& responses, bool drops_unfinished) {
   const RolloutRow* first = nullptr;
   for (const RolloutRow& row : responses) {
-    if (row.reward.failed()) continue;
+    if (row.reward.failed() || (drops_unfinished && !row.rollout->finished)) continue;
     if (first == nullptr) first = &row;
     if (row.reward.value != first->reward.value) return true;
   }
@@ -19,7 +19,7 @@ bool has_spread(const RolloutRows& responses) {
 void GroupCollector::add(RolloutRows rows) {
   Groups groups;
   for (RolloutRow& row : rows) groups[row.slot].push_back(std::move(row));
-  for (auto& [slot, responses] : groups) (has_spread(responses) ? kept_ : dropped_)[slot] = std::move(responses);
+  for (auto& [slot, responses] : groups) (has_spread(responses, drops_unfinished_) ? kept_ : dropped_)[slot] = std::move(responses);
 }
 
 RolloutRows GroupCollector::take() {

@@ -8,13 +8,15 @@
 
 namespace kedge {
 
-// Do the rewards of these responses to one prompt differ? Those that failed are not counted.
-[[nodiscard]] bool has_spread(const RolloutRows& responses);
+// Do the rewards of these responses to one prompt differ? Those that failed are not counted, nor, with `drops_unfinished`, those that were
+// cut off: they are not trained on.
+[[nodiscard]] bool has_spread(const RolloutRows& responses, bool drops_unfinished = false);
 
 // Collects the responses of a step, batch after batch. Slots count on from batch to batch.
 class GroupCollector {
  public:
-  explicit GroupCollector(int64_t num_wanted) : num_wanted_(num_wanted) {}
+  explicit GroupCollector(int64_t num_wanted, bool drops_unfinished = false)
+      : num_wanted_(num_wanted), drops_unfinished_(drops_unfinished) {}
 
   // Those of another batch with their rewards; all responses to a prompt together.
   void add(RolloutRows rows);
@@ -26,6 +28,7 @@ class GroupCollector {
  private:
   using Groups = std::map<int64_t, RolloutRows>;  // by slot
   int64_t num_wanted_;
+  bool drops_unfinished_;
   Groups kept_, dropped_;
 };
 

@@ -284,7 +284,9 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
                         .weights = token_weights(minibatch, counts, micro_size, objective.norm, lengths_.max_new),
                         .loss = objective.loss,
                         .wants_entropy = objective.wants_entropy};
-      if (objective.has_metrics) update.told = token_weights(minibatch, all_counts, micro_size, LossNorm::reference);
+      // NeMo-Aligner averages its metrics as it does the loss; elsewhere a mean is over tokens.
+      const LossNorm told_norm = objective.norm == LossNorm::reference ? LossNorm::reference : LossNorm::tokens;
+      if (objective.has_metrics) update.told = token_weights(minibatch, all_counts, micro_size, told_norm);
       if (scores_again && settings_.logprob_use == LogprobUse::prompt) update.score = [&](const Pass& pass) { score_rows(pass, rows); };
       const bool is_first = updates.empty();
       const bool is_observed = is_first && observes;

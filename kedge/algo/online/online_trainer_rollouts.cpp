@@ -40,6 +40,7 @@ std::string OnlineTrainer::fingerprint_of(std::span<const int64_t> batch, const 
     print.add(number);
   for (const int64_t row : batch) print.add(row);
   print.add(settings_.identity);
+  if (settings_.max_batches > 1 && settings_.drops_unfinished) print.add("unfinished=drop");  // decides which prompts are kept
   return print.hex();
 }
 
@@ -101,7 +102,7 @@ RolloutRows OnlineTrainer::generate_batch(std::span<const int64_t> ahead, int64_
 }
 
 RolloutRows OnlineTrainer::generate_dynamically(std::span<const int64_t> ahead) {
-  GroupCollector groups(settings_.rollouts.num_rollout_samples);
+  GroupCollector groups(settings_.rollouts.num_rollout_samples, settings_.drops_unfinished);
   for (int64_t i = 0; i < settings_.max_batches && !groups.is_full(); ++i) groups.add(generate_batch(ahead, i, true));
   return groups.take();
 }

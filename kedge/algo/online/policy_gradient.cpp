@@ -28,6 +28,9 @@ OnlineSettings policy_gradient_settings(OnlineSettings settings, const PolicyGra
   settings.drops_unfinished = loop.unfinished == Unfinished::drop;
   settings.max_batches = loop.use_dynamic_sampling ? loop.dynamic_sampling_max_batches : 1;
   check_correction(loop, "trainer." + settings.name);
+  check(loop.rollout_correction == RolloutCorrection::none || settings.rollouts.logprobs != LogprobSource::engine, "trainer.",
+        settings.name, ".rollout_correction: compares training's log-probabilities with the engine's, and model.", settings.name,
+        ".logprobs=engine takes the engine's for both; expected logprobs=auto or trainer");
   fill_batch_size(settings);
   return settings;
 }
@@ -101,10 +104,26 @@ class PolicyGradient final : public Algorithm {
               "at full strength, however small initial_policy_kl_penalty (",
               config_.initial_policy_kl_penalty,
               ") is; 0 leaves such groups out, and baseline=rloo or group_mean keeps the penalty in proportion"));
+    for (const std::string& key : unused_limits())
+      hints.push_back(str(section, ".", key, ": has no effect with ",
+                          config_.ratio == RatioKind::cispo ? "ratio=cispo, whose limit is cispo_ratio_max" : "ratio=none"));
     return hints;
   }
 
  private:
+  // Keys that were set although nothing reads them.
+  [[nodiscard]] std::vector<std::string> unused_limits() const {
+    std::vector<std::string> unused;
+    if (config_.ratio == RatioKind::clip) return unused;
+    if (config_.ratio_clip_min) unused.emplace_back("ratio_clip_min");
+    if (config_.ratio_clip_max) unused.emplace_back("ratio_clip_max");
+    if (config_.ratio_clip_c) unused.emplace_back("ratio_clip_c");
+    const bool reads_level = config_.ratio == RatioKind::cispo || (config_.reference_policy_kl_penalty > 0 && config_.kl_ratio_correction);
+    if (config_.sequence_level_importance_ratios != RatioLevel::token && !reads_level)
+      unused.emplace_back("sequence_level_importance_ratios");
+    return unused;
+  }
+
   void norm_tokens(RolloutRows& rows) const {
     std::vector<std::vector<double>> rewards;
     for (const RolloutRow& row : rows)

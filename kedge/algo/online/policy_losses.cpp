@@ -29,9 +29,10 @@ Tensor over_rows(const Tensor& values, std::span<const int64_t> lengths, RowRedu
 
 ClippedTerms clipped_terms(const Tensor& ratio, const Tensor& advantages, const ClipRange& range) {
   const Tensor clamped = ratio.clamp(1 - range.min, 1 + range.max);
-  Tensor losses = at::maximum(-advantages * ratio, -advantages * clamped);
+  const Tensor free = -advantages * ratio, limited = -advantages * clamped;
+  Tensor losses = at::maximum(free, limited);
   if (range.c) losses = at::where(advantages < 0, at::minimum(losses, -advantages * *range.c), losses);
-  return {losses, ratio.detach(), clamped.detach()};
+  return {losses, ratio.detach(), clamped.detach(), limited.detach().gt(free.detach())};
 }
 
 ClippedTerms clipped_terms(const Tensor& logprobs, const Tensor& previous, const Tensor& advantages, double ratio_eps) {
@@ -40,7 +41,7 @@ ClippedTerms clipped_terms(const Tensor& logprobs, const Tensor& previous, const
 
 ClippedTerms cispo_terms(const Tensor& ratio, const Tensor& logprobs, const Tensor& advantages, double max) {
   const Tensor weight = ratio.detach().clamp_max(max);
-  return {-weight * advantages * logprobs, ratio.detach(), weight};
+  return {-weight * advantages * logprobs, ratio.detach(), weight, ratio.detach().gt(weight)};
 }
 
 Tensor kl_terms(KlEstimator estimator, const Tensor& logprobs, const Tensor& reference) {

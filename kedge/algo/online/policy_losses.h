@@ -29,6 +29,7 @@ struct ClipRange {
 struct ClippedTerms {
   Tensor losses;
   Tensor ratio, clamped;  // of the policy to the one before; without gradients
+  Tensor limited;         // is it the limit that decides the loss, so that the token's ratio has no gradient?
 };
 [[nodiscard]] ClippedTerms clipped_terms(const Tensor& ratio, const Tensor& advantages, const ClipRange& range);
 

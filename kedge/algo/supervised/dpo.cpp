@@ -55,14 +55,14 @@ class DpoSplit {
 
   [[nodiscard]] std::vector<ReferencePasses> passes(const BatchList& batches, int64_t step, int64_t micro_size) const {
     return {reference_passes(first_passes(batches, step, micro_size),
-                             [this](std::span<const int64_t> rows) { return responses(examples_of(rows)); })};
+                             [this](std::span<const int64_t> rows) { return responses(examples_of(*set_, rows)); })};
   }
 
   void begin_batch(const BatchRows& batch) {
     batch_ = {};
     std::vector<std::vector<ResponseRow>> own;
     for (const std::vector<int64_t>& rows : batch.own) {
-      std::vector<PreferenceExample> examples = examples_of(rows);
+      std::vector<PreferenceExample> examples = examples_of(*set_, rows);
       own.push_back(responses(examples));
       batch_.num_pairs += std::ssize(own.back()) / 2;
       for (size_t i = 0; i < rows.size(); ++i) batch_.examples.emplace(rows[i], std::move(examples[i]));
@@ -94,6 +94,7 @@ class DpoSplit {
     const Tensor total = tuning.sft_loss_weight > 0 ? preference * tuning.preference_loss_weight + sft * tuning.sft_loss_weight
                                                     : preference * tuning.preference_loss_weight;
     result.loss = total / static_cast<double>(batch_.num_pairs);
+    if (!result.loss.requires_grad()) result.loss = Tensor();  // no response has a token to learn from
     result.num_tokens = num_fed(sides);
     const NoGrad no_grad;
     const auto number = [&](double value) { return at::full({}, value, numbers); };
@@ -109,7 +110,7 @@ class DpoSplit {
 
   // As large a pass as an update's, without the reference.
   [[nodiscard]] Tensor rehearse(std::span<const int64_t> rows, const PassOptions& pass) const {
-    const std::vector<ResponseRow> sides = responses(examples_of(rows));
+    const std::vector<ResponseRow> sides = responses(examples_of(*set_, rows));
     return sides.empty() ? Tensor() : response_logprobs(*model_, sides, pass).sum();
   }
 
@@ -120,12 +121,6 @@ class DpoSplit {
   }
 
  private:
-  [[nodiscard]] std::vector<PreferenceExample> examples_of(std::span<const int64_t> rows) const {
-    std::vector<PreferenceExample> examples;
-    for (const int64_t row : rows) examples.push_back(set_->get(row));
-    return examples;
-  }
-
   // All the better ones, then all the worse ones; pairs that are too long are left out.
   [[nodiscard]] static std::vector<ResponseRow> responses(const std::vector<PreferenceExample>& examples) {
     std::vector<ResponseRow> rows;

@@ -54,7 +54,7 @@ class KtoSplit {
 
   [[nodiscard]] std::vector<ReferencePasses> passes(const BatchList& batches, int64_t step, int64_t micro_size) const {
     return {reference_passes(first_passes(batches, step, micro_size),
-                             [this](std::span<const int64_t> rows) { return responses(examples_of(rows)); }),
+                             [this](std::span<const int64_t> rows) { return responses(examples_of(*set_, rows)); }),
             mismatched_passes(std::span(batches).subspan(static_cast<size_t>(step)), micro_size)};
   }
   void begin_batch(const BatchRows& batch) {
@@ -64,9 +64,9 @@ class KtoSplit {
     for (const std::vector<int64_t>& rows : batch.own) {
       std::vector<int64_t> others;
       for (const int64_t row : rows) others.push_back(before.at(row));
-      std::vector<KtoExample> examples = examples_of(rows);
+      std::vector<KtoExample> examples = examples_of(*set_, rows);
       own.push_back(responses(examples));
-      mismatches.push_back(mismatched(examples, examples_of(others)));
+      mismatches.push_back(mismatched(examples, examples_of(*set_, others)));
       batch_.num_rows += static_cast<double>(own.back().size());
       for (size_t i = 0; i < rows.size(); ++i) {
         if (examples[i].chosen && !examples[i].masked) ++batch_.num_chosen;
@@ -99,6 +99,7 @@ class KtoSplit {
     const Tensor sft = -(scores.scored(scores.logps, means_.sft) * chosen).sum();
     result.loss = preference * (tuning.preference_loss_weight / batch_.num_rows);
     if (tuning.sft_loss_weight > 0 && batch_.num_chosen > 0) result.loss = result.loss + sft * (tuning.sft_loss_weight / batch_.num_chosen);
+    if (!result.loss.requires_grad()) result.loss = Tensor();  // no response has a token to learn from
     result.num_tokens = num_fed(sides);
     const NoGrad no_grad;
     const auto number = [&](double value) { return at::full({}, value, numbers); };
@@ -113,7 +114,7 @@ class KtoSplit {
 
   // As large a pass as an update's, without the reference.
   [[nodiscard]] Tensor rehearse(std::span<const int64_t> rows, const PassOptions& pass) const {
-    const std::vector<ResponseRow> sides = responses(examples_of(rows));
+    const std::vector<ResponseRow> sides = responses(examples_of(*set_, rows));
     return sides.empty() ? Tensor() : response_logprobs(*model_, sides, pass).sum();
   }
 
@@ -143,7 +144,7 @@ class KtoSplit {
     }
     return {std::ssize(*slices), [this, slices](int64_t pass) {
               const Slice& slice = (*slices)[static_cast<size_t>(pass)];
-              return mismatched(examples_of(slice.rows), examples_of(slice.before));
+              return mismatched(examples_of(*set_, slice.rows), examples_of(*set_, slice.before));
             }};
   }
 
@@ -155,12 +156,6 @@ class KtoSplit {
     std::map<int64_t, int64_t> before;
     for (size_t i = 0; i < rows.size(); ++i) before.emplace(rows[i], rows[(i + rows.size() - 1) % rows.size()]);
     return before;
-  }
-
-  [[nodiscard]] std::vector<KtoExample> examples_of(std::span<const int64_t> rows) const {
-    std::vector<KtoExample> examples;
-    for (const int64_t row : rows) examples.push_back(set_->get(row));
-    return examples;
   }
 
   // Those that are too long are left out.
@@ -245,6 +240,8 @@ Metrics kto_metrics(const KtoTuningConfig& config, std::span<const double> sums)
 
 void check_kto_config(const KtoModelConfig& config) {
   check_preference_weights(config.loss, "model.kto");
+  check(config.loss.desirable_loss_weight > 0 || config.loss.undesirable_loss_weight > 0 || config.loss.sft_loss_weight > 0,
+        "model.kto.desirable_loss_weight and undesirable_loss_weight: both are 0, so there is nothing to learn");
   check(config.global_batch_size > 1,
         "model.global_batch_size: 1; KTO estimates the KL from prompts with responses to other rows of the batch and needs at least 2");
 }

@@ -100,6 +100,9 @@ Spread spread_of(double sum, double squares, double count) {
 void check_preference_weights(const PreferenceTuningConfig& config, const std::string& section) {
   check(config.preference_loss_weight > 0 || config.sft_loss_weight > 0, section,
         ".preference_loss_weight and sft_loss_weight: both are 0, so there is nothing to learn");
+  check(config.ref_policy_kl_penalty > 0 || config.sft_loss_weight > 0, section,
+        ".ref_policy_kl_penalty: 0, so the preference loss is the same for every policy, and with sft_loss_weight=0 there is nothing to "
+        "learn");
   check(!config.reference_cache_folder || config.reference_cache == ReferenceKeeping::disk, section,
         ".reference_cache_folder: is for reference_cache=disk");
 }

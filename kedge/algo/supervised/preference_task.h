@@ -49,6 +49,14 @@ class TaskReference {
   std::optional<ReferenceLogprobs> reference_;
 };
 
+// These rows of a data set.
+template <typename Set>
+[[nodiscard]] auto examples_of(const Set& set, std::span<const int64_t> rows) {
+  std::vector<decltype(set.get(0))> examples;
+  for (const int64_t row : rows) examples.push_back(set.get(row));
+  return examples;
+}
+
 // The micro-batches in which rows of the batches from `step` on come for the first time in the run, in its order. A row's pass is therefore
 // that of its first update, and the same after a resume.
 [[nodiscard]] BatchList first_passes(const BatchList& batches, int64_t step, int64_t micro_size);

@@ -41,20 +41,22 @@ Sampler new_sampler(const SupervisedParts& parts) {
 // The metrics of a step or a validation: accumulated on the device, read once, summed over the ranks.
 struct SupervisedTrainer::Sums {
   Tensor values;
-  int64_t num_tokens = 0;
+  int64_t num_losses = 0, num_tokens = 0;
 
   void add(const RowsResult& result) {
     const NoGrad no_grad;
     values = values.defined() ? values + result.sums : result.sums;
+    num_losses += result.loss.defined() ? 1 : 0;
     num_tokens += result.num_tokens;
   }
-  // Also tokens, last.
+  // Also, last, how many micro-batches had a loss, and tokens.
   std::vector<double> over(const Group& group, size_t size) {
-    std::vector<double> all(size + 1, 0.0);
+    std::vector<double> all(size + 2, 0.0);
     if (values.defined()) {
       const Tensor host = values.to(at::kCPU).contiguous();
       std::copy_n(host.const_data_ptr<double>(), host.numel(), all.begin());
     }
+    all[size] = static_cast<double>(num_losses);
     all.back() = static_cast<double>(num_tokens);
     group.all_reduce(std::span<double>(all), Reduce::sum);
     return all;
@@ -185,8 +187,9 @@ StepReport SupervisedTrainer::train_step() {
     sums.add(result);
   }
   for (int64_t pass = std::ssize(micros); pass < num_passes; ++pass) parts_.model.complete_pass();
-  const LearnerUpdate update = learner_.update();
   const std::vector<double> all = sums.over(parts_.group, parts_.task.num_sums);
+  // Without a row to learn from, momentum and decay alone would move the weights.
+  const LearnerUpdate update = learner_.update(all[parts_.task.num_sums] > 0);
   num_tokens_ += static_cast<int64_t>(all.back());
   Metrics metrics = parts_.task.metrics_of(std::span(all).first(parts_.task.num_sums)).with_prefix("train/");
   metrics.set("train/lr", update.lr);

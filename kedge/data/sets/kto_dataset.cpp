@@ -12,8 +12,12 @@ bool read_wanted(const Row& row, const FieldNames& names) {
   if (value == nullptr)
     row.fail_missing(Json(names.label.value_or("preference")).dump(), "set model.data.fields.label if it has another name");
   if (value->is_bool()) return value->as_bool("");
-  if (!value->is_text()) row.fail_type("the preference", "\"chosen\", \"rejected\", true or false", *value);
-  return value->as_text("") == "chosen";
+  constexpr const char* kWanted = "\"chosen\", \"rejected\", true or false";
+  if (!value->is_text()) row.fail_type("the preference", kWanted, *value);
+  const std::string& text = value->as_text("");
+  if (text != "chosen" && text != "rejected")
+    row.fail(RowFault::bad_value, str("the preference: expected ", kWanted, ", found ", value->dump()));
+  return text == "chosen";
 }
 
 }  // namespace
@@ -54,7 +58,8 @@ KtoExample KtoDataset::get(int64_t index) const {
   example.masked = static_cast<int64_t>(example.ids.size()) > config_.seq_length;
   if (example.masked) {
     example.ids.resize(std::min<size_t>(example.ids.size(), kMaskedTokens));
-    masked_.note(rows_.where(kept_[index]), " is too long (limit: ", config_.seq_length, " tokens) and is left out of the loss");
+    masked_.note_once(index, rows_.where(kept_[index]), " is too long (limit: ", config_.seq_length,
+                      " tokens) and is left out of the loss");
   }
   return example;
 }

@@ -152,7 +152,8 @@ PreferenceExample PreferenceDataset::get(int64_t index) const {
     if (example.masked) {
       const auto cut = [&](TokenIds& ids) { ids.resize(std::min<size_t>(ids.size(), kMaskedTokens)); };
       cut(example.chosen), cut(example.rejected);
-      masked_.note(rows_.where(kept_[index]), " is too long (limit: ", config_.seq_length, " tokens per side) and is left out of the loss");
+      masked_.note_once(index, rows_.where(kept_[index]), " is too long (limit: ", config_.seq_length,
+                        " tokens per side) and is left out of the loss");
     }
     return example;
   }

@@ -43,6 +43,7 @@ std::string PromptReader::text(const Row& row) const {
 PromptResponse PromptReader::with_response(const Row& row, const Json& response, std::string_view what) const {
   const std::string field = template_ ? "" : prompt_field(row);
   const bool prompt_is_text = template_ || row.at(field).is_text();
+  if (!response.is_text() && !response.is_array() && !response.is_object()) row.fail_type(what, "a string or a list of messages", response);
   if (prompt_is_text && response.is_text()) return {text(row), response.as_text("")};
 
   Json::Array messages;

@@ -33,12 +33,16 @@ MaybeValue either(const std::optional<Rational>& exact, ComplexNumber approximat
   return exact ? exact_value(exact) : inexact_value(approximate);
 }
 
-// Fractions that no identity of an answer happens to fit; half of them negative.
+// Fractions that no identity of an answer happens to fit; half of them negative. Two names that have the same one at a point do not have
+// it at the others.
 Rational symbol_value(std::string_view name, int point) {
-  uint32_t hash = 2166136261U;
+  uint32_t hash = 2166136261U ^ (static_cast<uint32_t>(point) * 0x9E3779B9U);
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  const auto top = static_cast<int64_t>((hash / 7U + static_cast<uint32_t>(point) * 37U) % 89U) + 2;
-  const auto bottom = static_cast<int64_t>((hash / 1009U + static_cast<uint32_t>(point) * 5U) % 11U) + 3;
+  hash = (hash ^ (hash >> 16U)) * 0x85EBCA6BU;
+  hash = (hash ^ (hash >> 13U)) * 0xC2B2AE35U;
+  hash ^= hash >> 16U;
+  const auto top = static_cast<int64_t>(hash % 89U) + 2;
+  const auto bottom = static_cast<int64_t>(hash / 89U % 11U) + 3;
   return Rational::make(point % 2 == 0 ? top : -top, bottom).value_or(Rational(2));
 }
 

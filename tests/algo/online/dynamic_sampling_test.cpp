@@ -35,6 +35,17 @@ TEST(DynamicSampling, ASpreadIsADifferenceAmongRewardsThatArrived) {
   EXPECT_FALSE(has_spread({}));
 }
 
+// The only response that differs was cut off: nobody learns from it.
+TEST(DynamicSampling, WhatIsNotTrainedOnHasNoPartInTheSpread) {
+  RolloutRows rows = group(0, {1, 1, 0});
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].rollout = std::make_shared<const Rollout>(Rollout{.finished = i < 2});
+  EXPECT_TRUE(has_spread(rows));
+  EXPECT_FALSE(has_spread(rows, true));
+  GroupCollector collector(1, true);
+  collector.add(rows);
+  EXPECT_FALSE(collector.is_full());
+}
+
 TEST(DynamicSampling, TakesTheFirstGroupsThatHaveASpread) {
   GroupCollector collector(2);
   collector.add(batch({group(0, {1, 1}), group(1, {0, 1})}));

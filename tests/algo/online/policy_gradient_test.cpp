@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/online_toy.h"
 
 namespace kedge {
@@ -92,6 +93,48 @@ TEST(PolicyGradient, ResponsesAreScoredInTheirOwnPass) {
     }
   }
   EXPECT_EQ(advantages[0], advantages[1]);
+}
+
+// Micro-batches are NeMo-Aligner's way to average; elsewhere metrics, like losses, are means over tokens.
+TEST(PolicyGradient, MetricsAreMeansOverTokens) {
+  std::vector<std::string> seen;
+  for (const int64_t micro_size : {1, 4}) {
+    OnlineToy toy;
+    toy.reinforce.model.micro_batch_size = micro_size;
+    toy.reinforce.model.global_batch_size = 16;
+    toy.reinforce.trainer.loop.ratio = RatioKind::clip;
+    toy.reinforce.trainer.loop.loss_norm = LossNorm::tokens;
+    toy.reinforce.trainer.loop.epochs = 2;
+    const auto trainer = toy.reinforce_trainer();
+    const StepReport first = trainer->train_step(), second = trainer->train_step();
+    EXPECT_NE(*second.updates[1].find("train_optim/ratio"), 1);
+    seen.push_back(shown(first) + shown(second));
+  }
+  EXPECT_EQ(seen[0], seen[1]);
+}
+
+TEST(PolicyGradient, ACorrectionNeedsLogprobsOfTraining) {
+  OnlineToy toy;
+  toy.reinforce.trainer.loop.rollout_correction = RolloutCorrection::tis;
+  toy.reinforce.model.rollouts.logprobs = LogprobSource::engine;
+  EXPECT_EQ(testing::error_of([&] { return settings_of(toy.reinforce); }),
+            "trainer.reinforce.rollout_correction: compares training's log-probabilities with the engine's, and "
+            "model.reinforce.logprobs=engine takes the engine's for both; expected logprobs=auto or trainer");
+}
+
+TEST(PolicyGradient, SaysWhichLimitsHaveNoEffect) {
+  PolicyGradientLoop loop;
+  loop.ratio_clip_max = 0.28;
+  loop.sequence_level_importance_ratios = RatioLevel::sequence;
+  const auto hints = [&] { return make_policy_gradient(loop, 0, "grpo")->hints(); };
+  ASSERT_EQ(hints().size(), 2U);
+  EXPECT_EQ(hints()[0], "trainer.grpo.ratio_clip_max: has no effect with ratio=none");
+  EXPECT_EQ(hints()[1], "trainer.grpo.sequence_level_importance_ratios: has no effect with ratio=none");
+  loop.ratio = RatioKind::cispo;
+  ASSERT_EQ(hints().size(), 1U);
+  EXPECT_EQ(hints()[0], "trainer.grpo.ratio_clip_max: has no effect with ratio=cispo, whose limit is cispo_ratio_max");
+  loop.ratio = RatioKind::clip;
+  EXPECT_TRUE(hints().empty());
 }
 
 // As before this key existed: log-probabilities at 1 whatever is sampled.

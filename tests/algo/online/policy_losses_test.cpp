@@ -81,6 +81,13 @@ TEST(PolicyLosses, PpoHoldsTheRatioWithinItsBounds) {
   EXPECT_LT((now.grad() - gradient).abs().max().item<double>(), kClose);
 }
 
+// As TRL and verl count them: a ratio outside the range loses its gradient only on the side that the advantage pulls it to.
+TEST(PolicyLosses, TheClipLimitsATokenOnOneSide) {
+  const Tensor ratio = rows({1.5F, 1.5F, 0.5F, 0.5F, 1.1F, 1.5F}), advantages = rows({1, -1, 1, -1, 1, 0});
+  EXPECT_TRUE(at::equal(clipped_terms(ratio, advantages, {}).limited, rows({1, 0, 0, 1, 0, 0}).to(at::kBool)));
+  EXPECT_TRUE(at::equal(cispo_terms(ratio, ratio, advantages, 1.2).limited, rows({1, 1, 0, 0, 0, 1}).to(at::kBool)));
+}
+
 TEST(PolicyLosses, BeforeTheFirstUpdateTheRatioIsOne) {
   const ClippedTerms terms = clipped_terms(kLogprobs, kLogprobs.clone(), kAdvantages, 0.2);
   EXPECT_TRUE(at::equal(terms.ratio, at::ones_like(kLogprobs)));

@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "kedge/algo/supervised/response_logprobs.h"
-
 #include "tests/support/expect_error.h"
 #include "tests/support/preference_toy.h"
 
@@ -16,31 +14,10 @@ namespace {
 using testing::error_of;
 using ::testing::HasSubstr;
 
-// Six pairs; the last is too long if rows end at 24 tokens.
-struct DpoToy {
-  testing::TempFolder temp;
-  std::unique_ptr<Model> model = testing::byte_model();
-  std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
-  DpoModelConfig config;
-
-  DpoToy() {
-    const std::string rows = testing::pair_rows(5) + R"({"prompt": "q5 ", "chosen": "as long as it can be", "rejected": "bad"})" + "\n";
-    config.data.data_prefix = testing::data_prefix(temp.file("pairs.jsonl", rows));
-    config.data.seq_length = 64;
-    config.loss.ref_policy_kl_penalty = 0.5;
-  }
-  SupervisedTask task() { return make_dpo_task(config, model, *tokenizer, "none"); }
-  // Begun with the present weights, after which they move.
-  SupervisedTask begun() {
-    SupervisedTask made = task();
-    testing::begin_task(made, *model);
-    testing::scatter_weights(model->parameters(), 900, 0.02);
-    return made;
-  }
-  [[nodiscard]] double logprob(const std::string& prompt, const std::string& response) const {
-    const std::vector<ResponseRow> row = {{tokenizer->encode(prompt + response), static_cast<int64_t>(prompt.size())}};
-    return response_logprobs(*model, row)[0].item<double>();
-  }
+// Six pairs; the last is too long if rows end at 20 tokens.
+struct DpoToy : testing::PreferenceToy<DpoModelConfig> {
+  DpoToy() : PreferenceToy(testing::pair_rows(5) + R"({"prompt": "q5 ", "chosen": "as long as it can be", "rejected": "bad"})" + "\n") {}
+  SupervisedTask begun() { return PreferenceToy::begun(0.02); }
 };
 
 TEST(Dpo, TheFirstLossIsThatOfNoPreference) {
@@ -105,15 +82,32 @@ TEST(Dpo, APairThatIsTooLongTeachesNothing) {
   DpoToy toy;
   toy.config.data.seq_length = 20;
   DpoToy without;
-  without.config.data.data_prefix = testing::data_prefix(without.temp.file("five.jsonl", testing::pair_rows(5)));
+  without.take_rows(testing::pair_rows(5));
   EXPECT_NEAR(testing::run_batch(toy.begun(), 2).loss, testing::run_batch(without.begun(), 2).loss, 1e-6);
+}
+
+// Without an end token there is nothing to predict in an empty response.
+TEST(Dpo, EmptyResponsesTeachNothing) {
+  DpoToy toy;
+  toy.take_rows(R"({"prompt": "p ", "chosen": "", "rejected": ""})"
+                "\n"
+                R"({"prompt": "q ", "chosen": "a", "rejected": ""})"
+                "\n");
+  const SupervisedTask task = toy.begun();
+  const testing::BatchNumbers apart = testing::run_batch(task, 1);
+  const Tensor wanted = toy.model->parameters().flat_gradient().clone();
+  EXPECT_GT(wanted.abs().max().item<double>(), 0);
+  toy.model->parameters().zero_gradients();
+  const testing::BatchNumbers together = testing::run_batch(task, 2);
+  EXPECT_LT(testing::relative_error(toy.model->parameters().flat_gradient(), wanted), 1e-5);
+  EXPECT_NEAR(*apart.metrics.find("loss"), *together.metrics.find("loss"), 1e-6);
 }
 
 TEST(Dpo, AddsTheSftLossOfTheBetterResponse) {
   DpoToy toy;
   toy.config.loss.preference_loss_weight = 0;
   toy.config.loss.sft_loss_weight = 2;
-  toy.config.data.data_prefix = testing::data_prefix(toy.temp.file("one.jsonl", testing::pair_rows(1)));
+  toy.take_rows(testing::pair_rows(1));
   double loss = testing::run_batch(toy.begun(), 1).loss;  // begun() moves the weights
   EXPECT_NEAR(loss, -2 * toy.logprob("q0 ", "good"), 1e-4);
   toy.config.loss.sft_average_log_probs = true;
@@ -125,8 +119,7 @@ TEST(Dpo, GivenRewardsAreTheGoalOfRpo) {
   DpoToy toy;
   toy.config.loss.preference_loss = DpoLoss::rpo_sq;
   toy.config.loss.gt_reward_scale = 3;
-  const std::string rows = R"({"prompt": "p ", "chosen": "a", "rejected": "b", "chosen_reward": 4, "rejected_reward": 2})";
-  toy.config.data.data_prefix = testing::data_prefix(toy.temp.file("given.jsonl", rows + "\n"));
+  toy.take_rows(R"({"prompt": "p ", "chosen": "a", "rejected": "b", "chosen_reward": 4, "rejected_reward": 2})");
   const SupervisedTask task = toy.task();
   testing::begin_task(task, *toy.model);
   EXPECT_NEAR(testing::run_batch(task, 1).loss, 36, 1e-4);  // (0 - 3 x 2)^2
@@ -151,6 +144,10 @@ TEST(Dpo, SettingsThatContradictThemselves) {
   EXPECT_THAT(error([](DpoTuningConfig& c) { c.preference_loss = DpoLoss::ipo, c.ref_policy_kl_penalty = 0; }),
               HasSubstr("model.dpo.ref_policy_kl_penalty"));
   EXPECT_THAT(error([](DpoTuningConfig& c) { c.preference_loss_weight = 0; }), HasSubstr("nothing to learn"));
+  EXPECT_THAT(error([](DpoTuningConfig& c) { c.ref_policy_kl_penalty = 0; }), HasSubstr("model.dpo.ref_policy_kl_penalty: 0"));
+  DpoModelConfig config;
+  config.loss.ref_policy_kl_penalty = 0, config.loss.sft_loss_weight = 1;
+  EXPECT_NO_THROW(check_dpo_config(config));
 }
 
 }  // namespace

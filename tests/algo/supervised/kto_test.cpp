@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "kedge/algo/supervised/response_logprobs.h"
-
 #include "tests/support/expect_error.h"
 #include "tests/support/preference_toy.h"
 
@@ -18,32 +16,17 @@ using ::testing::HasSubstr;
 
 const std::vector<std::string> kPrompts = {"q0 ", "q1 ", "q2 ", "q3 "}, kAnswers = {"good!", "bad", "fine", "worse than that"};
 
-struct KtoToy {
-  testing::TempFolder temp;
-  std::unique_ptr<Model> model = testing::byte_model();
-  std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
-  KtoModelConfig config;
+std::string marked_rows() {
+  std::string rows;
+  for (size_t i = 0; i < kPrompts.size(); ++i)
+    rows += str("{\"prompt\": \"", kPrompts[i], "\", \"response\": \"", kAnswers[i], "\", \"preference\": \"",
+                i % 2 == 0 ? "chosen" : "rejected", "\"}\n");
+  return rows;
+}
 
-  KtoToy() {
-    std::string rows;
-    for (size_t i = 0; i < kPrompts.size(); ++i)
-      rows += str("{\"prompt\": \"", kPrompts[i], "\", \"response\": \"", kAnswers[i], "\", \"preference\": \"",
-                  i % 2 == 0 ? "chosen" : "rejected", "\"}\n");
-    config.data.data_prefix = testing::data_prefix(temp.file("marked.jsonl", rows));
-    config.data.seq_length = 64;
-    config.loss.ref_policy_kl_penalty = 0.5;
-    config.loss.undesirable_loss_weight = 2;
-  }
-  SupervisedTask begun() {
-    SupervisedTask made = make_kto_task(config, model, *tokenizer, "none");
-    testing::begin_task(made, *model);
-    testing::scatter_weights(model->parameters(), 900, 0.05);
-    return made;
-  }
-  [[nodiscard]] double logprob(const std::string& prompt, const std::string& response) const {
-    const std::vector<ResponseRow> row = {{tokenizer->encode(prompt + response), static_cast<int64_t>(prompt.size())}};
-    return response_logprobs(*model, row)[0].item<double>();
-  }
+struct KtoToy : testing::PreferenceToy<KtoModelConfig> {
+  KtoToy() : PreferenceToy(marked_rows()) { config.loss.undesirable_loss_weight = 2; }
+  SupervisedTask begun() { return PreferenceToy::begun(0.05); }
   // Of every row, then of every prompt with the response before it.
   [[nodiscard]] std::vector<double> logprobs() const {
     std::vector<double> all;
@@ -87,6 +70,29 @@ TEST(Kto, MicroBatchesAddUpToTheBatch) {
     EXPECT_NEAR(testing::run_batch(task, size).loss, whole.loss, 1e-6 * whole.loss);
     EXPECT_LT(testing::relative_error(toy.model->parameters().flat_gradient(), wanted), 1e-5);
   }
+}
+
+TEST(Kto, AnEmptyResponseTeachesNothing) {
+  KtoToy toy;
+  toy.take_rows(R"({"prompt": "p ", "completion": "", "label": false})"
+                "\n"
+                R"({"prompt": "q ", "completion": "a", "label": true})"
+                "\n");
+  const SupervisedTask task = toy.begun();
+  const testing::BatchNumbers apart = testing::run_batch(task, 1);
+  const Tensor wanted = toy.model->parameters().flat_gradient().clone();
+  toy.model->parameters().zero_gradients();
+  const testing::BatchNumbers together = testing::run_batch(task, 2);
+  EXPECT_LT(testing::relative_error(toy.model->parameters().flat_gradient(), wanted), 1e-5);
+  EXPECT_NEAR(*apart.metrics.find("loss"), *together.metrics.find("loss"), 1e-6);
+}
+
+TEST(Kto, WeightsThatLeaveNothingToLearnAreRefused) {
+  KtoModelConfig config;
+  config.loss.desirable_loss_weight = config.loss.undesirable_loss_weight = 0;
+  EXPECT_THAT(error_of([&] { check_kto_config(config); }), HasSubstr("undesirable_loss_weight: both are 0"));
+  config.loss.sft_loss_weight = 1;
+  EXPECT_NO_THROW(check_kto_config(config));
 }
 
 TEST(Kto, ABatchOfOneIsRefused) {

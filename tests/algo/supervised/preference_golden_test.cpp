@@ -2,12 +2,10 @@
 // by make_preference_goldens.py): the loss, the reported numbers and every gradient, in one micro-batch and in several.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "kedge/model/files/model_files.h"
-#include "kedge/model/files/safetensors.h"
 
 #include "tests/support/assets.h"
+#include "tests/support/golden_gradients.h"
 #include "tests/support/preference_toy.h"
 
 namespace kedge {
@@ -21,22 +19,6 @@ struct Golden {
 
   [[nodiscard]] double number(const char* key) const { return expected.at(key, "expected.json").as_number(key); }
 };
-
-double norm(const Tensor& x) { return x.to(at::kDouble).norm().item<double>(); }
-
-void expect_gradients(const Model& model, const Path& file) {
-  const SafetensorsFile wanted(file);
-  const auto table = parameter_layout(model.config(), model.places());
-  EXPECT_EQ(wanted.entries().size(), table.size());
-  for (const TensorEntry& entry : wanted.entries()) {
-    const auto slice = std::find_if(table.begin(), table.end(), [&](const WeightSlice& one) { return one.name == entry.name; });
-    ASSERT_NE(slice, table.end()) << entry.name;
-    const Tensor found = model.parameters().gradient(slice->parameter).narrow(0, slice->row, slice->rows);
-    Tensor numbers = at::empty(entry.shape, at::kFloat);
-    std::memcpy(numbers.mutable_data_ptr(), wanted.bytes(entry).data(), numbers.nbytes());
-    EXPECT_LT(norm(found.view(entry.shape) - numbers), 1e-5 * norm(numbers)) << entry.name;
-  }
-}
 
 // With the golden's reference, then the golden's policy.
 void expect_golden(Golden& golden, const SupervisedTask& task, const std::string& name) {
@@ -52,7 +34,7 @@ void expect_golden(Golden& golden, const SupervisedTask& task, const std::string
       ASSERT_TRUE(found.metrics.find(key)) << key;
       EXPECT_NEAR(*found.metrics.find(key), number, 1e-5 * std::max(1.0, std::abs(number))) << name << " " << key;
     }
-    expect_gradients(*golden.model, golden.folder / ("gradients_" + name + ".safetensors"));
+    testing::expect_gradients(*golden.model, golden.folder / ("gradients_" + name + ".safetensors"));
   }
 }
 

@@ -59,6 +59,29 @@ std::string shown(const Metrics& metrics) {
   return text;
 }
 
+// Every row of the second batch is left out, for example because it is too long.
+TEST(Supervised, ABatchWithoutALossChangesNothing) {
+  SupervisedToy toy;
+  toy.optim.weight_decay = 0.1;
+  SupervisedTask made = toy.task();
+  bool learns = true;
+  made.train.compute = [&, inner = made.train.compute](std::span<const int64_t> rows, const PassOptions& pass) {
+    RowsResult result = inner(rows, pass);
+    if (!learns) result.loss = Tensor();
+    return result;
+  };
+  const SupervisedPlan plan = plan_supervised(toy.config, made, toy.batches, 1, "trainer.sft");
+  SupervisedTrainer trainer({*toy.model, Group::single(), std::move(made), toy.config, toy.optim, toy.batches, plan, false, {}, "base"});
+  for (int i = 0; i < 2; ++i) static_cast<void>(trainer.train_step());
+  const Tensor before = toy.model->parameters().flat_master().clone();
+  learns = false;
+  static_cast<void>(trainer.train_step());
+  EXPECT_TRUE(same_bits(toy.model->parameters().flat_master(), before));
+  learns = true;
+  static_cast<void>(trainer.train_step());
+  EXPECT_FALSE(same_bits(toy.model->parameters().flat_master(), before));
+}
+
 TEST(Supervised, PlansWholeBatches) {
   SupervisedToy toy;
   const SupervisedTask task = toy.task();

@@ -53,6 +53,10 @@ TEST_F(KtoTest, WhatIsMissingIsNamed) {
             ":1: no \"response\" field; the row has \"label\"; set model.data.fields.response if it has another name");
   EXPECT_EQ(error(R"({"prompt": "p", "response": "r", "label": 1})"),
             ":1: the preference: expected \"chosen\", \"rejected\", true or false, found an integer");
+  EXPECT_EQ(error(R"({"prompt": "p", "response": "r", "label": "good"})"),
+            ":1: the preference: expected \"chosen\", \"rejected\", true or false, found \"good\"");
+  EXPECT_EQ(error(R"({"prompt": "p", "response": null, "label": true})"),
+            ":1: the answer: expected a string or a list of messages, found null");
   EXPECT_EQ(
       error(R"({"response": "r", "label": true})"),
       ":1: no \"text\", \"prompt\" or \"messages\" field; the row has \"response\", \"label\"; set model.data.fields.prompt to the field "
@@ -64,7 +68,7 @@ TEST_F(KtoTest, ARowThatIsTooLongIsCutAndMasked) {
   const KtoDataset rows = data("{\"prompt\": \"p\", \"response\": \"" + std::string(35, 'r') + "\", \"preference\": \"chosen\"}");
   EXPECT_TRUE(rows.get(0).masked);
   EXPECT_EQ(rows.get(0).ids.size(), 32U);
-  EXPECT_EQ(rows.num_masked(), 2);
+  EXPECT_EQ(rows.num_masked(), 1);  // however often it is read
 }
 
 TEST_F(KtoTest, OrItIsLeftOut) {

@@ -74,7 +74,7 @@ TEST_F(PreferenceTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(error(R"({"prompt": "p", "chosen": "c"})"),
             ":1: no \"rejected\" field; the row has \"prompt\", \"chosen\"; set model.data.fields.rejected if it has another name");
   EXPECT_EQ(error(R"({"prompt": "p", "chosen": "c", "rejected": 3})"),
-            ":1: the rejected answer: expected a list of messages, found an integer");
+            ":1: the rejected answer: expected a string or a list of messages, found an integer");
   EXPECT_EQ(error(R"({"chosen": "c", "rejected": "r"})"),
             ":1: no \"prompt\" field, and the answers are not dialogues with \"Assistant:\" turns");
   EXPECT_EQ(error(R"({"chosen": "\n\nHuman: q\n\nAssistant: c", "rejected": "\n\nHuman: x\n\nAssistant: r"})"),
@@ -133,7 +133,7 @@ TEST_F(PreferenceTest, WithLabelsAPairThatIsTooLongIsCutAndMasked) {
   EXPECT_TRUE(pairs.get(0).masked);
   EXPECT_EQ(pairs.get(0).chosen.size(), 32U);
   EXPECT_EQ(shown(pairs.get(0).rejected), "pr");
-  EXPECT_EQ(pairs.num_masked(), 3);
+  EXPECT_EQ(pairs.num_masked(), 1);  // however often it is read
   const PreferenceExample second = pairs.get(1);
   EXPECT_FALSE(second.masked);
   EXPECT_EQ(second.num_prompt_tokens, 2);

@@ -18,6 +18,9 @@ TEST(MathEqual, ExpressionsAreEqualByValue) {
   EXPECT_TRUE(same("(x+1)^2", "x^2+2x+1"));
   EXPECT_FALSE(same("(x+1)^2", "x^2+1"));
   EXPECT_FALSE(same("x", "y"));
+  EXPECT_FALSE(same(R"(\lambda)", R"(\xi)"));  // no two names have the same value everywhere
+  EXPECT_FALSE(same("J", "b_0"));
+  EXPECT_FALSE(same(R"(2\psi)", "2x_1"));
   EXPECT_TRUE(same(R"(\frac{x^2-1}{x-1})", "x+1"));
   EXPECT_FALSE(same(R"(\sqrt{x^2})", "x"));  // not for negative x
   EXPECT_TRUE(same("x^{50}", "(x^{25})^2"));
