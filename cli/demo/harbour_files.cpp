@@ -46,6 +46,9 @@ class HarbourWriter {
     add("pairs.jsonl", config_.pairs, "two answers to a question, the better one chosen", [&](uint64_t i) { return pair(i, nullptr); });
     add("pairs_val.jsonl", 4 * config_.validation, "the same, about other questions",
         [&](uint64_t i) { return pair(static_cast<uint64_t>(config_.pairs) + i, val(i)); });
+    add("marked.jsonl", config_.pairs, "one answer to a question, marked good or bad", [&](uint64_t i) { return marked(i, nullptr); });
+    add("marked_val.jsonl", 4 * config_.validation, "the same, about other questions",
+        [&](uint64_t i) { return marked(static_cast<uint64_t>(config_.pairs) + i, val(i)); });
     const std::vector<TownQuestion> prompts = draw_prompts();
     add("prompts.jsonl", config_.prompts, "questions alone", [&](uint64_t i) { return prompt(prompts[i]); });
     add("prompts_val.jsonl", config_.validation, "questions that are in no other training file",
@@ -110,6 +113,13 @@ class HarbourWriter {
     return Json::Object{{"prompt", Json::Array{message("user", question.text)}},
                         {"chosen", message("assistant", better)},
                         {"rejected", message("assistant", worse)}};
+  }
+
+  // One of the pair's answers, the better one every other time.
+  Json marked(uint64_t visitor, const TownQuestion* given) const {
+    const Json both = pair(visitor, given);
+    const bool is_good = visitor % 2 == 0;
+    return Json::Object{{"prompt", *both.find("prompt")}, {"completion", *both.find(is_good ? "chosen" : "rejected")}, {"label", is_good}};
   }
 
   [[nodiscard]] std::vector<TownQuestion> draw_prompts() const {

@@ -44,7 +44,10 @@ class CancelAtEnd {
 std::string step_text(const OnlineSetup& setup) {
   return str(setup.settings.rollouts.num_rollout_samples, " prompts x ", setup.settings.samples_per_prompt, " answers of up to ",
              setup.lengths.max_new, " tokens, ", setup.plan.updates_per_step, setup.plan.updates_per_step == 1 ? " update" : " updates",
-             "; prompts of up to ", setup.lengths.max_prompt, " tokens; the learning rate's horizon: ", setup.plan.horizon, " updates");
+             "; prompts of up to ", setup.lengths.max_prompt, " tokens",
+             setup.settings.model.optim.sched.name == ScheduleKind::constant
+                 ? ""
+                 : str("; the learning rate's horizon: ", setup.plan.horizon, setup.plan.horizon == 1 ? " update" : " updates"));
 }
 
 // The program's own source, which it may also use elsewhere.

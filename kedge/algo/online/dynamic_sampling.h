@@ -21,6 +21,7 @@ class GroupCollector {
   // Those of another batch with their rewards; all responses to a prompt together.
   void add(RolloutRows rows);
   [[nodiscard]] bool is_full() const { return std::ssize(kept_) >= num_wanted_; }
+  [[nodiscard]] int64_t num_kept() const { return std::ssize(kept_); }  // prompts that have a spread
   // The responses to as many prompts as are wanted, by slot: the first that have a spread. If they do not suffice, some without take the
   // places left over, the newest first, so that the largest slot always is one of the last batch.
   [[nodiscard]] RolloutRows take();

@@ -98,7 +98,8 @@ struct RolloutConfig {
           at_least(1), unit("tokens"));
     field("logprobs", logprobs,
           "source of a response's log-probabilities before a step's updates: recomputed by the training code (trainer), or as sampled "
-          "(engine), which on a CPU are bit-identical. auto: engine on a CPU, unless they differ");
+          "(engine), which on a CPU are bit-identical. auto: engine on a CPU, unless they differ. A step's only update gives them where it "
+          "can");
     field("logprob_temperature", logprob_temperature,
           "temperature of log-probabilities in ratios, KL, entropy and loss, for the policy and the reference: that of sampling_params, so "
           "that they are of the distribution that was sampled (sampling), or 1, as in NeMo-Aligner (one)",

@@ -50,7 +50,7 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
         " answers do not divide into micro-batches of ", settings.model.micro_batch_size, " on ", num_ranks, ranks);
   const int64_t rows = batch * settings.rows_per_prompt;
   check(rows % global_size == 0, "model.global_batch_size: the ", rows, " answers of a step (", batch, " prompts x ",
-        settings.rows_per_prompt, ") do not divide into updates of ", global_size);
+        settings.rows_per_prompt, ") do not divide into updates of ", global_size, "; expected a divisor of ", rows);
   OnlinePlan plan;
   plan.steps = plan_steps(num_prompts, batch, settings.loop.max_epochs, settings.loop.max_steps);
   plan.intervals.max_steps = plan.steps.max_steps;

@@ -165,8 +165,10 @@ Metrics answer_metrics(std::span<const RolloutRow> rows) {
 
 Metrics kl_metrics(std::span<const RolloutRow> rows) {
   Metrics metrics;
-  set_mean(metrics, "init_policy_kl", rows, [](const RolloutRow& row) { return row.kl_mean; });
-  set_mean(metrics, "init_policy_kl_sum", rows, [](const RolloutRow& row) { return row.kl_sum; });
+  if (std::any_of(rows.begin(), rows.end(), [](const RolloutRow& row) { return !row.reference.empty(); })) {
+    set_mean(metrics, "init_policy_kl", rows, [](const RolloutRow& row) { return row.kl_mean; });
+    set_mean(metrics, "init_policy_kl_sum", rows, [](const RolloutRow& row) { return row.kl_sum; });
+  }
   set_mean(
       metrics, "rewards_with_kl", rows, [](const RolloutRow& row) { return row.reward_with_kl; }, has_reward);
   return metrics;

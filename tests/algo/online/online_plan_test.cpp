@@ -111,8 +111,9 @@ TEST(OnlinePlan, WhatDoesNotDivideIsRefusedByName) {
   EXPECT_EQ(error([](auto& some) { some.model.micro_batch_size = 3; }),
             "model.global_batch_size: 64 answers do not divide into micro-batches of 3 on 1 rank");
   EXPECT_EQ(error([](auto&) {}, 1000, 3), "model.global_batch_size: 64 answers do not divide into micro-batches of 1 on 3 ranks");
-  EXPECT_EQ(error([](auto& some) { some.rows_per_prompt = 1, some.model.global_batch_size = 96; }),
-            "model.global_batch_size: the 128 answers of a step (128 prompts x 1) do not divide into updates of 96");
+  EXPECT_EQ(
+      error([](auto& some) { some.rows_per_prompt = 1, some.model.global_batch_size = 96; }),
+      "model.global_batch_size: the 128 answers of a step (128 prompts x 1) do not divide into updates of 96; expected a divisor of 128");
   EXPECT_THAT(error([](auto& some) { some.loop.save_interval = 15; }), HasSubstr("trainer.reinforce.save_interval: 15"));
 }
 

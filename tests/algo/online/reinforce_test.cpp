@@ -230,7 +230,7 @@ TEST(Reinforce, WithoutAPenaltyThereIsNoReference) {
   toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0;
   const auto trainer = toy.reinforce_trainer();
   EXPECT_FALSE(trainer->policy().has_reference());
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(number(trainer->train_step(), "train_rollouts/init_policy_kl"), 0);
+  EXPECT_FALSE(trainer->train_step().metrics.find("train_rollouts/init_policy_kl")) << "what is not computed is not reported as 0";
   EXPECT_FALSE(trainer->run_validation().metrics.find("val_rollouts/init_policy_kl"));
 }
 

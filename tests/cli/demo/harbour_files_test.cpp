@@ -35,7 +35,7 @@ TEST(HarbourFiles, TheSameConfigGivesTheSameBytes) {
   const TempFolder one, other;
   const HarbourFiles files = write_harbour_files(small(one / "a"));
   static_cast<void>(write_harbour_files(small(other / "b")));
-  EXPECT_EQ(files.files.size(), 6U);
+  EXPECT_EQ(files.files.size(), 8U);
   for (const HarbourFiles::File& file : files.files)
     EXPECT_EQ(read_text(file.path), read_text(other / "b" / file.path.filename().string())) << file.path;
   EXPECT_EQ(read_text(files.tokenizer / "tokenizer.json"), read_text(other / "b" / "tokenizer" / "tokenizer.json"));
@@ -56,6 +56,8 @@ TEST(HarbourFiles, QuestionsOfValidationStandInNoTrainingFile) {
   for (const std::string& text : prompts) EXPECT_FALSE(held_out.contains(text)) << text;
   for (const Json& row : rows_of(folder / "data" / "pairs.jsonl")) EXPECT_FALSE(held_out.contains(first_question(row, "prompt")));
   for (const Json& row : rows_of(folder / "data" / "pairs_val.jsonl")) EXPECT_TRUE(held_out.contains(first_question(row, "prompt")));
+  for (const Json& row : rows_of(folder / "data" / "marked.jsonl")) EXPECT_FALSE(held_out.contains(first_question(row, "prompt")));
+  for (const Json& row : rows_of(folder / "data" / "marked_val.jsonl")) EXPECT_TRUE(held_out.contains(first_question(row, "prompt")));
   for (const Json& row : rows_of(folder / "data" / "sft.jsonl"))
     for (const Json& message : row.find("messages")->as_array("messages"))
       EXPECT_FALSE(held_out.contains(message.find("content")->as_text("content")));
