@@ -11,6 +11,7 @@ The function is called as its trainer calls it. SIGNATURE says which one that is
 
 trl: `prompts` and `completions` are texts; where a row's prompt is a conversation (its "messages", or a "prompt" that is a list), they are
 that list and a list of one assistant message. Every other column of the data arrives as a list by its name, and `completion_ids` too.
+What a function gives to a parameter `log_metric` is logged; `log_extra` is accepted and ignored.
 verl: called once per response. `ground_truth` is the row's reward_model.ground_truth, or its answer. Numbers next to "score" are logged.
 openrlhf: `queries` are prompts and responses together, `labels` the rows' label or answer. Lists in "extra_logs" are logged.
 Keyword arguments that a function does not take are left out. None, and a number that is not finite, is a row without a reward. What is
@@ -117,7 +118,11 @@ async def awaited(result):
 
 
 def trl_rewards(function, rollouts):
-    return [as_reward(value) for value in as_list(finished(function(**taken(function, arguments(rollouts)))))]
+    logged = {}
+    logs = {"log_metric": logged.__setitem__, "log_extra": lambda column, values: None}
+    named = {name: log for name, log in logs.items() if name in inspect.signature(function).parameters}
+    values = as_list(finished(function(**taken(function, arguments(rollouts)), **named)))
+    return [as_reward(value, as_parts(logged)) for value in values]
 
 
 def verl_rewards(function, rollouts):

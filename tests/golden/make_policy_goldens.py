@@ -22,8 +22,7 @@ import safetensors.torch
 import torch
 import transformers
 import trl
-import trl.kernels.chunked_logprob
-from make_preference_goldens import byte_tokenizer
+from make_preference_goldens import byte_tokenizer, widen_head
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "policy"
 TEMPERATURE, MAX_LENGTH, GROUP = 0.7, 48, 4
@@ -58,19 +57,6 @@ def make_models():
                 parameter.add_(noise * torch.randn_like(parameter))
         model.save_pretrained(FOLDER / name)
         (FOLDER / name / "generation_config.json").unlink(missing_ok=True)
-
-
-class WideTorch:
-    """torch for the part of TRL that turns hidden states into log-probabilities, which works in fp32 whatever the model has."""
-    float32 = torch.float64
-
-    def __getattr__(self, name):
-        return getattr(torch, name)
-
-
-def widen_head():
-    trl.kernels.chunked_logprob.torch = WideTorch()
-    torch.Tensor.float = torch.Tensor.double
 
 
 def load(name):

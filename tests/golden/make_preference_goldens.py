@@ -18,6 +18,7 @@ import tokenizers
 import torch
 import transformers
 import trl
+import trl.kernels.chunked_logprob
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "preference"
 BETA = 0.3
@@ -50,6 +51,19 @@ def byte_tokenizer():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>")
 
 
+class WideTorch:
+    """torch for the part of TRL that turns hidden states into log-probabilities, which works in fp32 whatever the model has."""
+    float32 = torch.float64
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+def widen_head():
+    trl.kernels.chunked_logprob.torch = WideTorch()
+    torch.Tensor.float = torch.Tensor.double
+
+
 def rows_of(name):
     return datasets.Dataset.from_list([json.loads(line) for line in (FOLDER / name).read_text().splitlines()])
 
@@ -74,6 +88,7 @@ def gradients_of(trainer, name):
 def main():
     if not (FOLDER / "policy").exists():
         make_models()
+    widen_head()
     load = lambda name: transformers.LlamaForCausalLM.from_pretrained(FOLDER / name, dtype=torch.float64)
     pairs, marked = rows_of("pairs.jsonl"), rows_of("marked.jsonl")  # TRL puts <eos> after every response
     tokenizer = byte_tokenizer()

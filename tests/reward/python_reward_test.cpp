@@ -63,6 +63,10 @@ TEST(PythonReward, AFunctionGetsWhatTrlWouldGiveIt) {
                                 "    return [len(completion) for completion in completions]\n"
                                 "async def later(completions, **kwargs):\n"
                                 "    return [float('nan') if c == 'a' else 7 for c in completions]\n"
+                                "def logs(completions, log_metric, log_extra):\n"
+                                "    log_extra('answers', completions)\n"
+                                "    log_metric('accuracy', 0.25)\n"
+                                "    return [1.0] * len(completions)\n"
                                 "def asked(prompts, completions):\n"
                                 "    assert (prompts, completions) == (['Q'], ['a']), (prompts, completions)\n"
                                 "    return [3]\n"
@@ -76,6 +80,7 @@ TEST(PythonReward, AFunctionGetsWhatTrlWouldGiveIt) {
   EXPECT_EQ(rewards(file.string() + ":few", 2, asked)[0].value, 1);
   EXPECT_EQ(rewards(file.string() + ":later", 2, asked)[0].error, "the reward function gave nan");
   EXPECT_EQ(rewards(file.string() + ":later", 1, {{"c", "{}"}})[0].value, 7);
+  EXPECT_EQ(rewards(file.string() + ":logs", 2, asked)[1].parts, (std::vector<std::pair<std::string, double>>{{"accuracy", 0.25}}));
   // The prompt is what kedge asks with, whatever else the row has.
   EXPECT_EQ(rewards(file.string() + ":asked", 1, {{"a", R"({"prompt": "Q", "messages": [{"role": "user", "content": "Hi"}]})"}})[0].value,
             3);

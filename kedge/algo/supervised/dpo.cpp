@@ -117,7 +117,7 @@ class DpoSplit {
   [[nodiscard]] RowSize size_of(int64_t row) const {
     const PreferenceExample pair = set_->get(row);
     const auto chosen = std::ssize(pair.chosen), rejected = std::ssize(pair.rejected);
-    return {chosen + rejected - 2, 2, std::max(chosen, rejected) - 1};
+    return {chosen + rejected - 2, 2, std::max(chosen, rejected) - 1, !pair.masked};
   }
 
  private:

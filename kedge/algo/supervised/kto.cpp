@@ -119,8 +119,9 @@ class KtoSplit {
   }
 
   [[nodiscard]] RowSize size_of(int64_t row) const {
-    const auto tokens = std::ssize(set_->get(row).ids) - 1;
-    return {tokens, 1, tokens};
+    const KtoExample example = set_->get(row);
+    const auto tokens = std::ssize(example.ids) - 1;
+    return {tokens, 1, tokens, !example.masked};
   }
 
  private:

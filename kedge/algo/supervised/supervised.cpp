@@ -74,6 +74,9 @@ DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at
     const int64_t row = i * data.size / count;
     looked[static_cast<size_t>(i)] = {data.size_of(row), row};
   });
+  check(count == 0 || std::any_of(looked.begin(), looked.end(), [](const Looked& one) { return one.size.trains; }),
+        "model.data.data_prefix: ", data.name, ": each of the ", count,
+        " rows has more tokens than model.data.seq_length allows, so there is nothing to learn");
   DataSize all;
   all.num_looked_at = count;
   for (const Looked& one : looked) all.tokens_per_epoch += static_cast<double>(one.size.tokens);

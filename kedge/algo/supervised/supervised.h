@@ -30,6 +30,7 @@ struct RowsResult {
 // How large an example is.
 struct RowSize {
   int64_t tokens = 0, rows = 1, longest = 0;  // tokens in total, rows of a forward pass, tokens of the longest of these
+  bool trains = true;                         // false: too long, and left out of the loss
 };
 
 // A batch before its passes: all its rows, in the order that every rank knows, and the micro-batches of this one.
@@ -53,7 +54,7 @@ struct SupervisedData {
 };
 
 // What the training data requires of a forward pass: the largest possible micro-batch, and the tokens of an epoch. Of more than `at_most`
-// rows only this many are read, evenly spread, and the tokens of all are estimated from them.
+// rows only this many are read, evenly spread, and the tokens of all are estimated from them. UsageError if none of them is trained on.
 struct DataSize {
   RowSize largest_micro;
   std::vector<int64_t> largest_rows;  // those it is made of

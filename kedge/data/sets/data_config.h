@@ -55,7 +55,9 @@ struct DataConfig {
     field("seq_length", seq_length, "longest example", follows("${..encoder_seq_length}"), at_least(1), unit("tokens"));
     field("add_bos", add_bos, "put BOS before the prompt");
     field("append_eod", append_eod, "put EOS after the text");
-    field("drop_over_long", drop_over_long, "drop rows that are too long when loading; false: replace each by the next row that fits");
+    field(
+        "drop_over_long", drop_over_long,
+        "drop rows that are too long when loading; false: replace each by the next row that fits, or (DPO, KTO) leave it out of the loss");
     field(
         "prompt_boundary", prompt_boundary,
         "DPO and KTO, if the prompt's last tokens change when the response follows: an error (exact), or the response begins at the first "

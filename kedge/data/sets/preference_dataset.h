@@ -11,15 +11,13 @@ namespace kedge {
 struct PreferenceConfig : DataConfig {
   double default_chosen_reward = 1;
   double default_rejected_reward = 0;
-  std::optional<int64_t> pad_length_to_multiple_of;
   bool validation_drop_last = true;
 
   void fields(auto&& field) {
     DataConfig::fields(field);
     field("default_chosen_reward", default_chosen_reward, "reward of a better response whose row has no chosen_reward");
     field("default_rejected_reward", default_rejected_reward, "reward of a worse response whose row has no rejected_reward");
-    field("pad_length_to_multiple_of", pad_length_to_multiple_of, "pad batches to a multiple of this width; null: to the longest row",
-          at_least(1), unit("tokens"));
+    field.ignored("pad_length_to_multiple_of", "rows are packed without padding");
     field.ignored({"train_ds", "validation_ds", "shuffle_documents"},
                   "data_prefix names the files, and the trainer's own section says whether they are shuffled");
     field("validation_drop_last", validation_drop_last, "leave out an incomplete last validation batch; false: fill it with empty rows");

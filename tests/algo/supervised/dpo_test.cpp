@@ -87,6 +87,16 @@ TEST(Dpo, APairThatIsTooLongTeachesNothing) {
 }
 
 // Without an end token there is nothing to predict in an empty response.
+TEST(Dpo, AFileOfWhichNothingFitsIsRefused) {
+  DpoToy toy;
+  toy.config.data.seq_length = 20;
+  EXPECT_EQ(measure_data(toy.task().train, 2).num_looked_at, 6);
+  toy.config.data.seq_length = 4;
+  EXPECT_EQ(
+      error_of([&] { return measure_data(toy.task().train, 2); }),
+      "model.data.data_prefix: train: each of the 6 rows has more tokens than model.data.seq_length allows, so there is nothing to learn");
+}
+
 TEST(Dpo, EmptyResponsesTeachNothing) {
   DpoToy toy;
   toy.take_rows(R"({"prompt": "p ", "chosen": "", "rejected": ""})"

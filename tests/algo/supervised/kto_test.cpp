@@ -72,6 +72,12 @@ TEST(Kto, MicroBatchesAddUpToTheBatch) {
   }
 }
 
+TEST(Kto, AFileOfWhichNothingFitsIsRefused) {
+  KtoToy toy;
+  toy.config.data.seq_length = 4;
+  EXPECT_THAT(error_of([&] { return measure_data(toy.task().train, 2); }), HasSubstr("each of the 4 rows has more tokens"));
+}
+
 TEST(Kto, AnEmptyResponseTeachesNothing) {
   KtoToy toy;
   toy.take_rows(R"({"prompt": "p ", "completion": "", "label": false})"
