@@ -229,6 +229,23 @@ void Parameters::write_rows(int parameter, int64_t row, const Tensor& rows) {
   }
 }
 
+void Parameters::visit_masters(const std::function<void(int parameter, const Tensor& master)>& visit) const {
+  const std::vector<int64_t> begins = begins_of(specs_);
+  for (size_t b = 0; b < own_parts_.size(); ++b) {
+    const Share range = exchange_.layout().bucket(b);
+    Tensor bucket;
+    if (!has_whole_masters()) {
+      bucket = at::empty({length(range)}, own_parts_[b].master.options());
+      exchange_.gather(b, own_parts_[b].master, bucket);
+    }
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      if (begins[i] < range.begin || begins[i] >= range.end) continue;
+      const auto gathered = [&] { return bucket.narrow(0, begins[i] - range.begin, specs_[i].size()).view(specs_[i].shape); };
+      visit(static_cast<int>(i), bucket.defined() ? gathered() : masters_[i]);
+    }
+  }
+}
+
 Tensor Parameters::gather_masters() const {
   const bool wants = options_.shards.is_first();
   if (has_whole_masters()) return wants ? flat_master_ : Tensor();

@@ -3,6 +3,7 @@
 // hold them together (dist/shard_layout.h); then what a rank does not own exists only while it is used.
 // Views of a slice see every update: their storage never changes, only its memory comes and goes where weights or gradients are sharded.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -65,6 +66,8 @@ class Parameters {
   void share_values();
   // New master weights of some rows of a parameter, unpublished; every rank is given the same.
   void write_rows(int parameter, int64_t row, const Tensor& rows);
+  // Every parameter's master weights, in an order of its own; where they are sharded they are gathered for the time of a call. Collective.
+  void visit_masters(const std::function<void(int parameter, const Tensor& master)>& visit) const;
   // All master weights on the first rank, in host memory where they had to be gathered; undefined on the others. Collective.
   [[nodiscard]] Tensor gather_masters() const;
 

@@ -49,6 +49,7 @@ class Loop {
     }
     if (result_.reason.empty()) result_.reason = "complete";
     parts_.trainer.finish();
+    part_writer_.wait();
     if (parts_.saver != nullptr) parts_.saver->finish();
     return std::move(result_);
   }
@@ -134,7 +135,7 @@ class Loop {
     const bool blocks = options_.saves_block || (parts_.saver != nullptr && parts_.saver->has_failed());
     StateSnapshot state(!blocks);
     const FolderWriter write_model = parts_.trainer.save(state);
-    const std::vector<int> others = ranks_with_parts(state);
+    const std::vector<int> others = ranks_with_parts(parts_.group, state.has_tensors());
     const Path stage = parts_stage(options_.folder, result_.step);
     const auto shared = std::make_shared<StateSnapshot>(std::move(state));
     if (!writes()) {
@@ -157,15 +158,6 @@ class Loop {
       if (!others.empty()) collect_parts(stage, others, folder / "state");
     });
     if (blocks) parts_.saver->wait();
-  }
-
-  // Of the ranks above 0, those that write a part of the state.
-  [[nodiscard]] std::vector<int> ranks_with_parts(const StateSnapshot& state) const {
-    const std::vector<std::string> all = parts_.group.all_gather(state.has_tensors() ? "part" : "");
-    std::vector<int> ranks;
-    for (int rank = 1; rank < parts_.group.size(); ++rank)
-      if (!all[static_cast<size_t>(rank)].empty()) ranks.push_back(rank);
-    return ranks;
   }
 
   void write(const StepReport& report) {

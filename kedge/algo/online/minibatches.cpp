@@ -1,9 +1,7 @@
 #include "kedge/algo/online/minibatches.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "kedge/core/error.h"
+#include "kedge/dist/partition.h"
 
 namespace kedge {
 namespace {
@@ -31,22 +29,11 @@ void check_sizes(int64_t num_rows, const BatchSizes& sizes, int num_ranks) {
         sizes.global_size);
 }
 
-// A rank's rows: each goes to the rank that has the fewest tokens so far, the longest rows first, so that no rank waits long for another.
-// They stay in their order.
+// A rank's rows, about as many tokens as any other's, in their order.
 std::vector<int64_t> rows_of_rank(Numbers rows, Numbers lengths, int rank, int num_ranks) {
-  if (num_ranks == 1) return {rows.begin(), rows.end()};
-  std::vector<size_t> by_length(rows.size());
-  std::iota(by_length.begin(), by_length.end(), size_t{0});
-  std::stable_sort(by_length.begin(), by_length.end(), [&](size_t a, size_t b) { return at(lengths, rows[a]) > at(lengths, rows[b]); });
-  std::vector<int64_t> tokens(static_cast<size_t>(num_ranks), 0), own;
-  std::vector<bool> is_own(rows.size(), false);
-  for (const size_t place : by_length) {
-    const auto least = std::min_element(tokens.begin(), tokens.end());
-    *least += at(lengths, rows[place]);
-    is_own[place] = least - tokens.begin() == rank;
-  }
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (is_own[i]) own.push_back(rows[i]);
+  std::vector<int64_t> sizes, own;
+  for (const int64_t row : rows) sizes.push_back(at(lengths, row));
+  for (const int64_t place : share_by_size(sizes, rank, num_ranks)) own.push_back(rows[static_cast<size_t>(place)]);
   return own;
 }
 

@@ -16,13 +16,16 @@ constexpr const char* kWeights = "parameters";
 
 void add_weights(Fingerprint& print, const Parameters& parameters, at::ScalarType type) {
   constexpr int64_t kLookedAt = 1024;  // of a tensor: one that was trained, or initialized with another seed, differs nearly everywhere
-  for (size_t i = 0; i < parameters.specs().size(); ++i) {
-    const Tensor flat = parameters.master(static_cast<int>(i)).detach().view({-1});
+  std::vector<Tensor> some(parameters.specs().size());
+  parameters.visit_masters([&](int parameter, const Tensor& master) {
+    const Tensor flat = master.detach().view({-1});
     const int64_t stride = std::max<int64_t>(1, flat.numel() / kLookedAt);
-    const Tensor some = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU).to(type).contiguous();
+    some[static_cast<size_t>(parameter)] = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU).to(type).contiguous().clone();
+  });
+  for (size_t i = 0; i < some.size(); ++i) {
     print.add(parameters.specs()[i].name);
-    print.add(flat.numel());
-    print.add(std::string_view(static_cast<const char*>(some.const_data_ptr()), static_cast<size_t>(some.nbytes())));
+    print.add(parameters.specs()[i].size());
+    print.add(std::string_view(static_cast<const char*>(some[i].const_data_ptr()), static_cast<size_t>(some[i].nbytes())));
   }
 }
 

@@ -32,7 +32,7 @@ void load_model_state(Model& model, const StateFiles& state);
 [[nodiscard]] std::string saved_weights_hash(const Path& folder);
 
 // Identifies a model before it is trained: equal ones have equal prints, on every device and in every number type they may compute with.
-// Uses the configuration and some weights of every tensor.
+// Uses the configuration and some weights of every tensor. Collective.
 [[nodiscard]] std::string start_print(const Model& model);
 
 }  // namespace kedge

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "kedge/core/error.h"
@@ -20,24 +21,35 @@ Path mark_of(const Path& stage, int rank) { return stage / str("part.", rank, ".
 }  // namespace
 
 void PartWriter::wait() {
-  if (thread_.joinable()) thread_.join();
+  if (writing_.valid()) writing_.get();
 }
 
 void PartWriter::start(const Path& stage, int rank, std::function<void(const Path& stage)> write) {
   wait();
-  thread_ = std::thread([stage, rank, write = std::move(write)] {
-    std::string problem;
-    try {
-      make_folder(stage);
-      write(stage);
-    } catch (const std::exception& error) {
-      problem = str("rank ", rank, ": ", error.what());
-    }
-    try {
-      write_atomic(mark_of(stage, rank), problem);
-    } catch (const std::exception&) {  // a disk that takes nothing: rank 0 finds out for itself
-    }
-  });
+  writing_ = std::async(std::launch::async, [stage, rank, write = std::move(write)] { write_part(stage, rank, write); });
+}
+
+void write_part(const Path& stage, int rank, const std::function<void(const Path& stage)>& write) {
+  std::string problem;
+  try {
+    make_folder(stage);
+    write(stage);
+  } catch (const std::exception& error) {
+    problem = str("rank ", rank, ": ", error.what());
+  }
+  try {
+    write_atomic(mark_of(stage, rank), problem);
+  } catch (const std::exception& error) {
+    throw Error(str("a checkpoint's part of rank ", rank, " cannot be written: ", problem.empty() ? error.what() : problem));
+  }
+}
+
+std::vector<int> ranks_with_parts(const Group& group, bool has_part) {
+  const std::vector<std::string> all = group.all_gather(has_part ? "part" : "");
+  std::vector<int> ranks;
+  for (int rank = 1; rank < group.size(); ++rank)
+    if (!all[static_cast<size_t>(rank)].empty()) ranks.push_back(rank);
+  return ranks;
 }
 
 Path parts_stage(const Path& run_folder, int64_t step) { return run_folder / kStages / std::to_string(step); }
