@@ -351,20 +351,18 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
 void Critic::write_save(const CheckpointMeta& meta, const Json& remark, std::optional<int64_t> resumable_step) {
   StateSnapshot state(false);
   const FolderWriter write_model = model_->save(state);
-  const std::vector<int> others = ranks_with_parts(parts_.group, state.has_tensors());
+  const bool has_part = state.has_tensors() || write_model;
+  const std::vector<int> others = ranks_with_parts(parts_.group, has_part);
   const Path stage = parts_stage(parts_.folder, model_->step());
+  const int rank = parts_.group.rank();
+  const auto write_own = [&](const Path& to) { write_part_of(rank, state, write_model, to); };
   if (!history_) {
-    const int rank = parts_.group.rank();
-    if (state.has_tensors()) write_part(stage, rank, [&](const Path& to) { state.write_tensors(to, rank); });
+    if (has_part) write_part(stage, rank, write_own);
     return;
   }
   const std::vector<Checkpoint> saved = history_->checkpoints();
   const Checkpoint* needed = resumable_step ? find_label(saved, *resumable_step) : nullptr;
-  const auto write = [&](const Path& folder) {
-    write_model(folder / "model");
-    state.write(folder / "state");
-    if (!others.empty()) collect_parts(stage, others, folder / "state");
-  };
+  const auto write = [&](const Path& folder) { write_together(stage, others, folder, write_own); };
   history_->save(meta, remark, write, needed);
 }
 

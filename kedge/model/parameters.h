@@ -23,6 +23,8 @@ struct StorageOptions {
 
 // How many elements a flat buffer of such parameters has, with the gaps between the slices.
 [[nodiscard]] int64_t flat_size(const std::vector<ParameterSpec>& specs);
+// Where each of them begins in it: first those that decay.
+[[nodiscard]] std::vector<int64_t> flat_begins(const std::vector<ParameterSpec>& specs);
 // Its buckets, cut over `shard_ranks` of `num_ranks`: the matrices of a layer, those before and those after the layers, and all that does
 // not decay. One rank alone has two.
 [[nodiscard]] ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_ranks, int num_ranks);
@@ -68,8 +70,6 @@ class Parameters {
   void write_rows(int parameter, int64_t row, const Tensor& rows);
   // Every parameter's master weights, in an order of its own; where they are sharded they are gathered for the time of a call. Collective.
   void visit_masters(const std::function<void(int parameter, const Tensor& master)>& visit) const;
-  // All master weights on the first rank, in host memory where they had to be gathered; undefined on the others. Collective.
-  [[nodiscard]] Tensor gather_masters() const;
 
   // What is stored of the weights that the network computes with: all of them, or this rank's parts.
   [[nodiscard]] const Tensor& stored_values() const { return cuts_weights_ ? own_values_ : flat_; }

@@ -111,7 +111,7 @@ TEST(LocalCriticRanks, AfterAPartThatCannotBeWrittenTheNextSaveSucceeds) {
   Held held(world(), Sharding::all);
   held.local->train(toy_critic_batch(6, 6, 1));
   const Path stage = parts_stage(held.folder, held.critic->model().step());
-  if (world().rank() > 0) make_folder(stage / str("state.", world().rank(), ".safetensors") / "in the way");
+  if (world().rank() > 0) make_folder(stage / "state" / str("state.", world().rank(), ".safetensors") / "in the way");
   world().barrier();
   const auto saving = held.local->save(1, 0);
   if (world().rank() == 0) {

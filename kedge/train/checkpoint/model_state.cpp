@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/fingerprint.h"
 #include "kedge/model/files/model_folder.h"
+#include "kedge/model/files/model_parts.h"
 #include "kedge/model/files/model_snapshot.h"
 #include "kedge/model/files/peft_files.h"
 
@@ -37,12 +39,17 @@ FolderWriter snapshot_writer(std::shared_ptr<const ModelSnapshot> snapshot, cons
   return [snapshot = std::move(snapshot), options](const Path& folder) { snapshot->save(folder, options.save, options.base); };
 }
 
+// This rank's part of the folder; nothing where another rank holds the same.
 FolderWriter save_sharded(const Model& model, StateSnapshot* state, const ModelFolderOptions& options) {
   const Parameters& trained = model.trained();
-  if (state != nullptr && !trained.is_copy())
-    for (const Parameters::OwnPart& part : trained.own_parts()) state->add_part(kWeights, {part.range.begin, trained.size()}, part.master);
-  const Tensor masters = trained.gather_masters();
-  return masters.defined() ? snapshot_writer(std::make_shared<const ModelSnapshot>(model, masters), options) : FolderWriter();
+  if (trained.is_copy()) return {};
+  std::vector<ModelParts::Row> rows;
+  for (const Parameters::OwnPart& part : trained.own_parts()) {
+    const int64_t begin = part.range.begin;
+    rows.push_back({begin, state == nullptr ? part.master : state->add_part(kWeights, {begin, trained.size()}, part.master)});
+  }
+  const auto parts = std::make_shared<const ModelParts>(model, std::move(rows), trained.options().shards.is_first());
+  return [parts, options](const Path& folder) { parts->save(folder, options.save); };
 }
 
 }  // namespace
@@ -70,6 +77,15 @@ FolderWriter save_model_state(const Model& model, StateSnapshot& state, const Mo
   const auto snapshot = std::make_shared<const ModelSnapshot>(model);
   state.take(kWeights, snapshot->masters());
   return snapshot_writer(snapshot, options);
+}
+
+void write_part_of(int rank, const StateSnapshot& state, const FolderWriter& write_model, const Path& folder) {
+  if (rank == 0) {
+    state.write(folder / "state");
+  } else if (state.has_tensors()) {
+    state.write_tensors(folder / "state", rank);
+  }
+  if (write_model) write_model(folder / "model");
 }
 
 void load_model_state(Model& model, const StateFiles& state) {
