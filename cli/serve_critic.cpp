@@ -43,7 +43,7 @@ PlanReport plan_serve_critic(const Arguments& arguments, const PlanOptions& opti
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(describe(config), given.file, given.overrides);
   const Mesh mesh = open_server_mesh(config.trainer);
-  const CriticStart start = find_critic_start(config, mesh, "pretrained_checkpoint.restore_from_path");
+  const CriticStart start = find_critic_start(config, mesh);
   const MemoryFit& verdict = start.memory.verdict;
   PlanReport report;
   report.needed = verdict.needed;
@@ -67,7 +67,7 @@ int serve_critic(const Arguments& arguments) {
   const ServedBatches batches{preferred_batch_sizes(ppo.inference_micro_batch_size, "trainer.ppo.inference_micro_batch_size"),
                               ppo.max_queue_delay_microseconds};
   const Mesh mesh = open_server_mesh(config.trainer);
-  const CriticStart start = find_critic_start(config, mesh, "pretrained_checkpoint.restore_from_path");
+  const CriticStart start = find_critic_start(config, mesh);
   const int64_t max_length = std::min(config.model.encoder_seq_length, start.network.max_positions);
   require_fit(start.memory.verdict, "the critic");
 

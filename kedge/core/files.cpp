@@ -265,6 +265,26 @@ void AppendFile::sync() {
   if (::fsync(fd_) != 0) throw Error(str(path_.string(), ": cannot be synced to disk: ", reason()));
 }
 
+SharedFile::SharedFile(const Path& path) : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) throw Error(str(path.string(), ": cannot be written: ", reason()));
+}
+
+SharedFile::~SharedFile() { ::close(fd_); }
+
+void SharedFile::write_at(uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(str(path_.string(), ": cannot be written: ", reason()));
+    bytes.remove_prefix(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
+void SharedFile::sync() {
+  if (::fsync(fd_) != 0) throw Error(str(path_.string(), ": cannot be synced to disk: ", reason()));
+}
+
 MappedFile::MappedFile(const Path& path) : path_(path) {
   Descriptor file(open_for_reading(path));
   size_ = size_of(file.get(), path);

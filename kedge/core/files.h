@@ -99,6 +99,23 @@ class AppendFile {
   bool torn_ = false;  // bytes of a failed write may follow size_
 };
 
+// A file that several processes write at once, each its own bytes of it, in any order. It has its name from the beginning: only they
+// know when it is complete.
+class SharedFile {
+ public:
+  explicit SharedFile(const Path& path);  // opened if it exists, else created
+  ~SharedFile();
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+
+  void write_at(uint64_t offset, std::string_view bytes);
+  void sync();  // what this process wrote outlives a power cut
+
+ private:
+  Path path_;
+  int fd_ = -1;
+};
+
 // A file mapped for reading. Movable; the bytes live as long as the object. An empty file maps to no bytes.
 class MappedFile {
  public:

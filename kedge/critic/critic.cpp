@@ -1,6 +1,7 @@
 #include "kedge/critic/critic.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/net/request_error.h"
+#include "kedge/train/checkpoint/state_parts.h"
 
 namespace kedge {
 namespace {
@@ -107,7 +109,16 @@ TrainCall read_train_call(std::string_view bytes) {
   return call;
 }
 
-Critic::Critic(CriticParts parts) : parts_(std::move(parts)), history_(parts_.folder, "megatron_gpt-{step}", kNumKept) { recover(); }
+Critic::Critic(CriticParts parts) : parts_(std::move(parts)) {
+  if (parts_.group.rank() == 0) history_.emplace(parts_.folder, "megatron_gpt-{step}", kNumKept);
+  if (!is_of_ranks()) {
+    recover();
+    return;
+  }
+  if (history_) remove_parts(parts_.folder);
+  start();
+  is_usable_ = true;
+}
 
 void Critic::check_usable() const {
   if (!is_usable_) throw Error("the critic could not be restored to the state in its folder after an error; restart it");
@@ -159,26 +170,26 @@ void Critic::recover() {
   int64_t num_calls = 0, num_begun = 0;
   bool has_changed = false;
   try {
-    history_.tell({.load = [&](const Checkpoint* checkpoint) { load(checkpoint); },
-                   .remark =
-                       [&](const Json& remark) {
-                         remember_json(remark);
-                         read_owner(remark);
-                       },
-                   .call =
-                       [&](std::string_view bytes) {
-                         const TrainCall call = read_train_call(bytes);
-                         check_start(call.start);
-                         has_changed = has_changed || call.settings != model_->settings();
-                         ++num_begun;
-                         static_cast<void>(apply(call.batch, call.key));
-                         ++num_calls;
-                       }});
+    history_->tell({.load = [&](const Checkpoint* checkpoint) { load(checkpoint); },
+                    .remark =
+                        [&](const Json& remark) {
+                          remember_json(remark);
+                          read_owner(remark);
+                        },
+                    .call =
+                        [&](std::string_view bytes) {
+                          const TrainCall call = read_train_call(bytes);
+                          check_start(call.start);
+                          has_changed = has_changed || call.settings != model_->settings();
+                          ++num_begun;
+                          static_cast<void>(apply(call.batch, call.key));
+                          ++num_calls;
+                        }});
   } catch (const std::exception& error) {
     // If the process was killed before the rollback, the newest call failed then as now. Memory may suffice at the next start.
-    if (num_begun == num_calls || num_begun < num_told(history_) || is_out_of_memory(error)) throw;
+    if (num_begun == num_calls || num_begun < num_told(*history_) || is_out_of_memory(error)) throw;
     log_warn("the newest training call fails and is rolled back: ", error.what());
-    history_.take_back();
+    history_->take_back();
     return recover();
   }
   is_usable_ = true;
@@ -279,14 +290,15 @@ CriticResult Critic::train(const CriticBatch& batch, const std::string& key, std
   if (const CriticResult* known = find(kTrain, key)) return *known;
   if (after && *after != train_calls_)
     throw RequestError(409, str("the call expects a critic after ", *after, " training calls, but this one has had ", train_calls_));
-  history_.append(to_bytes({key, model_->settings(), start_print_, batch}));
+  if (is_of_ranks()) return apply(batch, key);
+  history_->append(to_bytes({key, model_->settings(), start_print_, batch}));
   try {
     const CriticResult result = apply(batch, key);
     warn_of_journal();
     return result;
   } catch (...) {
     is_usable_ = false;
-    history_.take_back();
+    history_->take_back();
     recover();
     throw;
   }
@@ -309,10 +321,16 @@ CheckpointMeta Critic::meta(std::optional<int64_t> actor_step, const Remembered&
   return meta;
 }
 
-// Has the newest checkpoint this label, and was nothing trained since? A second one would only push out an older one.
+// Has the newest checkpoint this label, and was nothing trained since? A second one would only push out an older one. Rank 0 decides.
 bool Critic::is_saved(int64_t actor_step) const {
-  const std::vector<Checkpoint> saved = history_.checkpoints();
-  return !saved.empty() && label_of(saved.back()) == actor_step && saved.back().meta.counters.at(kTrainCalls) == train_calls_;
+  std::array<double, 1> answer = {0};
+  if (history_) {
+    const std::vector<Checkpoint> saved = history_->checkpoints();
+    const bool is_newest = !saved.empty() && label_of(saved.back()) == actor_step;
+    answer[0] = is_newest && saved.back().meta.counters.at(kTrainCalls) == train_calls_ ? 1 : 0;
+  }
+  parts_.group.all_reduce(std::span<double>(answer), Reduce::max);
+  return answer[0] != 0;
 }
 
 CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& key, const CriticCaller& caller,
@@ -322,19 +340,30 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
   if (const CriticResult* known = find(kSave, key)) return *known;
   const Remembered done{kSave, key, {{}, train_calls_}};
   if (actor_step && is_saved(*actor_step)) return remember(done);
-  StateSnapshot state(false);
-  const FolderWriter write_model = model_->save(state);
   const std::string owner = caller.run.empty() ? owner_ : caller.run;
-  const std::vector<Checkpoint> saved = history_.checkpoints();
-  const Checkpoint* needed = resumable_step ? find_label(saved, *resumable_step) : nullptr;
-  const auto write = [&](const Path& folder) {
-    write_model(folder / "model");
-    state.write(folder / "state");
-  };
-  history_.save(meta(actor_step, done, owner), remark_of(to_json(done), owner, epoch_), write, needed);
+  write_save(meta(actor_step, done, owner), remark_of(to_json(done), owner, epoch_), resumable_step);
   owner_ = owner;
   calls_since_save_ = 0;
   return remember(done);
+}
+
+// Directly from the tensors: nothing is trained meanwhile. What goes wrong on another rank is rank 0's Error.
+void Critic::write_save(const CheckpointMeta& meta, const Json& remark, std::optional<int64_t> resumable_step) {
+  StateSnapshot state(false);
+  const FolderWriter write_model = model_->save(state);
+  const bool has_part = state.has_tensors() || write_model;
+  const std::vector<int> others = ranks_with_parts(parts_.group, has_part);
+  const Path stage = parts_stage(parts_.folder, model_->step());
+  const int rank = parts_.group.rank();
+  const auto write_own = [&](const Path& to) { write_part_of(rank, state, write_model, to); };
+  if (!history_) {
+    if (has_part) write_part(stage, rank, write_own);
+    return;
+  }
+  const std::vector<Checkpoint> saved = history_->checkpoints();
+  const Checkpoint* needed = resumable_step ? find_label(saved, *resumable_step) : nullptr;
+  const auto write = [&](const Path& folder) { write_together(stage, others, folder, write_own); };
+  history_->save(meta, remark, write, needed);
 }
 
 // Before anything is changed: a rejected call leaves the critic unchanged.
@@ -346,25 +375,41 @@ void Critic::check_sound(const Checkpoint& checkpoint, int64_t actor_step) {
   }
 }
 
+// The save with that label, the same on all ranks; none: the start.
+std::optional<Checkpoint> Critic::find_save(int64_t actor_step) const {
+  std::string folder;
+  std::optional<Checkpoint> found;
+  if (history_) {
+    const std::vector<Checkpoint> saved = history_->checkpoints();
+    if (const Checkpoint* checkpoint = find_label(saved, actor_step)) {
+      found = *checkpoint;
+    } else if (actor_step != 0) {
+      throw RequestError(404, str("no checkpoint of actor_step ", actor_step, "; there are ", labels_text(saved)));
+    }
+    if (found) check_sound(*found, actor_step);
+    if (found) folder = found->folder.string();
+  }
+  parts_.group.broadcast(folder, 0);
+  if (!history_ && !folder.empty()) found = read_checkpoint(folder);
+  return found;
+}
+
 CriticResult Critic::restore(int64_t actor_step, const std::string& key, const CriticCaller& caller) {
   check_usable();
   check_caller(caller);
   if (const CriticResult* known = find(kRestore, key)) return *known;
-  const std::vector<Checkpoint> saved = history_.checkpoints();
-  const Checkpoint* checkpoint = find_label(saved, actor_step);
-  if (checkpoint == nullptr && actor_step != 0)
-    throw RequestError(404, str("no checkpoint of actor_step ", actor_step, "; there are ", labels_text(saved)));
-  if (checkpoint != nullptr) check_sound(*checkpoint, actor_step);
+  const std::optional<Checkpoint> found = find_save(actor_step);
+  const Checkpoint* checkpoint = found ? &*found : nullptr;
   const int64_t calls = checkpoint == nullptr ? 0 : checkpoint->meta.counters.at(kTrainCalls);
   const std::string owner = caller.run.empty() ? owner_ : caller.run;
   const Remembered done{kRestore, key, {loss_of(checkpoint), calls, epoch_ + 1}};
   if (!owner_.empty() && owner != owner_) log_warn("the run ", owner, " takes over the critic of the run ", owner_);
   try {
     // On disk first: load() truncates the log, which a restart at the old state would still need.
-    history_.go_back(checkpoint, remark_of(to_json(done), owner, done.result.epoch));
+    if (history_) history_->go_back(checkpoint, remark_of(to_json(done), owner, done.result.epoch));
     load(checkpoint);
   } catch (...) {
-    recover();
+    if (!is_of_ranks()) recover();
     throw;
   }
   owner_ = owner;

@@ -1,6 +1,10 @@
 #pragma once
 // A critic that lives in a folder: every call that changes it takes effect exactly once, whenever the process dies, and a repeated call
 // gets the first reply. Independent of requests and HTTP.
+//
+// Ranks may hold it together (CriticParts::group): each has one of these, and all make the same calls. Rank 0 keeps the folder, in which
+// all write their parts of a save. Training is not journaled then: the ranks die with the run that they train, which restores the
+// critic to its own save before anything else.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -32,17 +36,18 @@ struct CriticCaller {
 };
 
 struct CriticParts {
-  Path folder;                                          // of the run; locked
+  Path folder;                                          // of the run; locked, by rank 0
   std::function<std::unique_ptr<CriticModel>()> start;  // the critic as it is before the first call
   MetricsLog& log;                                      // metrics of every update
   int64_t warn_after_calls = 1000;  // warn after this many calls without a save: the journal holds them, and a restart replays them all
+  Group group = Group::single();    // the ranks that hold it together
 };
 
 // Not thread-safe. `parts` must outlive it.
 class Critic {
  public:
-  // Resumes from the folder: the newest checkpoint, then a replay of every call after it. UsageError if those started from another
-  // critic than that of `start`.
+  // Resumes from the folder: the newest checkpoint, then a replay of every call after it; several ranks wait for restore(). UsageError if
+  // those started from another critic than that of `start`.
   explicit Critic(CriticParts parts);
 
   // As of CriticModel.
@@ -69,6 +74,8 @@ class Critic {
   [[nodiscard]] int64_t train_calls() const { return train_calls_; }  // in effect since the start
   [[nodiscard]] const std::string& owner() const { return owner_; }   // the id of a run; empty: none
   [[nodiscard]] const CriticModel& model() const { return *model_; }
+  [[nodiscard]] bool is_of_ranks() const { return parts_.group.size() > 1; }  // do several hold it together?
+  [[nodiscard]] bool keeps_folder() const { return history_.has_value(); }    // not on ranks above 0
 
  private:
   struct Remembered {
@@ -90,11 +97,13 @@ class Critic {
   void read_owner(const Json& json);
   CriticResult apply(const CriticBatch& batch, const std::string& key);
   void warn_of_journal();
+  void write_save(const CheckpointMeta& meta, const Json& remark, std::optional<int64_t> resumable_step);
+  [[nodiscard]] std::optional<Checkpoint> find_save(int64_t actor_step) const;
   [[nodiscard]] CheckpointMeta meta(std::optional<int64_t> actor_step, const Remembered& save, const std::string& owner);
   [[nodiscard]] bool is_saved(int64_t actor_step) const;
 
   CriticParts parts_;
-  CallHistory history_;
+  std::optional<CallHistory> history_;  // rank 0's
   std::unique_ptr<CriticModel> model_;
   std::string start_print_;  // of the model before the first call
   int64_t train_calls_ = 0;

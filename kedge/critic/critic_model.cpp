@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "kedge/core/autograd.h"
@@ -10,14 +11,16 @@
 #include "kedge/core/fingerprint.h"
 #include "kedge/core/random.h"
 #include "kedge/critic/value_loss.h"
+#include "kedge/dist/partition.h"
 
 namespace kedge {
 
 // Rows of one pass with the targets of their tokens, row after row. A row ends with its last trained token: what comes
 // after it cannot affect what is before it. Rows without any are left out.
 struct CriticModel::MicroBatch {
-  std::vector<TokenIds> rows;
-  std::vector<float> returns, previous, mask;
+  int64_t index = 0;  // in its update
+  std::vector<TokenIds> rows = {};
+  std::vector<float> returns = {}, previous = {}, mask = {};
 
   void add(const CriticBatch& batch, int64_t row) {
     const auto width = static_cast<size_t>(batch.width), first = static_cast<size_t>(row) * (width - 1);
@@ -39,7 +42,7 @@ struct CriticModel::MicroBatch {
 CriticModel::CriticModel(std::unique_ptr<Model> model, CriticOptions options)
     : model_(std::move(model)),
       options_(std::move(options)),
-      learner_({options_.optim, options_.update, options_.max_steps, "critic.step"}, model_->trained()) {
+      learner_({options_.optim, options_.update, options_.max_steps, "critic.step"}, model_->trained(), options_.group) {
   check(options_.global_batch_size % options_.micro_batch_size == 0, "model.global_batch_size: ", options_.global_batch_size,
         " rows do not divide into micro-batches of ", options_.micro_batch_size);
   const size_t num_labels = static_cast<size_t>(model_->head().num_labels), num_weights = options_.attribute_weights.size();
@@ -57,7 +60,8 @@ Tensor CriticModel::token_values(const PackedBatch& batch, const PassOptions& pa
 
 Tensor CriticModel::values(std::span<const TokenIds> rows) const {
   const NoGrad no_grad;
-  std::vector<Tensor> parts;
+  const WholeWeights whole(model_->parameters());
+  std::vector<Tensor> parts = {at::empty({0})};  // a rank may have no rows
   while (!rows.empty()) {
     const size_t count = rows_within(rows, options_.forward_tokens);
     parts.push_back(token_values(pack_rows(rows.first(count), model_->device()), {}).to(at::kCPU));
@@ -73,37 +77,51 @@ Tensor CriticModel::rewards(std::span<const TokenIds> rows) {
   return rewards;
 }
 
-// A scalar; undefined if nothing is trained.
-Tensor CriticModel::loss_of(const MicroBatch& micro, int64_t index) const {
-  if (micro.rows.empty()) return {};
+// A scalar.
+Tensor CriticModel::loss_of(const MicroBatch& micro) const {
   PassOptions pass;
   pass.checkpoint = options_.checkpoint_activations;
   const Adapters* adapters = model_->adapters();
   if (adapters != nullptr && adapters->config().adapter_dropout > 0)
-    pass.dropout_seed = Random::stream_of({options_.seed, static_cast<uint64_t>(step()), static_cast<uint64_t>(index)});
+    pass.dropout_seed = Random::stream_of({options_.seed, static_cast<uint64_t>(step()), static_cast<uint64_t>(micro.index)});
   const auto on_device = [&](const std::vector<float>& numbers) { return at::tensor(numbers).unsqueeze(0).to(model_->device()); };
   const Tensor values = token_values(pack_rows(micro.rows, model_->device()), pass).unsqueeze(0);
   return value_loss(values, {on_device(micro.previous), on_device(micro.returns), on_device(micro.mask)}, options_.loss_clip_val);
 }
 
+// Those of an update in which something is trained.
+std::vector<CriticModel::MicroBatch> CriticModel::micro_batches(const CriticBatch& batch, int64_t first_row) const {
+  std::vector<MicroBatch> micros;
+  for (int64_t index = 0; index < options_.global_batch_size / options_.micro_batch_size; ++index) {
+    MicroBatch micro{.index = index};
+    const int64_t first = first_row + index * options_.micro_batch_size;
+    for (int64_t row = first; row < std::min(first + options_.micro_batch_size, batch.num_rows); ++row) micro.add(batch, row);
+    if (!micro.rows.empty()) micros.push_back(std::move(micro));
+  }
+  return micros;
+}
+
 Metrics CriticModel::update(const CriticBatch& batch, int64_t first_row) {
   const auto begin = std::chrono::steady_clock::now();
   const int64_t num_micros = options_.global_batch_size / options_.micro_batch_size;
+  const std::vector<MicroBatch> micros = micro_batches(batch, first_row);
+  std::vector<int64_t> sizes;
+  for (const MicroBatch& micro : micros) sizes.push_back(std::ssize(micro.mask));
+  const std::vector<int64_t> own = share_by_size(sizes, options_.group.rank(), options_.group.size());
+  const int64_t num_passes = learner_.num_passes(std::ssize(own));
   learner_.zero_gradients();
-  double losses = 0;
-  int64_t num_losses = 0;
-  for (int64_t index = 0; index < num_micros; ++index) {
-    MicroBatch micro;
-    const int64_t first = first_row + index * options_.micro_batch_size;
-    for (int64_t row = first; row < std::min(first + options_.micro_batch_size, batch.num_rows); ++row) micro.add(batch, row);
-    const Tensor loss = loss_of(micro, index);
-    if (!loss.defined()) continue;
+  std::vector<double> losses(micros.size());
+  for (const int64_t i : own) {
+    const Tensor loss = loss_of(micros[static_cast<size_t>(i)]);
     backward(loss / static_cast<double>(num_micros));
-    losses += loss.item<double>();
-    ++num_losses;
+    model_->complete_pass();
+    losses[static_cast<size_t>(i)] = loss.item<double>();
   }
+  for (int64_t pass = std::ssize(own); pass < num_passes; ++pass) model_->complete_pass();
   const LearnerUpdate update = learner_.update();
-  Metrics metrics{{"train/loss", num_losses == 0 ? 0 : losses / static_cast<double>(num_losses)},
+  options_.group.all_reduce(std::span<double>(losses), Reduce::sum);  // of each, one rank has something else than 0
+  const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
+  Metrics metrics{{"train/loss", losses.empty() ? 0 : sum / static_cast<double>(losses.size())},
                   {"train/lr", update.lr},
                   {"train/grad_norm", update.grad_norm}};
   if (update.num_skipped > 0) metrics.set("train/skipped_updates", static_cast<double>(update.num_skipped));

@@ -33,23 +33,26 @@ struct CriticOptions {
   std::optional<RewardScorerOptions> rewards = {};       // of the initial model; none: values only
   ReferenceKind reward_model = ReferenceKind::resident;  // how that one is stored; with adapters it is always the network without them
   ModelFolderOptions folder = {};                        // of checkpoints
+  Group group = Group::single();                         // the ranks that hold the network and train it together
 };
 
-// Not thread-safe.
+// Not thread-safe. Ranks that hold it together make the same calls, but for the rows of values().
 class CriticModel {
  public:
   // UsageError for settings that are inconsistent or do not fit the model, which has a score head and is trainable. The reward model is the
   // model as it is now.
   CriticModel(std::unique_ptr<Model> model, CriticOptions options);
 
-  // fp32 [tokens] in host memory, row after row: the critic's value after each token. Every row has at least one token.
+  // fp32 [tokens] in host memory, row after row: the critic's value after each token. Every row has at least one token. Ranks call it
+  // together, each for its own rows, or for none.
   [[nodiscard]] Tensor values(std::span<const TokenIds> rows) const;
   // fp32 [rows, 1] in host memory, unaffected by training or loading: the same bits as a RewardScorer of the initial model.
   [[nodiscard]] bool gives_rewards() const { return start_.has_value(); }
   [[nodiscard]] Tensor rewards(std::span<const TokenIds> rows);
 
   // One update for every global_batch_size rows, in their order; the last ones may be fewer. Metrics of each update: "train/loss", ...
-  // Needs at least one row; ids are inside the vocabulary and rows no longer than the network can read.
+  // Needs at least one row; ids are inside the vocabulary and rows no longer than the network can read. Ranks are given the same rows, and
+  // divide the micro-batches among them.
   [[nodiscard]] std::vector<Metrics> train(const CriticBatch& batch);
 
   [[nodiscard]] int64_t step() const { return learner_.num_updates(); }  // updates so far
@@ -64,7 +67,8 @@ class CriticModel {
  private:
   [[nodiscard]] Tensor token_values(const PackedBatch& batch, const PassOptions& pass) const;
   struct MicroBatch;
-  [[nodiscard]] Tensor loss_of(const MicroBatch& micro, int64_t index) const;
+  [[nodiscard]] Tensor loss_of(const MicroBatch& micro) const;
+  [[nodiscard]] std::vector<MicroBatch> micro_batches(const CriticBatch& batch, int64_t first_row) const;
   [[nodiscard]] Metrics update(const CriticBatch& batch, int64_t first_row);
 
   std::unique_ptr<Model> model_;

@@ -1,6 +1,8 @@
 #pragma once
-// A critic in this process, on its own thread, so that it trains while the policy does. Independent of requests.
+// A critic in this process, on its own thread, so that it trains while the policy does. One that several ranks hold together works on the
+// caller's thread: its collective calls must come in the same order as the policy's on every rank. Independent of requests.
 #include <future>
+#include <vector>
 
 #include "kedge/core/serial_worker.h"
 #include "kedge/critic/critic.h"
@@ -13,7 +15,9 @@ class LocalCritic : public ValueSource {
  public:
   explicit LocalCritic(Critic& critic) : critic_(critic) {}
 
+  [[nodiscard]] bool is_collective() const override { return critic_.is_of_ranks(); }
   [[nodiscard]] std::future<RolloutValues> values(Rollouts rollouts) override;
+  void compute_values() override;
   void train(CriticBatch batch) override;
   void finish_training() override;
   [[nodiscard]] std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) override;
@@ -22,10 +26,14 @@ class LocalCritic : public ValueSource {
  private:
   template <typename Result>
   [[nodiscard]] std::future<Result> later(std::function<Result()> task);
+  [[nodiscard]] std::vector<RolloutValues> values_of(std::span<const Rollouts> calls) const;
 
   Critic& critic_;
   std::shared_future<double> training_;  // its loss
-  SerialWorker worker_;                  // one call after the other, as they were made
+  // What ranks were asked for and have not computed yet.
+  std::vector<Rollouts> asked_;
+  std::vector<std::promise<RolloutValues>> promised_;
+  SerialWorker worker_;  // one call after the other, as they were made
 };
 
 }  // namespace kedge

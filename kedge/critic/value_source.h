@@ -16,7 +16,8 @@ struct RolloutValues {
   std::vector<RowReward> rewards = {};  // of a critic with a reward model; else empty
 };
 
-// Where several ranks share one critic, every rank makes the same calls but for values(), and only rank 0's change it.
+// Where several ranks share one critic, every rank makes the same calls but for values(). Of a critic on a server only rank 0's change it;
+// one that the ranks hold together needs them all.
 class ValueSource {
  public:
   virtual ~ValueSource() = default;
@@ -24,8 +25,14 @@ class ValueSource {
   // False for one that only returns recorded values: it needs no warm-up rounds.
   [[nodiscard]] virtual bool learns() const { return true; }
 
+  // Do ranks hold it together? Then all calls but values() are collective, and none is made on another thread.
+  [[nodiscard]] virtual bool is_collective() const { return false; }
+
   // Never waits. The values reflect every train() before this call.
   [[nodiscard]] virtual std::future<RolloutValues> values(Rollouts rollouts) = 0;
+
+  // Before values are waited for: a collective critic computes them now, all ranks at the same time.
+  virtual void compute_values() {}
 
   // Starts to train, and does not wait for the end. An error of the training before it is thrown here.
   virtual void train(CriticBatch batch) = 0;

@@ -1,6 +1,8 @@
 #pragma once
 // Which rank takes which part.
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace kedge {
 
@@ -10,5 +12,9 @@ struct Share {
   friend bool operator==(const Share&, const Share&) = default;
 };
 [[nodiscard]] Share share_of(int64_t size, int rank, int num_ranks);
+
+// The places of a rank's items, ascending: each goes to the rank that has the least so far, the largest first, so that no rank waits long
+// for another.
+[[nodiscard]] std::vector<int64_t> share_by_size(std::span<const int64_t> sizes, int rank, int num_ranks);
 
 }  // namespace kedge

@@ -32,19 +32,6 @@ void fill_normal(const Tensor& values, const Random& random, double range) {
   }
 }
 
-// Where each parameter begins: first those that decay.
-std::vector<int64_t> begins_of(const std::vector<ParameterSpec>& specs) {
-  std::vector<int64_t> begins(specs.size());
-  int64_t end = 0;
-  for (const bool decays : {true, false})
-    for (size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].decays != decays) continue;
-      begins[i] = end;
-      end += padded(specs[i]);
-    }
-  return begins;
-}
-
 int64_t size_of_decaying(const std::vector<ParameterSpec>& specs) {
   int64_t size = 0;
   for (const ParameterSpec& spec : specs)
@@ -58,6 +45,18 @@ int64_t flat_size(const std::vector<ParameterSpec>& specs) {
   int64_t size = 0;
   for (const ParameterSpec& spec : specs) size += padded(spec);
   return size;
+}
+
+std::vector<int64_t> flat_begins(const std::vector<ParameterSpec>& specs) {
+  std::vector<int64_t> begins(specs.size());
+  int64_t end = 0;
+  for (const bool decays : {true, false})
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].decays != decays) continue;
+      begins[i] = end;
+      end += padded(specs[i]);
+    }
+  return begins;
 }
 
 ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_ranks, int num_ranks) {
@@ -126,7 +125,7 @@ std::vector<Tensor> Parameters::bucket_rows(const Tensor& flat, at::ScalarType d
 }
 
 void Parameters::make_slices() {
-  const std::vector<int64_t> begins = begins_of(specs_);
+  const std::vector<int64_t> begins = flat_begins(specs_);
   const ShardLayout& layout = exchange_.layout();
   for (size_t i = 0; i < specs_.size(); ++i) {
     size_t b = 0;
@@ -222,24 +221,28 @@ void Parameters::write_rows(int parameter, int64_t row, const Tensor& rows) {
   }
   const ParameterSpec& spec = specs_[place];
   const Tensor given = rows.contiguous().view({-1});
-  const int64_t begin = begins_of(specs_)[place] + row * (spec.size() / spec.shape[0]);
+  const int64_t begin = flat_begins(specs_)[place] + row * (spec.size() / spec.shape[0]);
   for (const OwnPart& part : own_parts_) {
     const int64_t first = std::max(begin, part.range.begin), last = std::min(begin + given.numel(), part.range.end);
     if (first < last) part.master.narrow(0, first - part.range.begin, last - first).copy_(given.narrow(0, first - begin, last - first));
   }
 }
 
-Tensor Parameters::gather_masters() const {
-  const bool wants = options_.shards.is_first();
-  if (has_whole_masters()) return wants ? flat_master_ : Tensor();
-  const Tensor whole = wants ? at::empty({size()}, own_parts_[0].master.options().device(at::kCPU)) : Tensor();
+void Parameters::visit_masters(const std::function<void(int parameter, const Tensor& master)>& visit) const {
+  const std::vector<int64_t> begins = flat_begins(specs_);
   for (size_t b = 0; b < own_parts_.size(); ++b) {
     const Share range = exchange_.layout().bucket(b);
-    const Tensor bucket = at::empty({length(range)}, own_parts_[b].master.options());
-    exchange_.gather(b, own_parts_[b].master, bucket);
-    if (wants) whole.narrow(0, range.begin, length(range)).copy_(bucket);
+    Tensor bucket;
+    if (!has_whole_masters()) {
+      bucket = at::empty({length(range)}, own_parts_[b].master.options());
+      exchange_.gather(b, own_parts_[b].master, bucket);
+    }
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      if (begins[i] < range.begin || begins[i] >= range.end) continue;
+      const auto gathered = [&] { return bucket.narrow(0, begins[i] - range.begin, specs_[i].size()).view(specs_[i].shape); };
+      visit(static_cast<int>(i), bucket.defined() ? gathered() : masters_[i]);
+    }
   }
-  return whole;
 }
 
 void Parameters::initialise(int parameter, uint64_t seed, double normal_range) {

@@ -3,6 +3,7 @@
 // hold them together (dist/shard_layout.h); then what a rank does not own exists only while it is used.
 // Views of a slice see every update: their storage never changes, only its memory comes and goes where weights or gradients are sharded.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct StorageOptions {
 
 // How many elements a flat buffer of such parameters has, with the gaps between the slices.
 [[nodiscard]] int64_t flat_size(const std::vector<ParameterSpec>& specs);
+// Where each of them begins in it: first those that decay.
+[[nodiscard]] std::vector<int64_t> flat_begins(const std::vector<ParameterSpec>& specs);
 // Its buckets, cut over `shard_ranks` of `num_ranks`: the matrices of a layer, those before and those after the layers, and all that does
 // not decay. One rank alone has two.
 [[nodiscard]] ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_ranks, int num_ranks);
@@ -65,8 +68,8 @@ class Parameters {
   void share_values();
   // New master weights of some rows of a parameter, unpublished; every rank is given the same.
   void write_rows(int parameter, int64_t row, const Tensor& rows);
-  // All master weights on the first rank, in host memory where they had to be gathered; undefined on the others. Collective.
-  [[nodiscard]] Tensor gather_masters() const;
+  // Every parameter's master weights, in an order of its own; where they are sharded they are gathered for the time of a call. Collective.
+  void visit_masters(const std::function<void(int parameter, const Tensor& master)>& visit) const;
 
   // What is stored of the weights that the network computes with: all of them, or this rank's parts.
   [[nodiscard]] const Tensor& stored_values() const { return cuts_weights_ ? own_values_ : flat_; }

@@ -78,6 +78,7 @@ void ValueCollector::take(const Group& group, RolloutRows& rows) {
       for (Pending& one : ask_critic(own)) pending[one.rollout.get()] = std::move(one);
     }
   }
+  critic_.compute_values();
   std::vector<int64_t> own;
   for (size_t i = 0; i < rows.size(); ++i) {
     RolloutRow& row = rows[i];

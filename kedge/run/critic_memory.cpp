@@ -19,6 +19,9 @@ MemoryInput input_of(const CriticServerConfig& config, const CriticRoom& room) {
   input.is_cuda = room.is_cuda;
   if (model.peft.peft_scheme == PeftScheme::lora) input.lora = model.peft.lora_tuning;
   input.optimizer = model.optim;
+  input.num_ranks = room.shards.num_ranks();
+  input.shard_ranks = room.shards.shard.size();
+  input.sharding = room.shards.kind;
   input.rows = model.micro_batch_size;
   input.longest = std::min(model.encoder_seq_length, room.network.max_positions);
   input.tokens = input.rows * input.longest;

@@ -14,6 +14,7 @@ struct CriticRoom {
   HeadOptions head;
   at::ScalarType dtype = at::kFloat;
   bool is_cuda = false;
+  ShardOptions shards = {};
   MemoryRoom free = {};
 };
 

@@ -31,18 +31,21 @@ void choose_head(CriticStart& start, const CriticServerConfig& config, const std
 
 }  // namespace
 
-CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const std::string& key) {
+CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const CriticKeys& keys) {
   static_cast<void>(critic_options(config));  // rejects invalid settings
   CriticStart start;
-  start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, key);
+  start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, keys.folder);
   start.network = load_model_config(start.folder);
-  start.load = {.storage = training_storage(config.trainer, config.model, mesh.device), .head = HeadKind::score};
+  start.group = mesh.world;
+  const ShardOptions shards = shard_options(config.model, mesh, keys.model);
+  start.load = {.storage = training_storage(config.trainer, config.model, mesh.device, shards), .head = HeadKind::score};
   start.load.seed = static_cast<uint64_t>(config.model.seed);
-  choose_head(start, config, key);
+  choose_head(start, config, keys.folder);
   start.memory = plan_critic_memory(config, {.network = start.network,
                                              .head = start.head,
                                              .dtype = start.load.storage.dtype,
                                              .is_cuda = mesh.device.is_cuda(),
+                                             .shards = shards,
                                              .free = free_room(mesh)});
   return start;
 }
@@ -54,6 +57,7 @@ std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, cons
   auto model = load_model(start.folder, start.load);
   add_trained_adapters(*model, config.model);
   CriticOptions options = critic_options(config);
+  options.group = start.group;
   options.reward_model = start.memory.reward_model;
   options.folder.save.companions = start.folder;
   options.folder.base = config.pretrained_checkpoint.restore_from_path;

@@ -16,14 +16,21 @@ struct CriticStart {
   ModelConfig network;
   LoadOptions load;
   HeadOptions head;
-  bool draws_head = false;  // neither the folder nor an adapter has one
+  bool draws_head = false;        // neither the folder nor an adapter has one
+  Group group = Group::single();  // the ranks that hold it together
   CriticMemory memory;
 };
 
-// Before weights are read. `key` is that of the folder. UsageError for invalid settings; the caller checks whether it fits.
-[[nodiscard]] CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const std::string& key);
+// The keys of a critic's folder and of its network.
+struct CriticKeys {
+  std::string folder = "pretrained_checkpoint.restore_from_path", model = "model";
+};
 
-// The critic before its first update. Logs if its head is new.
+// Before weights are read. UsageError for invalid settings; the caller checks whether it fits. All ranks of the mesh hold it together.
+// Collective.
+[[nodiscard]] CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const CriticKeys& keys = {});
+
+// The critic before its first update. Logs if its head is new. Collective.
 [[nodiscard]] std::unique_ptr<CriticModel> start_critic(const CriticServerConfig& config, const CriticStart& start);
 
 }  // namespace kedge

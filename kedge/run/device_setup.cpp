@@ -39,10 +39,10 @@ at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
   return device.is_cuda() ? at::kBFloat16 : at::kFloat;
 }
 
-ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh) {
+ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh, const std::string& section) {
   const Group& world = mesh.world;
   const int size = static_cast<int>(network.sharding_group.value_or(world.size()));
-  check(size <= world.size() && world.size() % size == 0, "model.sharding_group: ", size, " ranks do not divide the ", world.size(),
+  check(size <= world.size() && world.size() % size == 0, section, ".sharding_group: ", size, " ranks do not divide the ", world.size(),
         world.size() == 1 ? " rank" : " ranks", " of the job");
   const bool is_distributed = network.optim.name == OptimizerKind::distributed_fused_adam;
   ShardOptions options;

@@ -1,6 +1,7 @@
 #pragma once
 // The device of a job, from its `trainer` section, and the adapters it trains.
 #include <optional>
+#include <string>
 
 #include "kedge/dist/mesh.h"
 #include "kedge/model/model.h"
@@ -22,8 +23,8 @@ struct PlannedRanks {
 // fp32, bf16 or fp16: as configured, else the device's default.
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
 
-// Who holds what of a trained network. UsageError if the groups do not divide the ranks. Collective.
-[[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh);
+// Who holds what of a trained network. UsageError if the groups do not divide the ranks; `section` opens it. Collective.
+[[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh, const std::string& section = "model");
 
 // How the weights of a trained network are stored; with adapters they are frozen. UsageError for fp16.
 [[nodiscard]] StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device,

@@ -36,7 +36,7 @@ std::vector<PhaseBytes> phases_of(const MemoryDemand& demand, const MemoryPlan& 
   if (generates) add("generate", cache + plan.gathered + demand.generation->bytes.workspace);
   if (demand.looks) add("log-probs", cache + plan.gathered + plan.look);
   if (way.reference && generates) add("reference", cache + plan.gathered + plan.look);
-  if (demand.look > 0) add("values", demand.look);
+  if (demand.look > 0) add("values", plan.gathered + demand.look);
   add("update", held + plan.peak() - plan.total());
   if (demand.saves) phases.push_back({"save", always + held + (is_cuda ? 0 : snapshot), host + host_waiting});
   return phases;

@@ -11,6 +11,8 @@
 namespace kedge {
 namespace {
 
+CriticKeys local_keys() { return {.folder = "local_critic.restore_from_path", .model = "local_critic.model"}; }
+
 ClientOptions client_options(const CriticServersConfig& config, const StopQuestion& stop) {
   const std::string key = "remote_critic_rm";
   ClientOptions options;
@@ -62,8 +64,8 @@ class OwnCritic : public CriticLink {
   OwnCritic(const CriticServerConfig& config, CriticStart start, const Path& folder)
       : config_(config),
         start_(std::move(start)),
-        log_(make_metrics_log(config_.exp_manager.metrics, folder, true)),
-        critic_({folder, [this] { return start_critic(config_, start_); }, log_}),
+        log_(make_metrics_log(config_.exp_manager.metrics, folder, start_.group.rank() == 0)),
+        critic_({.folder = folder, .start = [this] { return start_critic(config_, start_); }, .log = log_, .group = start_.group}),
         local_(critic_) {}
   [[nodiscard]] ValueSource& critic() override { return local_; }
 
@@ -75,14 +77,20 @@ class OwnCritic : public CriticLink {
   LocalCritic local_;
 };
 
+void make_own_folder(const Path& folder, const CriticPlace& place) {
+  make_folder(folder);
+  // A fork of a run starts with that run's critic.
+  const Path home = place.start ? std::filesystem::canonical(place.start->folder).parent_path().parent_path() : Path();
+  if (place.start && home != std::filesystem::canonical(place.run_folder))
+    fork_critic(home / "critic", folder, {.actor_step = place.start->step(), .what = place.start->folder.string()});
+}
+
 std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const CriticPlace& place) {
   const OnlineSetup& setup = place.setup;
-  check(setup.mesh.world.size() == 1, "local_critic: runs on one rank, but there are ", setup.mesh.world.size(),
-        "; serve the critic (kedge serve critic) and name its address: remote_critic_rm.critic");
   CriticServerConfig critic = critic_of(*config.local_critic, config.trainer);
   critic.exp_manager.metrics.console = false;  // the policy's metrics are there
-  const std::string key = "local_critic.restore_from_path";
-  CriticStart start = find_critic_start(critic, setup.mesh, key);
+  const std::string key = local_keys().folder;
+  CriticStart start = find_critic_start(critic, setup.mesh, local_keys());
   const std::string tokenizer = load_tokenizer(start.folder)->fingerprint();
   check(tokenizer == setup.tokenizer->fingerprint(), key, ": ", start.folder.string(),
         " has a different tokenizer from the policy, whose ids would mean something else to it");
@@ -90,17 +98,13 @@ std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const Criti
   check(longest >= setup.lengths.context, key, ": the critic reads up to ", longest,
         " tokens (local_critic.model.encoder_seq_length, the network's own limit), and prompt and answer may have ", setup.lengths.context);
   const Path folder = place.run_folder / "critic";
-  make_folder(folder);
-  // A fork of a run starts with that run's critic.
-  const Path home = place.start ? std::filesystem::canonical(place.start->folder).parent_path().parent_path() : Path();
-  if (place.start && home != std::filesystem::canonical(place.run_folder))
-    fork_critic(home / "critic", folder, {.actor_step = place.start->step(), .what = place.start->folder.string()});
+  if (setup.mesh.world.rank() == 0) make_own_folder(folder, place);
   return std::make_unique<OwnCritic>(critic, std::move(start), folder);
 }
 
 int64_t own_critic_bytes(const PpoConfig& config, const Mesh& mesh) {
   if (!config.local_critic) return 0;
-  const CriticStart start = find_critic_start(critic_of(*config.local_critic, config.trainer), mesh, "local_critic.restore_from_path");
+  const CriticStart start = find_critic_start(critic_of(*config.local_critic, config.trainer), mesh, local_keys());
   return start.memory.verdict.worst().device - start.memory.verdict.plan.fixed;  // one program for both
 }
 

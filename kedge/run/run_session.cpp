@@ -32,6 +32,9 @@ constexpr std::array kRules = {
     ChangeRule{"model.sharding", ChangeKind::free, ""},
     ChangeRule{"model.sharding_group", ChangeKind::converted, "gradients are summed in another order"},
     ChangeRule{"model.collectives", ChangeKind::converted, "gradients are summed in another order"},
+    ChangeRule{"local_critic.model.sharding", ChangeKind::free, ""},
+    ChangeRule{"local_critic.model.sharding_group", ChangeKind::converted, "gradients are summed in another order"},
+    ChangeRule{"local_critic.model.collectives", ChangeKind::converted, "gradients are summed in another order"},
     ChangeRule{"model.peft", ChangeKind::refused, "the adapters have another shape"},
     ChangeRule{"model.peft.restore_from_path", ChangeKind::free, "the checkpoint's adapters count"},
     ChangeRule{"model.peft.lora_tuning.adapter_dropout", ChangeKind::free, ""},
@@ -125,9 +128,10 @@ int RunSession::run(const Start& start) {
     throw_if_out_of_memory(error, start.trainer.failed_phase());
     throw;
   }
-  const bool has_model = result.reason == "complete" && job_.run.writes_model();
-  const FolderWriter write = has_model ? start.model_writer() : FolderWriter();
-  if (writes()) finish(start, result, write);
+  if (has_news(result)) {
+    if (result.reason == "complete" && job_.run.writes_model()) write_model(start, result.step);
+    if (writes()) finish(start, result);
+  }
   log.finish(outcome_of(result));
   return result.exit_code;
 }
@@ -251,11 +255,8 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
              ".max_epochs or max_steps continues it, another exp_manager.explicit_log_dir starts from scratch");
 }
 
-void RunSession::finish(const Start& start, const LoopResult& result, const FolderWriter& write) const {
+void RunSession::finish(const Start& start, const LoopResult& result) const {
   const bool complete = result.reason == "complete";
-  const bool has_stepped = result.first_step_s > 0;
-  if (complete && !has_stepped && has_told(result.step)) return;  // restarted, it has nothing to add
-  if (write) write_model(write);
   Json summary;
   summary.set("reason", result.reason);
   summary.set("step", result.step);
@@ -280,23 +281,37 @@ void RunSession::finish(const Start& start, const LoopResult& result, const Fold
            complete && is_folder(folder_ / "model") ? ", model in " + (folder_ / "model").string() : "");
 }
 
-// Has a complete run that was restarted already written its summary?
-bool RunSession::has_told(int64_t step) const {
+// A complete run that is restarted and has written its summary has nothing to add. Rank 0 decides.
+bool RunSession::has_news(const LoopResult& result) const {
+  std::array<double, 1> is_told = {0};
   const Path file = folder_ / "summary.json";
-  if (!is_file(file)) return false;
-  const Json summary = Json::parse(read_text(file), file.string());
-  return summary.at("reason", file.string()) == Json("complete") && summary.at("step", file.string()) == Json(step);
+  if (writes() && result.reason == "complete" && result.first_step_s == 0 && is_file(file)) {
+    const Json summary = Json::parse(read_text(file), file.string());
+    const auto has = [&](const char* key, const Json& value) { return summary.at(key, file.string()) == value; };
+    is_told[0] = has("reason", "complete") && has("step", result.step) ? 1 : 0;
+  }
+  job_.world.all_reduce(std::span<double>(is_told), Reduce::max);
+  return is_told[0] == 0;
 }
 
 // First under a temporary name, so that a model folder is always complete.
-void RunSession::write_model(const FolderWriter& write) const {
-  const Path unfinished = folder_ / ".model-unfinished";
+void RunSession::write_model(const Start& start, int64_t step) const {
+  const bool wants_best = job_.run.checkpoint_callback_params.save_best_model;
+  const std::optional<Checkpoint> best = writes() && wants_best ? store_->best_sound() : std::nullopt;
+  std::array<double, 1> has_best = {best ? 1.0 : 0.0};
+  job_.world.all_reduce(std::span<double>(has_best), Reduce::max);
+  const FolderWriter write = has_best[0] != 0 ? FolderWriter() : start.model_writer();
+  const std::vector<int> others = ranks_with_parts(job_.world, static_cast<bool>(write));
+  const Path stage = parts_stage(folder_, step), unfinished = folder_ / ".model-unfinished";
+  if (!writes()) {
+    if (write) write_part(stage, job_.world.rank(), write);
+    return;
+  }
   remove_tree(unfinished);
-  const std::optional<Checkpoint> best = job_.run.checkpoint_callback_params.save_best_model ? store_->best_sound() : std::nullopt;
   if (best) {
     fs::copy(best->folder / "model", unfinished, fs::copy_options::recursive);
   } else {
-    write(unfinished);
+    write_together(stage, others, unfinished, write);
   }
   sync_tree(unfinished);  // the summary, which says that it is there, must not outlive it
   remove_tree(folder_ / "model");

@@ -72,7 +72,7 @@ class RunSession {
     const Model& model;
     StepPlan steps;
     Intervals intervals;                                                       // nothing is saved if exp_manager disables checkpoints
-    std::function<FolderWriter()> model_writer;                                // of the final state; collective, rank 0 writes
+    std::function<FolderWriter()> model_writer;                                // of the final state; of every rank that has a part of it
     std::function<void(Json& summary, const Metrics& last)> add_summary = {};  // further entries of the summary
   };
   // From the checkpoint, or the start, to the end: restores the trainer, runs its loop, writes summary and model. Once. Returns the
@@ -90,9 +90,9 @@ class RunSession {
   int64_t restore_trainer(Trainer& trainer, MetricsLog& log) const;
   [[nodiscard]] std::string last_checkpoint_text() const;
   void write_run_files(const Start& start, int64_t step) const;
-  void finish(const Start& start, const LoopResult& result, const FolderWriter& write) const;
-  [[nodiscard]] bool has_told(int64_t step) const;
-  void write_model(const FolderWriter& write) const;
+  void finish(const Start& start, const LoopResult& result) const;
+  [[nodiscard]] bool has_news(const LoopResult& result) const;
+  void write_model(const Start& start, int64_t step) const;
 
   const RunJob& job_;
   std::vector<std::string> arguments_;

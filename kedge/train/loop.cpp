@@ -49,6 +49,7 @@ class Loop {
     }
     if (result_.reason.empty()) result_.reason = "complete";
     parts_.trainer.finish();
+    part_writer_.wait();
     if (parts_.saver != nullptr) parts_.saver->finish();
     return std::move(result_);
   }
@@ -128,18 +129,23 @@ class Loop {
 
   void save() {
     // What a trainer saves elsewhere, and is kept there for the newest ones only, must not be newer than what is on this disk.
+    part_writer_.wait();
     if (parts_.saver != nullptr) parts_.saver->wait();
     if (const auto saved = parts_.saver == nullptr ? std::nullopt : parts_.saver->newest_saved()) parts_.trainer.note_saved(*saved);
     // Nor where this disk is full: after a save that failed, training waits to see how the next one goes.
-    const bool blocks = options_.saves_block || (parts_.saver != nullptr && parts_.saver->has_failed());
+    const bool has_failed = parts_.saver != nullptr && parts_.saver->has_failed();
+    std::array<double, 1> waits = {options_.saves_block || has_failed ? 1.0 : 0.0};
+    parts_.group.all_reduce(std::span<double>(waits), Reduce::max);
+    const bool blocks = waits[0] != 0;
     StateSnapshot state(!blocks);
     const FolderWriter write_model = parts_.trainer.save(state);
-    const std::vector<int> others = ranks_with_parts(state);
+    const bool has_part = state.has_tensors() || write_model;
+    const std::vector<int> others = ranks_with_parts(parts_.group, has_part);
     const Path stage = parts_stage(options_.folder, result_.step);
     const auto shared = std::make_shared<StateSnapshot>(std::move(state));
     if (!writes()) {
       const int rank = parts_.group.rank();
-      if (shared->has_tensors()) part_writer_.start(stage, rank, [shared, rank](const Path& to) { shared->write_tensors(to, rank); });
+      if (has_part) part_writer_.start(stage, rank, [=](const Path& to) { write_part_of(rank, *shared, write_model, to); });
       if (blocks) part_writer_.wait();
       return;
     }
@@ -151,21 +157,10 @@ class Loop {
     meta.metrics = monitors_of(present_numbers());
     meta.record = options_.record;
     meta.record.set("log", positions_json(parts_.log.positions()));
-    parts_.saver->start(std::move(meta), [shared, write_model, others, stage](const Path& folder) {
-      shared->write(folder / "state");
-      write_model(folder / "model");
-      if (!others.empty()) collect_parts(stage, others, folder / "state");
+    parts_.saver->start(std::move(meta), [=](const Path& folder) {
+      write_together(stage, others, folder, [&](const Path& to) { write_part_of(0, *shared, write_model, to); });
     });
     if (blocks) parts_.saver->wait();
-  }
-
-  // Of the ranks above 0, those that write a part of the state.
-  [[nodiscard]] std::vector<int> ranks_with_parts(const StateSnapshot& state) const {
-    const std::vector<std::string> all = parts_.group.all_gather(state.has_tensors() ? "part" : "");
-    std::vector<int> ranks;
-    for (int rank = 1; rank < parts_.group.size(); ++rank)
-      if (!all[static_cast<size_t>(rank)].empty()) ranks.push_back(rank);
-    return ranks;
   }
 
   void write(const StepReport& report) {

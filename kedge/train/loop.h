@@ -56,8 +56,8 @@ class Trainer {
   [[nodiscard]] virtual Counters counters() const = 0;
 
   // Everything the next step depends on goes into `state`: what load() reads, on any number of ranks, continues as if nothing had happened.
-  // The result, which only rank 0 needs, writes the model's folder, on another thread, as the model was, when the state is written. If
-  // the state is not a copy, the trainer is not used meanwhile.
+  // The result writes this rank's part of the model's folder, if it has one, on another thread, as the model was, when the state is
+  // written. If the state is not a copy, the trainer is not used meanwhile.
   [[nodiscard]] virtual FolderWriter save(StateSnapshot& state) const = 0;
   // Called before the next save(): the checkpoint of that step is on disk, and a run that died now would resume from it.
   virtual void note_saved(int64_t /*step*/) {}

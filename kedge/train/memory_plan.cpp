@@ -358,7 +358,7 @@ MemoryPlan plan_memory(const MemoryInput& input) {
   plan.look = MicroBatchMemory(input, adapted).look() + (input.is_cuda ? kCublasWorkspace : 0);
   if (input.is_cuda) plan.slack = (plan.activations + plan.workspace) / kSlackParts;
   plan.fixed = process_bytes(input.is_cuda);
-  plan.snapshot = (size + (shards.updated < size ? shards.updated : 0)) * 4 + 2 * shards.updated * moment;
+  plan.snapshot = shards.updated * (4 + 2 * moment);
   return plan;
 }
 

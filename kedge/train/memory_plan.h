@@ -42,7 +42,7 @@ struct MemoryPlan {
   int64_t fixed = 0;        // the program and its libraries
   // In host memory, in addition to the above if the host trains.
   int64_t host_optimizer = 0;  // offloaded moments
-  int64_t snapshot = 0;        // rank 0's copy of weights and moments while a checkpoint is written
+  int64_t snapshot = 0;        // a copy of the rank's weights and moments while a checkpoint is written
   bool is_cuda = false;
 
   [[nodiscard]] int64_t total() const { return parameters + master_weights + gradients + optimizer + fixed; }  // between steps

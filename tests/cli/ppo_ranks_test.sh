@@ -110,5 +110,45 @@ same_online two signalled
 same_critics two_critic signalled_critic
 # A mistake on every rank is one error
 expect 2 'remote_critic_rm.combine_rm_and_critic_server is false, but critic_infer .* gives rewards' on 2 no remote_critic_rm.combine_rm_and_critic_server=false "${rule[@]}"
-expect 2 'a local_critic|local_critic: ' on 2 local local_critic.restore_from_path=judge "${rule[@]}"
+# A critic that the ranks hold together
+held() { # ranks, name, setting...
+  local ranks=$1 name=$2
+  shift 2
+  "${mpirun[@]}" -n "$ranks" "${inside[@]}" "${rule[@]}" model.optim.lr=3e-4 local_critic.model.micro_batch_size=1 exp_manager.explicit_log_dir="$name" "$@"
+  local code=$?
+  ln -sfn "$name/critic" "${name}_critic"  # where close looks for it
+  return $code
+}
+same_held() { # folder, other: whatever the ranks share, so not the files of their states
+  cmp "$1/model/model.safetensors" "$2/model/model.safetensors" || fail "the policies of $1 and $2 differ"
+  diff -rq "$(critic_last "$1/critic")/model" "$(critic_last "$2/critic")/model" || fail "the critics of $1 and $2 differ"
+  diff -rq "$1/rollouts" "$2/rollouts" || fail "the rollouts of $1 and $2 differ"
+  for numbers in "" /critic; do
+    diff <(numbers_of "$1$numbers") <(numbers_of "$2$numbers") || fail "the numbers of $1$numbers and $2$numbers differ"
+  done
+}
+expect 0 'done: step 20 of 20' held 1 held_one
+expect 0 'done: step 20 of 20' held 2 held_none local_critic.model.sharding=none
+close held_one held_none
+for kind in optimizer gradients all; do
+  expect 0 'done: step 20 of 20' held 2 held_$kind local_critic.model.sharding=$kind
+  same_held held_none held_$kind
+done
+# Every rank writes its part of the critic's checkpoints. Begun on two ranks, gone on with on two and on one
+expect 0 'done: step 8' held 2 held_begun trainer.ppo.max_steps=8 local_critic.model.sharding=all
+[ -e "$(critic_last held_begun/critic)/state/state.1.safetensors" ] || fail 'rank 1 wrote no part of the critic'
+cp -r held_begun held_alone
+expect 0 'ranks: 2 -> 1' held 1 held_alone
+close held_one held_alone
+# A rank is killed, and the run resumes with another sharding.
+"${mpirun[@]}" -n 2 "${inside[@]}" "${rule[@]}" model.optim.lr=3e-4 local_critic.model.micro_batch_size=1 exp_manager.explicit_log_dir=held_begun >killed.log 2>&1 &
+pid=$!
+wait_for_step held_begun $pid 13
+kill -9 "$(ranks_below $pid | tail -n 1)" || fail "no rank to kill: $(cat killed.log)"
+wait $pid && fail 'a run lost a rank and went on'
+expect 0 'resumed from held_begun/checkpoints/.* at step 1[0-9]' held 2 held_begun local_critic.model.sharding=gradients
+same_held held_none held_begun
+expect 2 'local_critic.model.sharding_group: 3 ranks do not divide the 2 ranks of the job' held 2 no local_critic.model.sharding_group=3
+critic_bytes() { "$kedge" plan "${inside[@]:1}" "${rule[@]}" --no-time --mesh 1x2 --json "$@" 2>/dev/null | grep -oE '"critic_bytes": ?[0-9]+' | tr -dc 0-9; }
+[ "$(critic_bytes local_critic.model.sharding=optimizer)" -lt "$(critic_bytes local_critic.model.sharding=none)" ] || fail 'a sharded critic is planned to take as much as a complete one'
 exit $((failures > 0))

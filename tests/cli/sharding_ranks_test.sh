@@ -16,8 +16,9 @@ on() { # ranks, folder, command, setting...
   shift 3
   "${mpirun[@]}" -n "$ranks" "${words[@]}" trainer.transport="${KEDGE_TEST_TRANSPORT:-auto}" exp_manager.explicit_log_dir="$folder" "$@"
 }
-same_weights() { # folder, other
+same_weights() { # folder, other: the files that ranks write together have the bytes of those that rank 0 writes alone
   cmp "$1/model/model.safetensors" "$2/model/model.safetensors" || fail "$1 and $2 end with different weights"
+  diff -rq "$(last_of "$1")/model" "$(last_of "$2")/model" || fail "the checkpoints of $1 and $2 have different models"
 }
 losses() { grep -oE '"(train|validation|train_optim)/loss": [^,]*' "$1/metrics.jsonl" | sed 's/.*: //'; }
 close() { # folder, other, losses wanted: within 1e-5 of each other, relative to the first
@@ -69,6 +70,18 @@ for ranks in 1 2; do
   close sft_4_none resumed_on_$ranks 22
 done
 expect 0 '' "$kedge" export "$(last_of begun)/model" --out exported
+
+# A checkpoint that ranks cannot write is told, and does not stop the run. The ranks are halted while something is put in their way.
+"${mpirun[@]}" -n 2 "${train[@]}" model.sharding=all trainer.sft.max_steps=40 trainer.sft.save_interval=20 exp_manager.explicit_log_dir=blocked >blocked.log 2>&1 &
+pid=$!
+wait_for_step blocked $pid 1
+pids=$(ranks_below $pid)
+kill -STOP $pids
+mkdir -p blocked/.checkpoint-parts/20/model/model.safetensors
+kill -CONT $pids
+wait $pid || fail "a checkpoint that was not written ended the run: $(cat blocked.log)"
+grep -q 'error \[rank 0\] the checkpoint of step 20 could not be saved: .*model.safetensors: cannot be written' blocked.log || fail "nobody says what is wrong: $(cat blocked.log)"
+cmp blocked/model/model.safetensors "$(last_of blocked)/model/model.safetensors" || fail 'the checkpoint after the one that failed is another'
 
 # Planned without ranks: the same network, so the same bytes.
 planned=("$kedge" plan "${train[@]:1}" --no-time model.sharding=all model.sharding_group=2)

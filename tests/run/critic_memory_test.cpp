@@ -55,6 +55,18 @@ TEST(CriticMemory, RowsOfFullLengthAreWhatItTrainsOn) {
   EXPECT_EQ(alone(config, true), plan_memory(input).peak());
 }
 
+TEST(CriticMemory, RanksThatHoldItTogetherNeedLessEach) {
+  const CriticServerConfig config = config_with(RewardModelPlace::automatic);
+  const auto needed = [&](Sharding kind) {
+    CriticRoom room = room_of(true);
+    room.shards = {.kind = kind, .shard = Group::imagined(8)};
+    return plan_critic_memory(config, room).verdict.needed;
+  };
+  EXPECT_LT(needed(Sharding::optimizer), needed(Sharding::none));
+  EXPECT_LT(needed(Sharding::gradients), needed(Sharding::optimizer));
+  EXPECT_LT(needed(Sharding::all), needed(Sharding::gradients));
+}
+
 TEST(CriticMemory, TheRewardModelStaysWhereThereIsRoom) {
   for (const bool is_cuda : {false, true}) {
     const CriticServerConfig config = config_with(RewardModelPlace::automatic);

@@ -23,7 +23,7 @@ CriticServerConfig config_of(const Path& folder) {
 
 TEST(CriticStart, ARewardModelKeepsItsHead) {
   const testing::JobToy toy;
-  const CriticStart start = find_critic_start(config_of(toy.path() / "rm"), cpu_mesh(), "key");
+  const CriticStart start = find_critic_start(config_of(toy.path() / "rm"), cpu_mesh(), {.folder = "key"});
   EXPECT_FALSE(start.draws_head);
   EXPECT_EQ(start.head.num_labels, 1);
   EXPECT_TRUE(start.memory.verdict.fits);
@@ -33,10 +33,10 @@ TEST(CriticStart, ARewardModelKeepsItsHead) {
 TEST(CriticStart, AnyModelGetsANewHeadWhereNobodyWantsRewards) {
   const testing::JobToy toy;
   CriticServerConfig config = config_of(toy.path() / "lm");
-  EXPECT_THAT(error_of([&] { return find_critic_start(config, cpu_mesh(), "key").folder; }),
+  EXPECT_THAT(error_of([&] { return find_critic_start(config, cpu_mesh(), {.folder = "key"}).folder; }),
               HasSubstr("holds no reward model (it has no score head)"));
   config.trainer.ppo.combine_rm_and_critic_server = false;
-  EXPECT_TRUE(find_critic_start(config, cpu_mesh(), "key").draws_head);
+  EXPECT_TRUE(find_critic_start(config, cpu_mesh(), {.folder = "key"}).draws_head);
 }
 
 }  // namespace

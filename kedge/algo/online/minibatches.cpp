@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "kedge/core/error.h"
+#include "kedge/dist/partition.h"
 
 namespace kedge {
 namespace {
@@ -52,23 +52,12 @@ std::vector<Unit> units_of(Numbers rows, Numbers lengths, Numbers groups) {
   return units;
 }
 
-// A rank's: each goes to the rank that has the fewest tokens so far, the longest first, so that no rank waits long for another. They stay
-// in their order.
+// A rank's, about as many tokens as any other's, in their order.
 std::vector<Unit> units_of_rank(std::vector<Unit> units, int rank, int num_ranks) {
-  if (num_ranks == 1) return units;
-  std::vector<size_t> by_length(units.size());
-  std::iota(by_length.begin(), by_length.end(), size_t{0});
-  std::stable_sort(by_length.begin(), by_length.end(), [&](size_t a, size_t b) { return units[a].tokens > units[b].tokens; });
-  std::vector<int64_t> tokens(static_cast<size_t>(num_ranks), 0);
-  std::vector<bool> is_own(units.size(), false);
-  for (const size_t place : by_length) {
-    const auto least = std::min_element(tokens.begin(), tokens.end());
-    *least += units[place].tokens;
-    is_own[place] = least - tokens.begin() == rank;
-  }
+  std::vector<int64_t> sizes;
+  for (const Unit& unit : units) sizes.push_back(unit.tokens);
   std::vector<Unit> own;
-  for (size_t i = 0; i < units.size(); ++i)
-    if (is_own[i]) own.push_back(std::move(units[i]));
+  for (const int64_t place : share_by_size(sizes, rank, num_ranks)) own.push_back(std::move(units[static_cast<size_t>(place)]));
   return own;
 }
 

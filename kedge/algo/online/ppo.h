@@ -121,7 +121,9 @@ struct ActorCriticConfig : OnlineConfig {
     OnlineConfig::fields(field);
     field("remote_critic_rm", remote_critic_rm, "servers of the critic and optionally of the reward model");
     field("local_critic", local_critic,
-          "a critic in this process instead of a server, for one rank; rewards come from reward.sources. null: use the server");
+          "a critic in this process instead of a server; several ranks hold and train it together. Rewards come from reward.sources. null: "
+          "use "
+          "the server");
   }
 };
 

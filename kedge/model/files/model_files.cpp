@@ -5,17 +5,14 @@
 #include <utility>
 
 #include "kedge/core/autograd.h"
-#include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
-#include "kedge/model/files/model_folder.h"
+#include "kedge/model/files/save_plan.h"
 #include "kedge/model/files/tensor_bytes.h"
 #include "kedge/model/files/weight_check.h"
 
 namespace kedge {
 namespace {
-
-constexpr const char* kBiasKey = "kedge_score_bias";  // in config.json: the folder holds a score.bias, which transformers does not read
 
 HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const Path& folder, const LoadOptions& options) {
   if (options.head == HeadKind::language) {
@@ -52,37 +49,13 @@ void load_slices(Model& model, const WeightFiles& files, const Path& folder, boo
     log_warn(folder.string(), ": ", not_finite.size(), " tensors hold NaN or infinities, the first is ", not_finite.front());
 }
 
-struct Shard {
-  std::vector<const WeightSlice*> slices;
-  int64_t bytes = 0;
-};
-
-std::vector<Shard> plan_shards(const std::vector<WeightSlice>& table, WeightType type, int64_t max_bytes) {
-  std::vector<Shard> shards(1);
-  for (const WeightSlice& slice : table) {
-    auto bytes = static_cast<int64_t>(bytes_of(type));
-    for (const int64_t extent : slice.shape) bytes *= extent;
-    if (!shards.back().slices.empty() && shards.back().bytes + bytes > max_bytes) shards.emplace_back();
-    shards.back().slices.push_back(&slice);
-    shards.back().bytes += bytes;
-  }
-  return shards;
-}
-
-void write_shard(const Model& model, const Shard& shard, WeightType type, const Path& file) {
-  std::vector<TensorEntry> entries;
-  for (const WeightSlice* slice : shard.slices) entries.push_back({slice->name, type, slice->shape});
-  SafetensorsWriter writer(file, std::move(entries));
-  for (const WeightSlice* slice : shard.slices) {
-    const Tensor rows = model.parameters().master(slice->parameter).narrow(0, slice->row, slice->rows);
-    write_tensor(slice->transposed ? rows.t() : rows, type, [&](std::string_view bytes) { writer.write(bytes); });
+void write_file(const Model& model, const SavedFile& planned, WeightType type, const Path& path) {
+  SafetensorsWriter writer(path, planned.entries);
+  for (const WeightSlice& slice : planned.slices) {
+    const Tensor rows = model.parameters().master(slice.parameter).narrow(0, slice.row, slice.rows);
+    write_tensor(slice.transposed ? rows.t() : rows, type, [&](std::string_view bytes) { writer.write(bytes); });
   }
   writer.finish();
-}
-
-std::string padded(size_t number) {
-  const std::string digits = std::to_string(number);
-  return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
 }
 
 // Shards an earlier save left behind.
@@ -95,37 +68,20 @@ void remove_shards_but(const Path& folder, const std::set<std::string>& kept) {
   for (const Path& file : stale) std::filesystem::remove(file);
 }
 
-void write_weights(const Model& model, const Path& folder, WeightType type, int64_t max_shard_bytes) {
-  const std::vector<WeightSlice> table = parameter_layout(model.config(), model.places());
-  const std::vector<Shard> shards = plan_shards(table, type, max_shard_bytes);
-  const Path index_file = folder / "model.safetensors.index.json";
-  if (shards.size() == 1) {
-    write_shard(model, shards[0], type, folder / "model.safetensors");
-    std::filesystem::remove(index_file);
-    remove_shards_but(folder, {});
-    return;
-  }
-  Json map;
-  int64_t total = 0;
+// What an earlier save left behind is removed: a single file would take precedence over an index.
+void write_weights(const Model& model, const SavePlan& plan, const Path& folder) {
   std::set<std::string> names;
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = str("model-", padded(i + 1), "-of-", padded(shards.size()), ".safetensors");
-    write_shard(model, shards[i], type, folder / name);
-    names.insert(name);
-    total += shards[i].bytes;
-    for (const WeightSlice* slice : shards[i].slices) map.append(slice->name, Json(name));
+  for (const SavedFile& planned : plan.files) {
+    write_file(model, planned, plan.type, folder / planned.name);
+    names.insert(planned.name);
   }
-  Json metadata, index;
-  metadata.set("total_size", total);
-  index.set("metadata", metadata);
-  index.set("weight_map", map);
-  write_atomic(index_file, index.dump(2) + "\n");
-  std::filesystem::remove(folder / "model.safetensors");  // of an earlier, smaller save: it would take precedence over the index
+  if (plan.index) {
+    write_atomic(folder / kIndexFile, *plan.index);
+    std::filesystem::remove(folder / "model.safetensors");
+  } else {
+    std::filesystem::remove(folder / kIndexFile);
+  }
   remove_shards_but(folder, names);
-}
-
-std::string_view config_name(WeightType type) {
-  return type == WeightType::f32 ? "float32" : type == WeightType::bf16 ? "bfloat16" : "float16";
 }
 
 }  // namespace
@@ -146,18 +102,11 @@ std::unique_ptr<Model> load_model(const Path& folder, const LoadOptions& options
 void save_model(const Model& model, const Path& folder, const SaveOptions& options) {
   const NoGrad no_grad;
   make_folder(folder);
-  const at::ScalarType dtype = options.dtype.value_or(parse_dtype(model.config().dtype, "config.json: dtype"));
-  const WeightType type = weight_type_of(dtype, folder.string());
-  write_weights(model, folder, type, options.max_shard_bytes);
-  const int64_t num_labels = model.head().kind == HeadKind::score ? model.head().num_labels : 0;
-  Json config = config_json(model.config(), config_name(type), num_labels);
-  if (model.places().score_bias >= 0) {
-    config.set(kBiasKey, true);
-    if (model.parameters().master(model.places().score_bias).count_nonzero().item<int64_t>() > 0)
-      log_warn(folder.string(), ": the score head has a bias (score.bias), which transformers does not read");
-  }
-  if (options.companions) copy_companions(*options.companions, folder);
-  write_atomic(folder / "config.json", config.dump(2) + "\n");  // last: a folder without it is not a model
+  const SavePlan plan = plan_save(model.config(), model.places(), options);
+  write_weights(model, plan, folder);
+  const int bias = model.places().score_bias;
+  if (bias >= 0 && model.parameters().master(bias).count_nonzero().item<int64_t>() > 0) warn_of_score_bias(folder);
+  finish_model_folder({model.config(), model.head(), model.places(), plan.type}, folder, options);
 }
 
 }  // namespace kedge

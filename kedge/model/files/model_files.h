@@ -22,9 +22,9 @@ struct LoadOptions {
 [[nodiscard]] std::unique_ptr<Model> load_model(const Path& folder, const LoadOptions& options);
 
 struct SaveOptions {
-  std::optional<at::ScalarType> dtype;  // of the file; otherwise the one config.json names
+  std::optional<at::ScalarType> dtype = {};  // of the file; otherwise the one config.json names
   int64_t max_shard_bytes = int64_t{5} << 30U;
-  std::optional<Path> companions;  // a folder whose tokenizer, chat template and generation_config.json are copied
+  std::optional<Path> companions = {};  // a folder whose tokenizer, chat template and generation_config.json are copied
 };
 
 // Writes config.json, the weights (shards and their index where one file would be too large) and the companions. Adapters are

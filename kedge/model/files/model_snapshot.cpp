@@ -11,8 +11,9 @@ StorageOptions host_storage(const Tensor& masters) { return {.dtype = masters.sc
 
 }  // namespace
 
-ModelSnapshot::ModelSnapshot(const Model& model, const Tensor& masters) : config_(model.config()) {
+ModelSnapshot::ModelSnapshot(const Model& model) : config_(model.config()) {
   const NoGrad no_grad;
+  const Tensor& masters = model.trained().flat_master();
   if (const Adapters* adapters = model.adapters()) {
     const ScoreView head = model.head().kind == HeadKind::score ? model.score_head() : ScoreView{};
     adapters_ = std::make_unique<Adapters>(adapters->config(), adapters->slices(), host_storage(masters), head);

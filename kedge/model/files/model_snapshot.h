@@ -13,9 +13,7 @@ namespace kedge {
 // once, when they are written. Any thread may save; the model may be gone by then.
 class ModelSnapshot {
  public:
-  // `masters`: those of what is trained, as gather_masters() has them.
-  ModelSnapshot(const Model& model, const Tensor& masters);
-  explicit ModelSnapshot(const Model& model) : ModelSnapshot(model, model.trained().flat_master()) {}
+  explicit ModelSnapshot(const Model& model);  // whose master weights this process has completely
 
   // The copied weights, in host memory.
   [[nodiscard]] const Tensor& masters() const { return model_ ? model_->parameters().flat() : adapters_->parameters().flat(); }

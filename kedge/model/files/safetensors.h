@@ -30,6 +30,7 @@ struct TensorEntry {
 [[nodiscard]] WeightType weight_type(const TensorEntry& entry, std::string_view where);
 
 using SafetensorsMetadata = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] inline SafetensorsMetadata weights_metadata() { return {{"format", "pt"}}; }  // as transformers writes it
 
 struct SafetensorsHeader {
   std::vector<TensorEntry> entries;  // in order of offset; they cover the data without gaps
@@ -73,7 +74,7 @@ class SafetensorsFile {
 // aligned: if types are mixed, give the wider ones first.
 class SafetensorsWriter {
  public:
-  SafetensorsWriter(const Path& path, std::vector<TensorEntry> entries, const SafetensorsMetadata& metadata = {{"format", "pt"}});
+  SafetensorsWriter(const Path& path, std::vector<TensorEntry> entries, const SafetensorsMetadata& metadata = weights_metadata());
 
   // The next bytes of the current tensor: all of it, or a piece.
   void write(std::string_view bytes);

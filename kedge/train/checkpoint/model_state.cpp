@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/fingerprint.h"
 #include "kedge/model/files/model_folder.h"
+#include "kedge/model/files/model_parts.h"
 #include "kedge/model/files/model_snapshot.h"
 #include "kedge/model/files/peft_files.h"
 
@@ -16,13 +18,16 @@ constexpr const char* kWeights = "parameters";
 
 void add_weights(Fingerprint& print, const Parameters& parameters, at::ScalarType type) {
   constexpr int64_t kLookedAt = 1024;  // of a tensor: one that was trained, or initialized with another seed, differs nearly everywhere
-  for (size_t i = 0; i < parameters.specs().size(); ++i) {
-    const Tensor flat = parameters.master(static_cast<int>(i)).detach().view({-1});
+  std::vector<Tensor> some(parameters.specs().size());
+  parameters.visit_masters([&](int parameter, const Tensor& master) {
+    const Tensor flat = master.detach().view({-1});
     const int64_t stride = std::max<int64_t>(1, flat.numel() / kLookedAt);
-    const Tensor some = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU).to(type).contiguous();
+    some[static_cast<size_t>(parameter)] = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU).to(type).contiguous().clone();
+  });
+  for (size_t i = 0; i < some.size(); ++i) {
     print.add(parameters.specs()[i].name);
-    print.add(flat.numel());
-    print.add(std::string_view(static_cast<const char*>(some.const_data_ptr()), static_cast<size_t>(some.nbytes())));
+    print.add(parameters.specs()[i].size());
+    print.add(std::string_view(static_cast<const char*>(some[i].const_data_ptr()), static_cast<size_t>(some[i].nbytes())));
   }
 }
 
@@ -34,12 +39,17 @@ FolderWriter snapshot_writer(std::shared_ptr<const ModelSnapshot> snapshot, cons
   return [snapshot = std::move(snapshot), options](const Path& folder) { snapshot->save(folder, options.save, options.base); };
 }
 
+// This rank's part of the folder; nothing where another rank holds the same.
 FolderWriter save_sharded(const Model& model, StateSnapshot* state, const ModelFolderOptions& options) {
   const Parameters& trained = model.trained();
-  if (state != nullptr && !trained.is_copy())
-    for (const Parameters::OwnPart& part : trained.own_parts()) state->add_part(kWeights, {part.range.begin, trained.size()}, part.master);
-  const Tensor masters = trained.gather_masters();
-  return masters.defined() ? snapshot_writer(std::make_shared<const ModelSnapshot>(model, masters), options) : FolderWriter();
+  if (trained.is_copy()) return {};
+  std::vector<ModelParts::Row> rows;
+  for (const Parameters::OwnPart& part : trained.own_parts()) {
+    const int64_t begin = part.range.begin;
+    rows.push_back({begin, state == nullptr ? part.master : state->add_part(kWeights, {begin, trained.size()}, part.master)});
+  }
+  const auto parts = std::make_shared<const ModelParts>(model, std::move(rows), trained.options().shards.is_first());
+  return [parts, options](const Path& folder) { parts->save(folder, options.save); };
 }
 
 }  // namespace
@@ -67,6 +77,15 @@ FolderWriter save_model_state(const Model& model, StateSnapshot& state, const Mo
   const auto snapshot = std::make_shared<const ModelSnapshot>(model);
   state.take(kWeights, snapshot->masters());
   return snapshot_writer(snapshot, options);
+}
+
+void write_part_of(int rank, const StateSnapshot& state, const FolderWriter& write_model, const Path& folder) {
+  if (rank == 0) {
+    state.write(folder / "state");
+  } else if (state.has_tensors()) {
+    state.write_tensors(folder / "state", rank);
+  }
+  if (write_model) write_model(folder / "model");
 }
 
 void load_model_state(Model& model, const StateFiles& state) {

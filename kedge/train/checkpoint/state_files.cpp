@@ -72,8 +72,10 @@ void StateSnapshot::add(const std::string& name, const Tensor& tensor) { tensors
 
 void StateSnapshot::take(const std::string& name, Tensor tensor) { tensors_.emplace_back(name, std::move(tensor)); }
 
-void StateSnapshot::add_part(const std::string& name, const StatePart& part, const Tensor& row) {
-  if (row.numel() > 0) tensors_.emplace_back(part_name(name, part), host_copy(row));
+Tensor StateSnapshot::add_part(const std::string& name, const StatePart& part, const Tensor& row) {
+  Tensor kept = host_copy(row);
+  if (row.numel() > 0) tensors_.emplace_back(part_name(name, part), kept);
+  return kept;
 }
 
 void StateSnapshot::write_tensors(const Path& folder, int rank) const {

@@ -28,8 +28,9 @@ class StateSnapshot {
   // fp32 or bf16; names are unique.
   void add(const std::string& name, const Tensor& tensor);
   void take(const std::string& name, Tensor tensor);  // not copied: in host memory, and not changed any more
-  // A row of a tensor, the rest of which is added by other calls or other ranks. Which parts there are is up to them.
-  void add_part(const std::string& name, const StatePart& part, const Tensor& row);
+  // A row of a tensor, the rest of which is added by other calls or other ranks. Which parts there are is up to them. Returns what is
+  // written of it: the copy, or the row itself.
+  Tensor add_part(const std::string& name, const StatePart& part, const Tensor& row);
   void set(std::string_view key, Json value) { numbers_.set(key, std::move(value)); }
 
   // state.safetensors and state.json.
