@@ -1,6 +1,9 @@
 #pragma once
 // Exchanges each rank's results about answers with all others. Every rank makes the same calls; a rank may have none. In a group
 // of one nothing happens.
+//
+// Everything goes to every rank, because scores, metrics and the health of a run are computed from all tokens of a step in one order on
+// each of them (docs/distributed.md has the bytes).
 #include <cstdint>
 #include <span>
 

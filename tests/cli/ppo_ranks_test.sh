@@ -140,6 +140,9 @@ expect 0 'done: step 8' held 2 held_begun trainer.ppo.max_steps=8 local_critic.m
 cp -r held_begun held_alone
 expect 0 'ranks: 2 -> 1' held 1 held_alone
 close held_one held_alone
+expect 0 'done: step 8' held 1 held_grown trainer.ppo.max_steps=8
+expect 0 'ranks: 1 -> 2' held 2 held_grown
+close held_one held_grown
 # A rank is killed, and the run resumes with another sharding.
 "${mpirun[@]}" -n 2 "${inside[@]}" "${rule[@]}" model.optim.lr=3e-4 local_critic.model.micro_batch_size=1 exp_manager.explicit_log_dir=held_begun >killed.log 2>&1 &
 pid=$!
