@@ -1,5 +1,6 @@
 """Our client beside a real PyTriton server: a reward function and a train function in Python, called by call_model, which this takes."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -103,7 +104,8 @@ class PyTritonServer:
             return
         killed = [process for process, command in self.processes() if b"resource_tracker" not in command]
         for process in killed:
-            os.kill(process, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended with the one killed before
+                os.kill(process, signal.SIGKILL)
         self.process.wait()
         wait_until(lambda: not any(True for _ in self.processes()))
         for process in killed:  # Triton's own
