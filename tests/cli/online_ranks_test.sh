@@ -31,7 +31,7 @@ same_online reinforce_one queue_alone
 # The same number of ranks gives the same bits
 expect 0 'done: step 20 of 20' on 2 twin reinforce
 same_online reinforce_two twin
-# Begun on two ranks, gone on with on two and on one
+# Begun on two ranks, resumed on two and on one
 expect 0 'done: step 8' on 2 begun reinforce trainer.reinforce.max_steps=8
 cp -r begun on_one
 expect 0 'ranks: 2 -> 1 \(batches are the same on any number of ranks\)' on 1 on_one reinforce

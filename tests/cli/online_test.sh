@@ -145,7 +145,7 @@ done
 has lora_reinforce/metrics.jsonl '"train_rollouts/init_policy_kl": 0\.[0-9]*[1-9]'
 
 # Signals, and the time limit
-stopped() { # folder, signal, code, whole, command...: stopped in the middle, then gone on with
+stopped() { # folder, signal, code, whole, command...: stopped in the middle, then resumed
   local folder=$1 signal=$2 wanted=$3 whole=$4
   shift 4
   local pid code sent

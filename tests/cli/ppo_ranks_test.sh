@@ -81,7 +81,7 @@ for kind in none gradients all; do
   diff <(numbers_of two) <(numbers_of sharded_$kind) || fail "with model.sharding=$kind the numbers differ"
   same_critics two_critic sharded_${kind}_critic
 done
-# Begun on two ranks, gone on with on two and on one
+# Begun on two ranks, resumed on two and on one
 expect 0 'done: step 8' on 2 begun trainer.ppo.max_steps=8
 cp -r begun alone && cp -r begun_critic alone_critic
 expect 0 'ranks: 2 -> 1 \(batches are the same on any number of ranks\)' on 1 alone
@@ -134,7 +134,7 @@ for kind in optimizer gradients all; do
   expect 0 'done: step 20 of 20' held 2 held_$kind local_critic.model.sharding=$kind
   same_held held_none held_$kind
 done
-# Every rank writes its part of the critic's checkpoints. Begun on two ranks, gone on with on two and on one
+# Every rank writes its part of the critic's checkpoints. Begun on two ranks, resumed on two and on one
 expect 0 'done: step 8' held 2 held_begun trainer.ppo.max_steps=8 local_critic.model.sharding=all
 [ -e "$(critic_last held_begun/critic)/state/state.1.safetensors" ] || fail 'rank 1 wrote no part of the critic'
 cp -r held_begun held_alone

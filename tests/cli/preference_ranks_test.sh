@@ -34,7 +34,7 @@ for name in dpo kto; do
     expect 0 'done: step 20 of 20' on 2 ${name}_$kept $name model.sharding=all model.$name.reference_cache=$kept
     cmp ${name}_2/model/model.safetensors ${name}_$kept/model/model.safetensors || fail "$name: reference_cache=$kept gives other weights"
   done
-  # Begun on two ranks, gone on with on three
+  # Begun on two ranks, resumed on three
   expect 0 'done: step 10' on 2 ${name}_begun $name trainer.$name.max_steps=10
   expect 0 'ranks: 2 -> 3' on 3 ${name}_begun $name
   close ${name}_1 ${name}_begun

@@ -72,7 +72,7 @@ for signal in INT TERM; do
   expect 0 'stopped$' cat reward.log
 done
 
-# The critic's folder is its own; a second server in it is refused; gone on with, it says so.
+# The critic's folder is its own; a second server in it is refused; resumed, it says so.
 start critic.log "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic trainer.threads=1
 expect 0 '"name":"rewards"' get /v2/models/critic_infer
 expect 1 "Address already in use; trainer.ppo.port sets another port, 0 any that is free" \

@@ -28,7 +28,7 @@ close one two
 close one three
 cmp two/model/model.safetensors two_whole_moments/model/model.safetensors || fail 'shared moments give other weights'
 
-# Begun on two ranks, gone on with on one and on three
+# Begun on two ranks, resumed on one and on three
 expect 0 'stopped \(time limit\)|done: step 20' on 2 begun trainer.sft.max_steps=20
 cp -r begun on_one
 cp -r begun on_three

@@ -41,7 +41,7 @@ expect 0 'done: step 2 of 2' "${sft[@]}" exp_manager.explicit_log_dir=packed mod
   model.data.train_ds.packed_sequence=true trainer.sft.max_steps=2 trainer.sft.max_epochs=1 model.data.train_ds.global_batch_size=2
 
 # Signals, and the time limit
-stopped() { # name, signal, code: stopped in the middle, then gone on with
+stopped() { # name, signal, code: stopped in the middle, then resumed
   local pid code=none
   for _ in 1 2 3 4 5; do # where it has come too far when the signal is sent, once more
     rm -rf "$1"

@@ -22,7 +22,7 @@ class ModelParts {
   ModelParts(const Model& model, std::vector<Row> rows, bool is_first);
 
   // This rank's part of what save_model() would have written, on disk when it returns; the folder is complete when all ranks have returned.
-  // It must be a new one: a file in it that another rank has begun is gone on with.
+  // It must be a new one: a file that another rank has begun is continued, not replaced.
   void save(const Path& folder, const SaveOptions& options) const;
 
  private:

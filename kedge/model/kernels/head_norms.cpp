@@ -15,11 +15,6 @@ void put_head_rows(const Tensor& qkv, int64_t from, int64_t heads, int64_t dim, 
   qkv.narrow(1, from, heads * dim).copy_(rows.view({-1, heads * dim}));
 }
 
-Normed statistics_of(Normed normed) {
-  normed.out.reset();
-  return normed;
-}
-
 }  // namespace
 
 HeadNormed norm_heads(const Tensor& qkv, const HeadNorms& norms) {
@@ -29,8 +24,9 @@ HeadNormed norm_heads(const Tensor& qkv, const HeadNorms& norms) {
   Normed k = norm(head_rows(qkv, norms.num_q * norms.dim, norms.num_k, norms.dim), norms.k);
   put_head_rows(result.out, 0, norms.num_q, norms.dim, q.out);
   put_head_rows(result.out, norms.num_q * norms.dim, norms.num_k, norms.dim, k.out);
-  result.q = statistics_of(std::move(q));
-  result.k = statistics_of(std::move(k));
+  q.out.reset(), k.out.reset();
+  result.q = std::move(q);
+  result.k = std::move(k);
   return result;
 }
 
