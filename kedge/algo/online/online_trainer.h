@@ -15,6 +15,7 @@
 #include "kedge/algo/online/health.h"
 #include "kedge/algo/online/online_plan.h"
 #include "kedge/algo/online/policy.h"
+#include "kedge/core/rare_log.h"
 #include "kedge/data/files/sampler.h"
 #include "kedge/engine/engine.h"
 #include "kedge/metrics/timer.h"
@@ -144,7 +145,7 @@ class OnlineTrainer : public Trainer {
   std::optional<RolloutRecords> records_;  // of the run's folder; rank 0's
   StepStore* store_ = nullptr;             // if steps are recorded; rank 0's
   bool trusts_engine_;                     // its log-probabilities are training's
-  bool was_short_ = false;                 // dynamic sampling found too few prompts in some step
+  RareLog short_steps_;                    // in which dynamic sampling found too few prompts
   int64_t round_ = 0;                      // of rollouts: what their sampling depends on
   int64_t consumed_rollouts_ = 0;
   std::string weights_hash_;  // after the step before; empty: not known

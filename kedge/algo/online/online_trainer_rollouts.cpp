@@ -8,7 +8,6 @@
 #include "kedge/algo/online/generation.h"
 #include "kedge/algo/online/online_trainer.h"
 #include "kedge/core/fingerprint.h"
-#include "kedge/core/log.h"
 #include "kedge/rollout/rollout_exchange.h"
 
 namespace kedge {
@@ -105,12 +104,9 @@ RolloutRows OnlineTrainer::generate_batch(std::span<const int64_t> ahead, int64_
 RolloutRows OnlineTrainer::generate_dynamically(std::span<const int64_t> ahead) {
   GroupCollector groups(settings_.rollouts.num_rollout_samples, settings_.drops_unfinished);
   for (int64_t i = 0; i < settings_.max_batches && !groups.is_full(); ++i) groups.add(generate_batch(ahead, i, true));
-  if (!groups.is_full() && !was_short_ && parts_.group.rank() == 0)
-    log_warn("step ", round_, ": in ", settings_.max_batches, " batches the responses to only ", groups.num_kept(), " of ",
-             settings_.rollouts.num_rollout_samples,
-             " prompts differ in reward; the others of this step teach nothing. Later steps like this one are not reported: see "
-             "train_rollouts/dynamic_sampling_batches and val_rollouts/rewards");
-  was_short_ = was_short_ || !groups.is_full();
+  if (!groups.is_full() && parts_.group.rank() == 0)
+    short_steps_.note("step ", round_, ": in ", settings_.max_batches, " batches the responses to only ", groups.num_kept(), " of ",
+                      settings_.rollouts.num_rollout_samples, " prompts differ in reward; the others of this step teach nothing");
   return groups.take();
 }
 
