@@ -43,15 +43,27 @@ Group with_transport(const Group& group, TransportKind kind, at::Device device) 
   return group.with_transport(kind == TransportKind::peer ? make_peer_transport(group, device) : make_nccl_transport(group, device));
 }
 
+// Every `size` neighbours, and those with the same place among them.
+Group neighbours(const Group& of, int size, TransportKind transport, at::Device device) {
+  return of.is_imagined() ? Group::imagined(size) : with_transport(of.split(of.rank() / size), transport, device);
+}
+Group across(const Group& of, int size, TransportKind transport, at::Device device) {
+  return of.is_imagined() ? Group::imagined(of.size() / size) : with_transport(of.split(of.rank() % size), transport, device);
+}
+
 }  // namespace
 
-Group Mesh::groups_of(int size) const {
-  return world.is_imagined() ? Group::imagined(size) : with_transport(world.split(world.rank() / size), transport, device);
+Mesh Mesh::with_tensor_ranks(int size) const {
+  Mesh mesh = *this;
+  if (size == 1) return mesh;
+  mesh.tensor = TensorRanks(neighbours(world, size, transport, device));
+  mesh.data = across(world, size, transport, device);
+  return mesh;
 }
 
-Group Mesh::across_groups_of(int size) const {
-  return world.is_imagined() ? Group::imagined(world.size() / size) : with_transport(world.split(world.rank() % size), transport, device);
-}
+Group Mesh::groups_of(int size) const { return neighbours(data, size, transport, device); }
+
+Group Mesh::across_groups_of(int size) const { return across(data, size, transport, device); }
 
 Launch read_launch(const Lookup& variable) {
   const auto set = [&](const char* name) { return variable(name) != nullptr; };

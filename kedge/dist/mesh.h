@@ -9,6 +9,7 @@
 #include "kedge/core/device.h"
 #include "kedge/core/log.h"
 #include "kedge/dist/group.h"
+#include "kedge/dist/tensor_ranks.h"
 
 namespace kedge {
 
@@ -32,8 +33,14 @@ struct Mesh {
   int local_rank;  // among the ranks on this machine
   at::Device device;
   TransportKind transport = TransportKind::automatic;
+  // Ranks that compute one copy of the model together, and those that have other rows of a batch: a grid of neighbours and steps.
+  TensorRanks tensor = {};
+  Group data = world;
 
-  // Groups of as many neighbouring ranks: their tensors travel as those of all do. Collective; as many must divide the ranks.
+  // The same ranks where every `size` neighbours compute together. Collective; as many must divide the ranks.
+  [[nodiscard]] Mesh with_tensor_ranks(int size) const;
+
+  // Groups of as many neighbours of `data`: their tensors travel as those of all do. Collective; as many must divide the ranks.
   [[nodiscard]] Group groups_of(int size) const;
   // Of every such group the ranks with this one's place in it.
   [[nodiscard]] Group across_groups_of(int size) const;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -29,7 +31,7 @@ struct Engine::Parts {
   Parts(const Model& model, const EngineConfig& config, int64_t num_blocks, int64_t max_length)
       : blocks(num_blocks, kPagedBlock),
         scheduler(config.scheduler, blocks),
-        memory(model.config(), model.parameters().options(), num_blocks),
+        memory(model.own_shape(), model.parameters().options(), num_blocks),
         runner(model, memory, {config.use_graphs, max_length}) {}
 
   struct Place {
@@ -45,6 +47,16 @@ struct Engine::Parts {
   std::unordered_map<SequenceId, Place> places;
   SequenceId next_sequence = 0;
 };
+
+namespace {
+
+std::map<double, std::vector<size_t>> by_temperature(const std::vector<Draw>& draws) {
+  std::map<double, std::vector<size_t>> places;
+  for (size_t i = 0; i < draws.size(); ++i) places[draws[i].from.logprob_temperature].push_back(i);
+  return places;
+}
+
+}  // namespace
 
 std::string_view name_of(Finish finish) {
   switch (finish) {
@@ -69,7 +81,7 @@ int64_t Engine::max_length() const { return model_.config().max_positions; }
 
 int64_t Engine::memory_bytes() const {
   if (!parts_) return 0;
-  return KeyValueMemory::bytes_for(model_.config(), model_.parameters().options().dtype, parts_->blocks.num_blocks());
+  return KeyValueMemory::bytes_for(model_.own_shape(), model_.parameters().options().dtype, parts_->blocks.num_blocks());
 }
 
 EngineStats Engine::stats() const {
@@ -79,11 +91,16 @@ EngineStats Engine::stats() const {
 }
 
 void Engine::take_memory() {
-  const ModelConfig& model = model_.config();
-  const bool cuda = model_.device().is_cuda();
-  const int64_t free_bytes = cuda ? free_cuda_bytes() : this_machine().available_bytes;
+  const StorageOptions& storage = model_.parameters().options();
+  int64_t free_bytes = storage.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes;
+  if (storage.tensor.is_split()) {
+    // Ranks that compute together schedule the same sequences, so all take as many blocks as the one with the least memory can.
+    std::array<double, 1> least = {-static_cast<double>(free_bytes)};
+    storage.tensor.group().all_reduce(std::span<double>(least), Reduce::max);
+    free_bytes = static_cast<int64_t>(-least[0]);
+  }
   const int64_t budget = memory_budget(config_.memory, free_bytes, "memory");
-  const int64_t block_bytes = KeyValueMemory::bytes_for(model, model_.parameters().options().dtype, 1);
+  const int64_t block_bytes = KeyValueMemory::bytes_for(model_.own_shape(), storage.dtype, 1);
   // It includes the unused block. No more is taken than all running sequences can fill.
   const int64_t within = budget / block_bytes - 1;
   check(within >= 1, "memory: ", format_bytes(budget), " of ", format_bytes(free_bytes), " free are less than two blocks of ", kPagedBlock,
@@ -154,6 +171,26 @@ std::vector<Draw> Engine::draws_of(const Step& step) const {
   return draws;
 }
 
+std::vector<std::optional<Drawn>> Engine::draw(const Tensor& logits, const std::vector<Draw>& draws) const {
+  const SplitVocabulary vocabulary = model_.language_head().vocabulary;
+  if (!vocabulary.is_split() || draws.empty()) return parts_->sampler.draw(logits, draws);
+  auto drawn = parts_->sampler.draw(vocabulary.ranks->gather_columns(logits, model_.config().vocab_size), draws);
+  // The log-probabilities of training come from sums by rank; these have the same bits.
+  for (const auto& [temperature, places] : by_temperature(draws)) {
+    std::vector<int64_t> rows, ids;
+    for (const size_t place : places) {
+      rows.push_back(draws[place].row);
+      ids.push_back(drawn[place] ? drawn[place]->token : 0);
+    }
+    const Tensor own = logits.index_select(0, at::tensor(rows).to(logits.device()));
+    const Tensor logprobs =
+        split_logit_stats(own, at::tensor(ids).to(logits.device()), false, temperature, vocabulary).logprob.to(at::kCPU);
+    for (size_t i = 0; i < places.size(); ++i)
+      if (drawn[places[i]]) drawn[places[i]]->logprob = logprobs.const_data_ptr<float>()[i];
+  }
+  return drawn;
+}
+
 // Whether the sequence continues with the token, or how it ended.
 std::optional<Finish> Engine::take(Open& open, int64_t sample, const Sequence& sequence, const std::optional<Drawn>& drawn) {
   Completion& completion = open.samples[static_cast<size_t>(sample)];
@@ -179,7 +216,7 @@ bool Engine::step(const EngineEvents& events) {
   parts_->memory.copy(step.copies);
   const Tensor logits = parts_->runner.run(step, scheduler);
   scheduler.computed(step);
-  const std::vector<std::optional<Drawn>> drawn = parts_->sampler.draw(logits, draws_of(step));
+  const std::vector<std::optional<Drawn>> drawn = draw(logits, draws_of(step));
   ++stats_.num_steps;
   stats_.num_computed += step.num_tokens();
 

@@ -72,7 +72,8 @@ struct EngineStats {
   int64_t num_preempted = 0;  // sequences that were preempted
 };
 
-// Not thread-safe. `model` must outlive it and must be a language model.
+// Not thread-safe. `model` must outlive it and must be a language model. Ranks that compute it together make the same calls with the same
+// requests, and get the same tokens.
 class Engine {
  public:
   Engine(const Model& model, const EngineConfig& config);
@@ -109,6 +110,7 @@ class Engine {
 
   void take_memory();
   [[nodiscard]] std::vector<Draw> draws_of(const Step& step) const;
+  [[nodiscard]] std::vector<std::optional<Drawn>> draw(const Tensor& logits, const std::vector<Draw>& draws) const;
   [[nodiscard]] std::optional<Finish> take(Open& open, int64_t sample, const Sequence& sequence, const std::optional<Drawn>& drawn);
 
   const Model& model_;

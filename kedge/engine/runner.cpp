@@ -32,10 +32,16 @@ Tensor from_vector(const std::vector<int32_t>& numbers) {
   return at::from_blob(const_cast<int32_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())}, at::kInt);
 }
 
+// The same numbers as in training.
+void add_outputs_(Tensor& x, const LayerView& layer, const LinearView& linear, const Tensor& in) {
+  if (layer.ranks == nullptr) return add_adapted_linear_(x, in, linear);
+  x = summed_linear(in, linear, {}, x, *layer.ranks);
+}
+
 }  // namespace
 
 Runner::Runner(const Model& model, const KeyValueMemory& memory, const RunnerOptions& options)
-    : model_(model), memory_(memory), options_(options), rotary_(model.config(), model.device()) {}
+    : model_(model), memory_(memory), options_(options), rotary_(model.own_shape(), model.device()) {}
 
 Runner::Tokens Runner::collect(const Step& step, const Scheduler& scheduler) {
   Tokens tokens;
@@ -134,7 +140,7 @@ Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows) {
     }
   }
   paged.tables = part(num_paged * width).view({num_paged, width});
-  paged.num_splits = splits_of(std::max<int64_t>(1, num_paged), model_.config().num_kv_heads, tokens.longest);
+  paged.num_splits = splits_of(std::max<int64_t>(1, num_paged), model_.own_shape().num_kv_heads, tokens.longest);
   if (!model_.config().learned_positions) paged.rotation = rotary_.table(options_.max_length);
   // Sampling waits for the step, and so for this; otherwise the next step must not overwrite a pending upload.
   device_.narrow(0, 0, at).copy_(host_.narrow(0, 0, at), !tokens.drawn.empty());
@@ -147,9 +153,9 @@ Tensor Runner::logits(const Inputs& inputs) const {
   for (size_t i = 0; i < static_cast<size_t>(model_.config().num_layers); ++i) {
     const LayerView layer = decoder.layer(i);
     const Tensor qkv = adapted_linear(norm(x, layer.norm1).out, layer.qkv, {});
-    add_adapted_linear_(x, paged_attention(qkv, layer, inputs.tokens, memory_.layer(i)), layer.out);
+    add_outputs_(x, layer, layer.out, paged_attention(qkv, layer, inputs.tokens, memory_.layer(i)));
     const Tensor gate_up = adapted_linear(norm(x, layer.norm2).out, layer.gate_up, {});
-    add_adapted_linear_(x, gate(gate_up, layer.gate), layer.down);
+    add_outputs_(x, layer, layer.down, gate(gate_up, layer.gate));
   }
   if (inputs.drawn.defined()) x = x.index_select(0, inputs.drawn);
   const Tensor& head = model_.language_head().weight;

@@ -23,7 +23,8 @@ class Runner {
  public:
   Runner(const Model& model, const KeyValueMemory& memory, const RunnerOptions& options);
 
-  // Logits [rows that are sampled, vocab] in the order of the step's rows; no rows if nothing is sampled. Valid until the next call.
+  // Logits [rows that are sampled, vocab] in the order of the step's rows, of the ids whose logits this rank has; no rows if nothing is
+  // sampled. Valid until the next call.
   [[nodiscard]] Tensor run(const Step& step, const Scheduler& scheduler);
 
  private:

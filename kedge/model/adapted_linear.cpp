@@ -14,9 +14,19 @@ Tensor dropout_mask(const Tensor& like, const AdapterView& adapter, uint64_t see
   float* out = mask.mutable_data_ptr<float>();
   const Random random(seed, Random::stream_of({0xD50, adapter.place}));
   const auto kept = static_cast<float>(1 / (1 - adapter.dropout));
-  at::parallel_for(0, mask.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = random.uniform(static_cast<uint64_t>(i)) < adapter.dropout ? 0.0F : kept;
-  });
+  const auto draw = [&](int64_t at, int64_t place) { out[at] = random.uniform(static_cast<uint64_t>(place)) < adapter.dropout ? 0.0F : kept; };
+  if (adapter.outputs.empty()) {
+    at::parallel_for(0, mask.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) draw(i, i);
+    });
+  } else {
+    const int64_t width = mask.size(1);
+    at::parallel_for(0, mask.size(0), 64, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        for (const ParameterPart::Rows& range : adapter.outputs)
+          for (int64_t i = 0; i < range.count; ++i) draw(row * width + range.own + i, row * adapter.num_outputs + range.whole + i);
+    });
+  }
   return mask.to(like.options());
 }
 
@@ -47,6 +57,15 @@ void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& v
   if (view.adapters == nullptr) return;
   for (const AdapterView& adapter : *view.adapters)
     sum.narrow(1, adapter.row, adapter.rows).add_(linear(linear(x, adapter.a, Tensor()), adapter.b, Tensor()), adapter.scale);
+}
+
+Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside, const TensorRanks& ranks) {
+  LinearView own = view;
+  own.bias = Tensor();
+  Tensor y = adapted_linear(x, own, seed);
+  ranks.sum_(y);
+  if (view.bias.defined()) y.add_(view.bias);
+  return y.add_(beside);
 }
 
 Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed) {

@@ -17,19 +17,22 @@ struct AdapterView {
   int64_t row = 0, rows = 0;
   double scale = 1, dropout = 0;
   uint64_t place = 0;  // among the adapters, for dropout's draws
+  // The outputs among those of the complete layer: draws are by their places there.
+  std::vector<ParameterPart::Rows> outputs = {};
+  int64_t num_outputs = 0;
 };
 
-struct AdapterHead {
-  std::vector<int64_t> shape;  // empty: none
-  bool bias = false;
+// The base model of adapters that tensor ranks hold together; all null for one rank.
+struct SplitBase {
+  const ModelConfig* config = nullptr;
+  const HeadOptions* head = nullptr;
 };
-// The parameters of adapters on these slices: two matrices per slice, then a score head.
-[[nodiscard]] std::vector<ParameterSpec> adapter_specs(const std::vector<LinearSlice>& slices, int64_t rank, const AdapterHead& head);
 
 class Adapters {
  public:
-  // `head`: the base's score head, whose values the own one starts with; none for a language model.
-  Adapters(const LoraConfig& config, std::vector<LinearSlice> slices, const StorageOptions& options, const ScoreView& head = {});
+  // `slices` of the complete model. `head`: the base's score head, whose values the own one starts with; none for a language model.
+  Adapters(const LoraConfig& config, std::vector<LinearSlice> slices, const StorageOptions& options, const ScoreView& head = {},
+           const SplitBase& base = {});
 
   // A Xavier-normal, B zero: nothing changes at first. The head stays as it is.
   void initialise(uint64_t seed);
@@ -48,6 +51,9 @@ class Adapters {
 
   // Those on a parameter of the base; none while switched off.
   [[nodiscard]] const std::vector<AdapterView>& on(int base_parameter) const;
+
+  // Of slice i, whether switched on or not.
+  [[nodiscard]] const AdapterView& view(size_t i) const;
 
   [[nodiscard]] bool enabled() const { return enabled_; }
   void set_enabled(bool enabled) { enabled_ = enabled; }

@@ -86,11 +86,26 @@ LayerView Decoder::layer(size_t index) const {
           linear_of(at.gate_up, at.gate_up_bias),
           linear_of(at.down, at.down_bias),
           {config_.num_heads, config_.num_kv_heads, config_.head_dim, config_.windows[index]},
-          {config_.activation, config_.gated}};
+          {config_.activation, config_.gated},
+          parameters_.is_split() ? &parameters_.options().tensor : nullptr};
+}
+
+Decoder::OwnTokens Decoder::own_tokens(const Tensor& ids) const {
+  const ParameterPart::Rows& own = parameters_.part(places_.embedding).rows[0];
+  const Tensor are_own = ids.ge(own.whole).logical_and_(ids.lt(own.whole + own.count));
+  return {(ids - own.whole).mul_(are_own), are_own};
 }
 
 Tensor Decoder::embed(const Tensor& ids, const Tensor& positions) const {
-  Tensor x = parameters_.value(places_.embedding).index_select(0, ids);
+  const Tensor& table = parameters_.value(places_.embedding);
+  Tensor x;
+  if (parameters_.is_split()) {
+    const OwnTokens own = own_tokens(ids);
+    x = table.index_select(0, own.rows).mul_(own.are_own.unsqueeze(1));
+    parameters_.options().tensor.sum_(x);
+  } else {
+    x = table.index_select(0, ids);
+  }
   if (places_.positions >= 0) x.add_(parameters_.value(places_.positions).index_select(0, positions));
   return x;
 }
@@ -132,7 +147,12 @@ void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
   }
   if (wants_embedding) {
     parameters_.open_embedding_gradient();
-    add_rows_(parameters_.gradient(places_.embedding), tape.batch.ids, dx);
+    if (parameters_.is_split()) {
+      const OwnTokens own = own_tokens(tape.batch.ids);
+      add_rows_(parameters_.gradient(places_.embedding), own.rows, dx * own.are_own.unsqueeze(1));
+    } else {
+      add_rows_(parameters_.gradient(places_.embedding), tape.batch.ids, dx);
+    }
     if (places_.positions >= 0) add_rows_(parameters_.gradient(places_.positions), tape.batch.positions, dx);
   }
   parameters_.end_backward();

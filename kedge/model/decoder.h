@@ -22,6 +22,7 @@ struct PassOptions {
 // Not thread-safe. Its parts must outlive it; `adapters` may be null.
 class Decoder {
  public:
+  // `config`: of what this rank computes.
   Decoder(const ModelConfig& config, const ModelParameters& places, const Parameters& parameters, const Adapters* adapters);
 
   // [tokens, hidden], after the last norm. With gradients switched on and something to train, backward through it adds to the
@@ -41,6 +42,11 @@ class Decoder {
   void backward(Tape& tape, const Tensor& dhidden) const;
   [[nodiscard]] NormWeights norm_of(int weight, int bias, NormKind kind) const;
   [[nodiscard]] bool trains() const;
+  // Tokens whose rows of the embedding this rank has, and their rows there; the others get row 0.
+  struct OwnTokens {
+    Tensor rows, are_own;
+  };
+  [[nodiscard]] OwnTokens own_tokens(const Tensor& ids) const;
 
   const ModelConfig& config_;
   const ModelParameters& places_;

@@ -17,6 +17,13 @@ HeadNorms head_norms_of(const LayerView& layer) {
       .q = layer.q_norm, .k = layer.k_norm, .num_q = layer.shape.num_heads, .num_k = layer.shape.num_kv_heads, .dim = layer.shape.head_dim};
 }
 
+// The gradient of what all ranks took in: each has that which comes from its own heads or its share of the MLP.
+Tensor input_gradient(const LayerView& layer, const LinearView& linear, const Tensor& dy, DropoutSeed seed) {
+  Tensor dx = linear_input_gradient(dy, linear, seed);
+  if (layer.ranks != nullptr) layer.ranks->sum_(dx);
+  return dx;
+}
+
 }  // namespace
 
 Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep) {
@@ -29,16 +36,20 @@ Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep) {
   return normed.out;
 }
 
+Tensor add_outputs(const LayerView& layer, const LinearView& linear, const Tensor& in, DropoutSeed seed, const Tensor& x) {
+  return layer.ranks == nullptr ? adapted_linear(in, linear, seed, x) : summed_linear(in, linear, seed, x, *layer.ranks);
+}
+
 Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep) {
   Normed norm1 = norm(x, layer.norm1);
   Tensor qkv = adapted_linear(norm1.out, layer.qkv, pass.dropout_seed);
   if (layer.q_norm.weight.defined()) qkv = norm_heads(layer, qkv, keep);
   if (pass.rotation != nullptr) rotate_(qkv, *pass.rotation, false);
   Attended attended = attention(qkv, pass.batch, layer.shape);
-  Tensor h = adapted_linear(attended.out, layer.out, pass.dropout_seed, x);
+  Tensor h = add_outputs(layer, layer.out, attended.out, pass.dropout_seed, x);
   Normed norm2 = norm(h, layer.norm2);
   Tensor gate_up = adapted_linear(norm2.out, layer.gate_up, pass.dropout_seed);
-  Tensor y = adapted_linear(gate(gate_up, layer.gate), layer.down, pass.dropout_seed, h);
+  Tensor y = add_outputs(layer, layer.down, gate(gate_up, layer.gate), pass.dropout_seed, h);
   if (keep != nullptr) {
     keep->x = x;
     keep->norm1 = statistics_of(std::move(norm1));
@@ -59,7 +70,7 @@ Tensor layer_backward(const LayerView& layer, const PassContext& pass, const Ten
     add_linear_gradients(dy, gradient.out, layer.down, seed);
     state.gate_up.reset(), gradient.out.reset();
     add_linear_gradients(gradient.gate_up, norm_again(state.h, state.norm2, layer.norm2), layer.gate_up, seed);
-    dh = norm_backward(linear_input_gradient(gradient.gate_up, layer.gate_up, seed), state.h, state.norm2, layer.norm2, dy);
+    dh = norm_backward(input_gradient(layer, layer.gate_up, gradient.gate_up, seed), state.h, state.norm2, layer.norm2, dy);
     state.h.reset();
   }
   add_linear_gradients(dh, state.attended.out, layer.out, seed);
@@ -69,7 +80,7 @@ Tensor layer_backward(const LayerView& layer, const PassContext& pass, const Ten
   if (layer.q_norm.weight.defined()) norm_heads_backward_(dqkv, state.raw_qkv, state.q_norm, state.k_norm, head_norms_of(layer));
   add_linear_gradients(dqkv, norm_again(state.x, state.norm1, layer.norm1), layer.qkv, seed);
   Tensor dx;
-  if (wants_input) dx = norm_backward(linear_input_gradient(dqkv, layer.qkv, seed), state.x, state.norm1, layer.norm1, dh);
+  if (wants_input) dx = norm_backward(input_gradient(layer, layer.qkv, dqkv, seed), state.x, state.norm1, layer.norm1, dh);
   state = {};
   return dx;
 }

@@ -13,6 +13,7 @@ struct LayerView {
   LinearView qkv, out, gate_up, down;
   AttentionShape shape;
   GateKind gate;
+  const TensorRanks* ranks = nullptr;  // that compute the layer together, each with its own heads; null: this one alone
 };
 
 // What all layers of a pass share.
@@ -36,6 +37,9 @@ struct LayerState {
 
 // Queries and keys normalized per head, in a copy of qkv; fills `keep` if it is not null. For families whose q_norm has weights.
 [[nodiscard]] Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep);
+
+// x plus the outputs of `out` or `down`, of all ranks.
+[[nodiscard]] Tensor add_outputs(const LayerView& layer, const LinearView& linear, const Tensor& in, DropoutSeed seed, const Tensor& x);
 
 // The layer's output; fills `keep` if it is not null.
 [[nodiscard]] Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep);

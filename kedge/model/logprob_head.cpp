@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -10,6 +11,12 @@
 
 namespace kedge {
 namespace {
+
+// The head's vocabulary, kept for the backward.
+struct KeptVocabulary : torch::CustomClassHolder {
+  explicit KeptVocabulary(SplitVocabulary of) : vocabulary(of) {}
+  SplitVocabulary vocabulary;
+};
 
 class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
  public:
@@ -22,7 +29,10 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       const int64_t count = std::min(chunk, places.size(0) - begin);
       const Tensor x = hidden.index_select(0, places.narrow(0, begin, count));
       Tensor logits = logits_of(x, weight);
-      const LogitStats stats = logit_stats(logits, targets.narrow(0, begin, count), with_entropy, temperature);
+      const Tensor ids = targets.narrow(0, begin, count);
+      const LogitStats stats = head.vocabulary.is_split()
+                                   ? split_logit_stats(logits, ids, with_entropy, temperature, head.vocabulary)
+                                   : logit_stats(logits, ids, with_entropy, temperature);
       logprob.push_back(stats.logprob);
       log_sum.push_back(stats.log_sum);
       if (with_entropy) entropy.push_back(stats.entropy);
@@ -36,6 +46,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const Tensor entropies = joined(entropy);  // empty unless requested
     context->save_for_backward({hidden, weight, places, targets, joined(log_sum), entropies.clone()});
     context->saved_data["gradient"] = head.weight_gradient;
+    context->saved_data["vocabulary"] = c10::IValue::make_capsule(c10::make_intrusive<KeptVocabulary>(head.vocabulary));
     context->saved_data["chunk"] = chunk;
     context->saved_data["temperature"] = temperature;
     context->saved_data["waiting"] = waiting;
@@ -46,6 +57,8 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const auto saved = context->get_saved_variables();
     const Tensor &hidden = saved[0], &weight = saved[1], &places = saved[2], &targets = saved[3];
     const Tensor gradient = context->saved_data["gradient"].toTensor();
+    const auto kept = context->saved_data["vocabulary"].toCapsule();
+    const SplitVocabulary& vocabulary = static_cast<const KeptVocabulary&>(*kept).vocabulary;
     const int64_t chunk = context->saved_data["chunk"].toInt();
     const double temperature = context->saved_data["temperature"].toDouble();
     const c10::List<Tensor> waiting = context->saved_data["waiting"].toTensorList();
@@ -60,7 +73,9 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
     const Tensor dhidden = at::zeros_like(hidden);
     for (int64_t begin = 0; begin < places.size(0); begin += chunk) {
       const int64_t count = std::min(chunk, places.size(0) - begin);
-      const Tensor at = places.narrow(0, begin, count), ids = targets.narrow(0, begin, count);
+      const Tensor at = places.narrow(0, begin, count);
+      Tensor ids = targets.narrow(0, begin, count);
+      if (vocabulary.is_split()) ids = own_targets(ids, vocabulary);
       const Tensor x = hidden.index_select(0, at);
       const LogitStats stats{{}, part(saved[4], begin, count), part(saved[5], begin, count), temperature};
       const auto index = static_cast<size_t>(begin / chunk);
@@ -70,6 +85,7 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       dhidden.index_copy_(0, at, product(dlogits, weight));
       add_weight_gradient(gradient, dlogits, x);
     }
+    if (vocabulary.is_split()) vocabulary.ranks->sum_(dhidden);
     return {dhidden, {}, {}, {}, {}};
   }
 };

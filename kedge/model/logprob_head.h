@@ -3,12 +3,14 @@
 // places at a time; beyond a fixed memory budget they are not kept for the backward, which recomputes them.
 #include "kedge/core/tensor.h"
 #include "kedge/model/kernels/packed_batch.h"
+#include "kedge/model/split_vocabulary.h"
 
 namespace kedge {
 
 struct HeadView {
-  Tensor weight;           // [vocab, hidden]
-  Tensor weight_gradient;  // fp32, or undefined
+  Tensor weight;                    // [vocab, hidden], or this rank's rows of it
+  Tensor weight_gradient;           // fp32, or undefined
+  SplitVocabulary vocabulary = {};  // those rows
 };
 
 // Logits of hidden states [rows, hidden]: fp32 if the device supports that, else in the weight's type.

@@ -8,13 +8,23 @@
 #include "kedge/model/logprob_head.h"
 
 namespace kedge {
+namespace {
+
+std::vector<std::vector<ParameterPart>> parts_of_ranks(const ModelConfig& config, const HeadOptions& head, const TensorRanks& ranks) {
+  std::vector<std::vector<ParameterPart>> parts;
+  for (int rank = 0; rank < ranks.size() && ranks.is_split(); ++rank) parts.push_back(parameter_parts(config, head, {rank, ranks.size()}));
+  return parts;
+}
+
+}  // namespace
 
 Model::Model(ModelConfig config, const HeadOptions& head, const StorageOptions& storage)
     : config_(std::move(config)),
+      own_shape_(split_config(config_, {storage.tensor.rank(), storage.tensor.size()})),
       head_(head),
       places_(make_parameters(config_, head)),
-      parameters_(places_.specs, storage),
-      decoder_(std::make_unique<Decoder>(config_, places_, parameters_, nullptr)) {}
+      parameters_(places_.specs, storage, parts_of_ranks(config_, head, storage.tensor)),
+      decoder_(std::make_unique<Decoder>(own_shape_, places_, parameters_, nullptr)) {}
 
 void Model::initialise_head(uint64_t seed) {
   ensure(places_.score >= 0, "a language model has no score head");
@@ -33,17 +43,17 @@ void Model::add_adapters(const LoraConfig& lora, std::vector<LinearSlice> slices
   storage.trainable = trainable;
   storage.shards.kind = Sharding::none;  // they are small
   const ScoreView head = places_.score < 0 ? ScoreView{} : ScoreView::of(parameters_, places_.score, places_.score_bias);
-  adapters_ = std::make_unique<Adapters>(lora, std::move(slices), storage, head);
-  decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, adapters_.get());
+  adapters_ = std::make_unique<Adapters>(lora, std::move(slices), storage, head, SplitBase{&config_, &head_});
+  decoder_ = std::make_unique<Decoder>(own_shape_, places_, parameters_, adapters_.get());
 }
 
 void Model::merge_adapters() {
   ensure(adapters_ != nullptr, "no adapters to merge");
   const NoGrad no_grad;
   for (size_t i = 0; i < adapters_->slices().size(); ++i) {
-    const LinearSlice& slice = adapters_->slices()[i];
+    const AdapterView& view = adapters_->view(i);
     const Tensor &a = adapters_->parameters().master(Adapters::a_of(i)), &b = adapters_->parameters().master(Adapters::b_of(i));
-    const Tensor weight = parameters_.master(slice.parameter).narrow(0, slice.row, slice.rows);
+    const Tensor weight = parameters_.master(adapters_->slices()[i].parameter).narrow(0, view.row, view.rows);
     const Tensor delta = product(b.to(at::kFloat), a.to(at::kFloat)) * adapters_->config().scale();
     weight.copy_(weight.to(at::kFloat) + delta);  // one rounding, where weights are not fp32
   }
@@ -51,7 +61,7 @@ void Model::merge_adapters() {
   if (places_.score_bias >= 0) parameters_.master(places_.score_bias).copy_(adapters_->parameters().master(adapters_->score_bias()));
   adapters_.reset();
   parameters_.publish();
-  decoder_ = std::make_unique<Decoder>(config_, places_, parameters_, nullptr);
+  decoder_ = std::make_unique<Decoder>(own_shape_, places_, parameters_, nullptr);
 }
 
 void Model::complete_pass() const {
@@ -62,7 +72,12 @@ void Model::complete_pass() const {
 HeadView Model::language_head() const {
   ensure(places_.head >= 0, "a score model has no language head");
   if (at::GradMode::is_enabled()) parameters_.open_head_gradient();
-  return {parameters_.value(places_.head), parameters_.gradient(places_.head)};
+  HeadView view{parameters_.value(places_.head), parameters_.gradient(places_.head)};
+  if (parameters_.is_split()) {
+    const ParameterPart::Rows& own = parameters_.part(places_.head).rows[0];
+    view.vocabulary = {{own.whole, own.whole + own.count}, &parameters_.options().tensor};
+  }
+  return view;
 }
 
 ScoreView Model::score_head() const {

@@ -34,7 +34,8 @@ class Model {
   // Merges the adapters into the base weights, replaces the base's score head by theirs, and removes them.
   void merge_adapters();
 
-  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const ModelConfig& config() const { return config_; }     // of the complete model
+  [[nodiscard]] const ModelConfig& own_shape() const { return own_shape_; }  // of what this rank computes
   [[nodiscard]] const HeadOptions& head() const { return head_; }
   [[nodiscard]] const ModelParameters& places() const { return places_; }
   [[nodiscard]] Parameters& parameters() { return parameters_; }
@@ -56,7 +57,7 @@ class Model {
   [[nodiscard]] ScoreView score_head() const;  // the adapters' own while they are on
 
  private:
-  ModelConfig config_;
+  ModelConfig config_, own_shape_;
   HeadOptions head_;
   ModelParameters places_;
   Parameters parameters_;

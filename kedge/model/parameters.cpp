@@ -1,6 +1,7 @@
 #include "kedge/model/parameters.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/Parallel.h>
 
@@ -30,6 +31,10 @@ void fill_normal(const Tensor& values, const Random& random, double range) {
     });
     flat.narrow(0, first, count).copy_(draws.narrow(0, 0, count));
   }
+}
+
+Tensor columns_of(const Tensor& rows, const ParameterPart& part) {
+  return rows.dim() < 2 ? rows : rows.narrow(1, part.columns.begin, part.columns.end - part.columns.begin);
 }
 
 int64_t size_of_decaying(const std::vector<ParameterSpec>& specs) {
@@ -73,13 +78,17 @@ ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_rank
   return {ends, shard_ranks};
 }
 
-Parameters::Parameters(const std::vector<ParameterSpec>& specs, const StorageOptions& options)
-    : specs_(specs),
+Parameters::Parameters(const std::vector<ParameterSpec>& whole, const StorageOptions& options, std::vector<std::vector<ParameterPart>> parts)
+    : whole_specs_(whole),
+      parts_(std::move(parts)),
+      specs_(parts_.empty() ? whole : split_specs(whole, parts_[static_cast<size_t>(options.tensor.rank())])),
       options_(options),
-      exchange_(options.shards, shard_layout(specs, options.shards.shard.size(), options.shards.num_ranks())),
+      exchange_(options.shards, shard_layout(specs_, options.shards.shard.size(), options.shards.num_ranks())),
+      whole_size_(flat_size(whole)),
       side_(options.device) {
+  ensure(!is_split() || std::ssize(parts_) == options_.tensor.size(), "parts of ", parts_.size(), " tensor ranks, of ", options_.tensor.size());
   num_decaying_ = size_of_decaying(specs_);
-  for (const ParameterSpec& spec : specs_) num_elements_ += spec.size();
+  for (const ParameterSpec& spec : whole_specs_) num_elements_ += spec.size();
   const bool is_shared = options_.shards.num_ranks() > 1;
   cuts_weights_ = is_shared && options_.shards.kind == Sharding::all;
   cuts_gradients_ = is_shared && options_.trainable && options_.shards.kind >= Sharding::gradients;
@@ -151,9 +160,8 @@ Tensor Parameters::own_slice(const Tensor& own, const Tensor& flat, size_t bucke
 }
 
 void Parameters::list_own_parts() {
-  const bool updates_all = options_.shards.kind == Sharding::none || options_.shards.num_ranks() == 1;
   for (size_t b = 0; b < exchange_.layout().num_buckets(); ++b) {
-    if (updates_all) {
+    if (updates_all()) {
       const Share all = exchange_.layout().bucket(b);
       const auto slice = [&](const Tensor& flat) { return flat.defined() ? flat.narrow(0, all.begin, length(all)) : Tensor(); };
       own_parts_.push_back({all, slice(flat_master_), slice(flat_), slice(flat_gradient_)});
@@ -185,6 +193,10 @@ const Tensor& Parameters::flat_master() const {
   return flat_master_;
 }
 
+const ParameterPart& Parameters::part(int parameter, int tensor_rank) const {
+  return parts_[static_cast<size_t>(tensor_rank)][static_cast<size_t>(parameter)];
+}
+
 const Tensor& Parameters::flat_gradient() const {
   ensure(flat_gradient_.defined() || !options_.trainable, "sharded gradients are not in one buffer");
   return flat_gradient_;
@@ -213,9 +225,9 @@ void Parameters::gather_value(size_t bucket) const {
   exchange_.gather(bucket, own_parts_[bucket].value, value_buckets_[bucket]);
 }
 
-void Parameters::write_rows(int parameter, int64_t row, const Tensor& rows) {
+void Parameters::write_own_rows(int parameter, int64_t row, const Tensor& rows) {
   const auto place = static_cast<size_t>(parameter);
-  if (has_whole_masters()) {
+  if (flat_master_.defined()) {
     masters_[place].narrow(0, row, rows.size(0)).copy_(rows);
     return;
   }
@@ -228,20 +240,12 @@ void Parameters::write_rows(int parameter, int64_t row, const Tensor& rows) {
   }
 }
 
-void Parameters::visit_masters(const std::function<void(int parameter, const Tensor& master)>& visit) const {
-  const std::vector<int64_t> begins = flat_begins(specs_);
-  for (size_t b = 0; b < own_parts_.size(); ++b) {
-    const Share range = exchange_.layout().bucket(b);
-    Tensor bucket;
-    if (!has_whole_masters()) {
-      bucket = at::empty({length(range)}, own_parts_[b].master.options());
-      exchange_.gather(b, own_parts_[b].master, bucket);
-    }
-    for (size_t i = 0; i < specs_.size(); ++i) {
-      if (begins[i] < range.begin || begins[i] >= range.end) continue;
-      const auto gathered = [&] { return bucket.narrow(0, begins[i] - range.begin, specs_[i].size()).view(specs_[i].shape); };
-      visit(static_cast<int>(i), bucket.defined() ? gathered() : masters_[i]);
-    }
+void Parameters::write_rows(int parameter, int64_t row, const Tensor& rows) {
+  if (!is_split()) return write_own_rows(parameter, row, rows);
+  const ParameterPart& own = part(parameter);
+  for (const ParameterPart::Rows& range : own.rows) {
+    const int64_t first = std::max(range.whole, row), last = std::min(range.whole + range.count, row + rows.size(0));
+    if (first < last) write_own_rows(parameter, range.own + first - range.whole, columns_of(rows.narrow(0, first - row, last - first), own));
   }
 }
 

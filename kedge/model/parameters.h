@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "kedge/core/side_stream.h"
 #include "kedge/core/tensor.h"
 #include "kedge/dist/shard_exchange.h"
+#include "kedge/dist/tensor_ranks.h"
 #include "kedge/model/spec/parameter_layout.h"
+#include "kedge/model/spec/tensor_split.h"
 
 namespace kedge {
 
@@ -19,6 +22,7 @@ struct StorageOptions {
   at::Device device = at::kCPU;
   bool trainable = false;    // with gradients, and fp32 master weights if dtype is another
   ShardOptions shards = {};  // the ranks that hold the parameters together
+  TensorRanks tensor = {};   // those that compute with them together, each with its own rows or columns of the matrices
 };
 
 // How many elements a flat buffer of such parameters has, with the gaps between the slices.
@@ -29,13 +33,24 @@ struct StorageOptions {
 // not decay. One rank alone has two.
 [[nodiscard]] ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_ranks, int num_ranks);
 
+// Elements of the complete model's flat buffer, from `begin` on.
+struct FlatRow {
+  int64_t begin = 0;
+  Tensor values;
+};
+
 class Parameters {
  public:
-  Parameters(const std::vector<ParameterSpec>& specs, const StorageOptions& options);
+  // `parts`: of every tensor rank, what it has of each parameter; may be empty for one rank.
+  Parameters(const std::vector<ParameterSpec>& whole, const StorageOptions& options, std::vector<std::vector<ParameterPart>> parts = {});
 
   [[nodiscard]] const StorageOptions& options() const { return options_; }
-  [[nodiscard]] const std::vector<ParameterSpec>& specs() const { return specs_; }
-  [[nodiscard]] int64_t num_elements() const { return num_elements_; }  // without the gaps between the slices
+  [[nodiscard]] const std::vector<ParameterSpec>& specs() const { return specs_; }              // of this rank
+  [[nodiscard]] const std::vector<ParameterSpec>& whole_specs() const { return whole_specs_; }  // of the complete model
+  // What this rank has of a parameter.
+  [[nodiscard]] const ParameterPart& part(int parameter) const { return part(parameter, options_.tensor.rank()); }
+  [[nodiscard]] bool is_split() const { return options_.tensor.is_split(); }
+  [[nodiscard]] int64_t num_elements() const { return num_elements_; }  // of the complete model, without the gaps between the slices
   [[nodiscard]] const ShardLayout& layout() const { return exchange_.layout(); }
   [[nodiscard]] int64_t size() const { return layout().size(); }
 
@@ -58,7 +73,8 @@ class Parameters {
     Tensor master, value, gradient;
   };
   [[nodiscard]] const std::vector<OwnPart>& own_parts() const { return own_parts_; }
-  [[nodiscard]] bool has_whole_masters() const { return flat_master_.defined(); }
+  // Are the complete model's in one buffer of this rank?
+  [[nodiscard]] bool has_whole_masters() const { return flat_master_.defined() && !is_split(); }
   // Does some other rank hold, and save, the same?
   [[nodiscard]] bool is_copy() const;
 
@@ -66,10 +82,20 @@ class Parameters {
   void publish();
   // The second half of it: every rank has the values of its own parts, and all get those they need. Collective.
   void share_values();
-  // New master weights of some rows of a parameter, unpublished; every rank is given the same.
+  // New master weights of some rows of a parameter of the complete model, unpublished; every rank is given the same.
   void write_rows(int parameter, int64_t row, const Tensor& rows);
-  // Every parameter's master weights, in an order of its own; where they are sharded they are gathered for the time of a call. Collective.
+  // Every complete parameter's master weights, in an order of its own; where ranks hold them together they are gathered for the time of a
+  // call. Collective.
   void visit_masters(const std::function<void(int parameter, const Tensor& master)>& visit) const;
+
+  // What this rank saves of a buffer like the masters or the moments, given as `own`: a tensor for each of own_parts(). Not on ranks that
+  // are copies of others. Ranks that split matrices put them together first, and each saves a share of every matrix.
+  [[nodiscard]] std::vector<FlatRow> rows_to_save(const std::vector<Tensor>& own) const;
+  // The other way round: fills `own`. `read` fills a row, which is of the type `stored`, with what was saved of it.
+  using RowReader = std::function<void(const FlatRow& row)>;
+  void restore_rows(const std::vector<Tensor>& own, at::ScalarType stored, const RowReader& read) const;
+  [[nodiscard]] std::vector<Tensor> own_masters() const;
+  [[nodiscard]] int64_t whole_size() const { return whole_size_; }  // of the complete model's flat buffer
 
   // What is stored of the weights that the network computes with: all of them, or this rank's parts.
   [[nodiscard]] const Tensor& stored_values() const { return cuts_weights_ ? own_values_ : flat_; }
@@ -108,6 +134,15 @@ class Parameters {
   void list_own_parts();
   [[nodiscard]] std::vector<Tensor> bucket_rows(const Tensor& flat, at::ScalarType dtype, bool come_and_go) const;
   [[nodiscard]] Tensor own_slice(const Tensor& own, const Tensor& flat, size_t bucket) const;
+  [[nodiscard]] const ParameterPart& part(int parameter, int tensor_rank) const;
+  void write_own_rows(int parameter, int64_t row, const Tensor& rows);
+  // The parameters in a bucket, and where they begin in it.
+  [[nodiscard]] std::vector<std::pair<int, int64_t>> places_in(size_t bucket) const;
+  [[nodiscard]] Tensor whole_bucket(size_t bucket, const Tensor& own) const;
+  // A complete parameter from what the tensor ranks have of it. Collective.
+  [[nodiscard]] Tensor join(int parameter, const Tensor& own) const;
+  void sum_summands(size_t bucket) const;
+  [[nodiscard]] bool updates_all() const { return options_.shards.kind == Sharding::none || options_.shards.num_ranks() == 1; }
   [[nodiscard]] bool is_layer(size_t bucket) const;
   [[nodiscard]] bool keeps_value(size_t bucket) const { return !cuts_weights_ || !is_layer(bucket); }
   void gather_value(size_t bucket) const;
@@ -119,10 +154,12 @@ class Parameters {
   void hold_whole() const;
   void let_go() const;
 
+  std::vector<ParameterSpec> whole_specs_;
+  std::vector<std::vector<ParameterPart>> parts_;  // by tensor rank and parameter; empty for one rank
   std::vector<ParameterSpec> specs_;
   StorageOptions options_;
   ShardExchange exchange_;
-  int64_t num_elements_ = 0, num_decaying_ = 0;
+  int64_t whole_size_ = 0, num_elements_ = 0, num_decaying_ = 0;
   bool cuts_weights_ = false, cuts_gradients_ = false;  // are they sharded?
   std::vector<size_t> layer_buckets_;                   // by layer
   Tensor flat_, flat_master_, flat_gradient_;           // undefined where they are sharded

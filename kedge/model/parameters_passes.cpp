@@ -15,7 +15,19 @@ void Parameters::zero_gradients() {
   if (own_sums_.defined()) own_sums_.zero_();
 }
 
+// Of elements that several tensor ranks have. Those of a pass, or of an update, whichever is summed over other ranks next.
+void Parameters::sum_summands(size_t bucket) const {
+  if (!is_split()) return;
+  for (const auto& [parameter, begin] : places_in(bucket)) {
+    const ParameterPart& own = part(parameter);
+    if (!own.has_summands) continue;
+    for (const ParameterPart::Rows& range : own.rows)
+      options_.tensor.sum_(gradients_[static_cast<size_t>(parameter)].narrow(0, range.own, range.count), range.sharers);
+  }
+}
+
 void Parameters::finish_gradients() {
+  for (size_t b = 0; b < gradient_buckets_.size() && !reduces_each_pass(); ++b) sum_summands(b);
   if (options_.shards.num_ranks() == 1) return;
   const auto sum_of = [&](size_t bucket) { return own_slice(own_sums_, {}, bucket); };
   for (size_t b = 0; b < gradient_buckets_.size(); ++b) {
@@ -86,6 +98,7 @@ void Parameters::start_waiting_sum() const {
   if (!waiting_) return;
   const size_t bucket = waiting_->bucket;
   const auto sum = [&] {
+    sum_summands(bucket);
     exchange_.reduce(bucket, gradient_buckets_[bucket], own_slice(own_sums_, {}, bucket));
     if (!cuts_gradients_) gradient_buckets_[bucket].zero_();
   };

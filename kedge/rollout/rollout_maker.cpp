@@ -13,11 +13,11 @@
 
 namespace kedge {
 
-RolloutMaker::RolloutMaker(Engine& engine, RolloutScorers scorers, Group group, WorkQueue* queue)
-    : engine_(engine), scorers_(scorers), group_(std::move(group)), queue_(queue) {}
+RolloutMaker::RolloutMaker(Engine& engine, RolloutScorers scorers, RolloutRanks ranks, WorkQueue* queue)
+    : engine_(engine), scorers_(scorers), ranks_(std::move(ranks)), queue_(queue) {}
 
 RolloutRows RolloutMaker::generate(const RolloutRequest& wish) {
-  RolloutRows rows = exchange_rollouts(group_, generate_own(wish));
+  RolloutRows rows = exchange_rollouts(ranks_.group, generate_own(wish));
   check_all_answered(rows, static_cast<int64_t>(wish.batch.size()), wish.num_samples);
   return rows;
 }
@@ -28,7 +28,7 @@ RolloutRows RolloutMaker::generate_own(const RolloutRequest& wish) {
   if (queue_ != nullptr) {
     queue_->fill(size);
   } else {
-    const Share share = share_of(size, group_.rank(), group_.size());
+    const Share share = share_of(size, ranks_.group.rank(), ranks_.group.size());
     for (int64_t slot = share.begin; slot < share.end; ++slot) submit(wish, slot);
   }
   RolloutRows rows;
@@ -99,7 +99,7 @@ RolloutRow RolloutMaker::finish(const RolloutRequest& wish, Completion completio
 }
 
 void RolloutMaker::ask_about(std::span<const RolloutRow> rows, const RolloutRequest& wish) {
-  if (rows.empty()) return;
+  if (rows.empty() || !ranks_.asks) return;
   Asked asked;
   for (const RolloutRow& row : rows) asked.rollouts.push_back(row.rollout);
   if (wish.wants_values && scorers_.values != nullptr) scorers_.values->ask(asked.rollouts);  // first: rewards may come with them
@@ -119,7 +119,7 @@ void RolloutMaker::take_rewards(RolloutRows& rows) {
       rows[static_cast<size_t>(own.back())].reward = std::move(rewards[i]);
     }
   }
-  exchange_rewards(group_, own, rows);
+  exchange_rewards(ranks_.world.value_or(ranks_.group), own, rows);
 }
 
 }  // namespace kedge

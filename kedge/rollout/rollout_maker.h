@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kedge/data/sets/prompt_dataset.h"
@@ -46,11 +48,21 @@ struct RolloutScorers {
   RolloutScorers(RewardSource& source, ValueCollector* collector = nullptr) : rewards(source), values(collector) {}
 };
 
+// Who answers which prompts.
+struct RolloutRanks {
+  Group group;                      // ranks with different prompts
+  std::optional<Group> world = {};  // all of them, where several compute each answer together; else the same
+  bool asks = true;                 // of those, the one that has its answers scored
+
+  RolloutRanks(Group different, std::optional<Group> all = {}, bool scores = true)
+      : group(std::move(different)), world(std::move(all)), asks(scores) {}
+};
+
 // Not thread-safe. The parts must outlive it.
 class RolloutMaker {
  public:
   // `queue`: where ranks get their prompts from; null: each takes its share.
-  RolloutMaker(Engine& engine, RolloutScorers scorers, Group group, WorkQueue* queue = nullptr);
+  RolloutMaker(Engine& engine, RolloutScorers scorers, RolloutRanks ranks, WorkQueue* queue = nullptr);
 
   // All ranks' answers, by slot and sample. Rewards, and values at the collector, may still be pending: call take_rewards() next, once.
   [[nodiscard]] RolloutRows generate(const RolloutRequest& wish);
@@ -77,7 +89,7 @@ class RolloutMaker {
 
   Engine& engine_;
   RolloutScorers scorers_;
-  Group group_;
+  RolloutRanks ranks_;
   WorkQueue* queue_;
   std::map<int64_t, Open> open_;
   std::vector<Asked> asked_;

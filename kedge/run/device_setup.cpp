@@ -17,7 +17,7 @@ Mesh open_mesh(const ComputeConfig& compute, const std::optional<PlannedRanks>& 
   if (planned) {
     check(mesh.world.size() == 1, "--mesh: ", planned->size(), " ranks are planned by one process, but ", mesh.world.size(),
           " were started");
-    mesh.world = Group::imagined(planned->size());
+    mesh.world = mesh.data = Group::imagined(planned->size());
   }
   const int num_ranks = mesh.world.size();
   const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
@@ -39,22 +39,32 @@ at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
   return device.is_cuda() ? at::kBFloat16 : at::kFloat;
 }
 
+Mesh split_mesh(const Mesh& mesh, const NetworkConfig& network, const ModelConfig& model, const std::string& section) {
+  const std::string key = section + ".tensor_model_parallel_size";
+  const int size = static_cast<int>(network.tensor_model_parallel_size);
+  check(mesh.world.size() % size == 0, key, ": ", size, " ranks do not divide the ", mesh.world.size(),
+        mesh.world.size() == 1 ? " rank" : " ranks", " of the job", mesh.world.size() == 1 ? "; mpirun -n N starts more" : "");
+  check_tensor_split(model, size, key);
+  return mesh.with_tensor_ranks(size);
+}
+
 ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh, const std::string& section) {
-  const Group& world = mesh.world;
-  const int size = static_cast<int>(network.sharding_group.value_or(world.size()));
-  check(size <= world.size() && world.size() % size == 0, section, ".sharding_group: ", size, " ranks do not divide the ", world.size(),
-        world.size() == 1 ? " rank" : " ranks", " of the job");
+  const Group& data = mesh.data;
+  const int size = static_cast<int>(network.sharding_group.value_or(data.size()));
+  check(size <= data.size() && data.size() % size == 0, section, ".sharding_group: ", size, " ranks do not divide the ", data.size(),
+        data.size() == 1 ? " rank" : " ranks", mesh.tensor.is_split() ? " that have other rows of a batch" : " of the job");
   const bool is_distributed = network.optim.name == OptimizerKind::distributed_fused_adam;
   ShardOptions options;
   options.kind = network.sharding.value_or(is_distributed ? Sharding::optimizer : Sharding::none);
-  options.shard = size == world.size() ? world : mesh.groups_of(size);
-  options.replicas = size == world.size() ? Group::single() : mesh.across_groups_of(size);
+  options.shard = size == data.size() ? data : mesh.groups_of(size);
+  options.replicas = size == data.size() ? Group::single() : mesh.across_groups_of(size);
   options.collectives = network.collectives;
   return options;
 }
 
-StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device, const ShardOptions& shards) {
-  const StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none, shards};
+StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device, const ShardOptions& shards,
+                                const TensorRanks& tensor) {
+  const StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none, shards, tensor};
   check(storage.dtype != at::kHalf, "trainer.precision: ", *compute.precision, " is not supported; bf16 has the range that training needs");
   return storage;
 }

@@ -23,12 +23,15 @@ struct PlannedRanks {
 // fp32, bf16 or fp16: as configured, else the device's default.
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
 
+// The ranks as `model.tensor_model_parallel_size` divides them. UsageError if it divides neither them nor the model. Collective.
+[[nodiscard]] Mesh split_mesh(const Mesh& mesh, const NetworkConfig& network, const ModelConfig& model, const std::string& section = "model");
+
 // Who holds what of a trained network. UsageError if the groups do not divide the ranks; `section` opens it. Collective.
 [[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh, const std::string& section = "model");
 
 // How the weights of a trained network are stored; with adapters they are frozen. UsageError for fp16.
 [[nodiscard]] StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device,
-                                              const ShardOptions& shards = {});
+                                              const ShardOptions& shards = {}, const TensorRanks& tensor = {});
 
 // The adapters of `model.peft`, to train: new ones, or those of a folder. Nothing without a scheme.
 void add_trained_adapters(Model& model, const NetworkConfig& network);

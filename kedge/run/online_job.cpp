@@ -63,8 +63,8 @@ class SharedReward : public RewardSource {
 // A rank's share of a step.
 StepWork step_work(const OnlineSetup& setup) {
   const OnlineSettings& settings = setup.settings;
-  const auto ranks = static_cast<int64_t>(setup.mesh.world.size());
-  StepWork work{.pass = setup.memory_request.demand.update, .device = setup.mesh.device};
+  const auto ranks = static_cast<int64_t>(setup.mesh.data.size());
+  StepWork work{.pass = of_one_rank(setup.memory_request.demand.update), .device = setup.mesh.device};
   const int64_t trained = settings.rollouts.num_rollout_samples * settings.rows_per_prompt / ranks;
   const auto tokens = static_cast<double>(trained * setup.usual_length);
   work.update_tokens = tokens * static_cast<double>(settings.epochs);
@@ -79,7 +79,7 @@ StepWork step_work(const OnlineSetup& setup) {
 
 WireEvents wire_events(const OnlineSetup& setup) {
   const OnlineSettings& settings = setup.settings;
-  const int64_t rows = settings.model.global_batch_size / setup.mesh.world.size();
+  const int64_t rows = settings.model.global_batch_size / setup.mesh.data.size();
   const int64_t per_update = std::max<int64_t>(1, rows * setup.usual_length / settings.rollouts.tokens_per_pass);
   WireEvents events{.updates = setup.plan.updates_per_step};
   events.passes = per_update * events.updates;
@@ -154,7 +154,8 @@ int OnlineJob::run(const RunOptions& options) {
                          .values = collector ? &*collector : nullptr,
                          .prompts = setup.prompts,
                          .validation = setup.validation,
-                         .group = setup.mesh.world,
+                         .group = setup.mesh.data,
+                         .world = setup.mesh.world,
                          .folder = session.folder(),
                          .save = {save, config().pretrained_checkpoint.restore_from_path}},
                         setup.settings);

@@ -38,15 +38,20 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
       mesh(open_mesh(job.compute(), options.ranks)),
       folder(find_model_folder(job.config().pretrained_checkpoint.restore_from_path, "pretrained_checkpoint.restore_from_path")),
       network(load_model_config(folder)),
+      own_network(network),
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
   check_widths(settings.widths, lengths.context);
   static_cast<void>(recorded_every(job.config().rollouts));  // rejects invalid settings
   check_sources(settings.reward.sources, "reward.sources");
   check_sources(settings.reward.watch, "reward.watch");
+  mesh = split_mesh(mesh, settings.model, network);
+  own_network = split_config(network, {mesh.tensor.rank(), mesh.tensor.size()});
+  check(!mesh.tensor.is_split() || !settings.loop.batch_iterator.use_flask, "trainer.", settings.name,
+        ".batch_iterator.use_flask: ranks that compute together (model.tensor_model_parallel_size) cannot take prompts one by one");
   open_prompts();
-  plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.world.size());
-  storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh));
+  plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.data.size());
+  storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh), mesh.tensor);
   plan_memory(options);
 }
 
@@ -128,10 +133,11 @@ void OnlineSetup::plan_memory(const Options& options) {
   const bool has_adapters = settings.model.peft.peft_scheme == PeftScheme::lora;
   if (has_adapters) input.lora = settings.model.peft.lora_tuning;
   input.optimizer = settings.model.optim;
-  input.num_ranks = mesh.world.size();
+  input.num_ranks = mesh.data.size();
+  input.tensor_ranks = mesh.tensor.size();
   input.shard_ranks = storage.shards.shard.size();
   input.sharding = storage.shards.kind;
-  const int64_t rows = settings.model.global_batch_size / mesh.world.size();
+  const int64_t rows = settings.model.global_batch_size / mesh.data.size();
   input.longest = lengths.context;
   input.tokens = std::min(rows * lengths.context, std::max(settings.rollouts.tokens_per_pass, lengths.context));
   input.rows = std::max<int64_t>(1, input.tokens / lengths.context);
@@ -140,7 +146,7 @@ void OnlineSetup::plan_memory(const Options& options) {
   demand.saves = plan.intervals.save > 0 && job.config().exp_manager.saves();
 
   usual_length = std::min(lengths.context, longest_prompt() + lengths.max_new);
-  EngineInput generation = generation_input(settings, lengths, network, storage, mesh.world.size());
+  EngineInput generation = generation_input(settings, lengths, own_network, storage, mesh.data.size());
   generation.usual = usual_length;
   const MemoryRoom room = free_room(mesh);
   demand.generation = {.bytes = engine_bytes(generation), .releases = settings.model.engine.release_in_training};

@@ -30,7 +30,7 @@ struct OnlineSetup {
   OnlineSettings settings;
   Mesh mesh;
   Path folder;  // of the model
-  ModelConfig network;
+  ModelConfig network, own_network;  // complete, and what this rank computes
   std::unique_ptr<Tokenizer> tokenizer;
   OnlineLengths lengths;
   std::shared_ptr<const PromptDataset> prompts, validation;  // the latter may be null

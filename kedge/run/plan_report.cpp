@@ -81,7 +81,8 @@ void add_disk(PlanReport& report, const DiskPlan& disk) {
 
 namespace {
 
-WireInput wire_input(const MemoryInput& pass, const ShardOptions& shards) {
+WireInput wire_input(const MemoryInput& update, const ShardOptions& shards) {
+  const MemoryInput pass = of_one_rank(update);
   WireInput input;
   const ModelParameters places = make_parameters(pass.model, pass.head);
   input.network = input.trained = places.specs;

@@ -40,7 +40,7 @@ SupervisedTrainer make_trainer(const SupervisedSetup& setup, const RunPlace& pla
   const SupervisedSections& sections = setup.sections;
   SaveOptions save;
   save.companions = setup.folder;
-  return SupervisedTrainer({*setup.model, setup.mesh.world, setup.task, sections.loop, sections.network.optim, setup.job.batches(),
+  return SupervisedTrainer({*setup.model, setup.mesh.data, setup.task, sections.loop, sections.network.optim, setup.job.batches(),
                             setup.plan, sections.network.activations_checkpoint_granularity == Recompute::full, save, sections.model_path,
                             setup.data.largest_rows, place});
 }
@@ -55,7 +55,7 @@ std::string plan_text(const SupervisedSetup& setup, const MemoryFit& verdict) {
              setup.plan.intervals.validate, ", saving every ", setup.plan.intervals.save, "\n");
   out += str("  ", setup.task.train.size, " training rows, about ", format_number(tokens), " tokens per epoch, ",
              format_number(tokens / static_cast<double>(setup.task.train.size) * static_cast<double>(batches.global_size)), " per step\n");
-  out += str("  a step is ", batches.global_size / batches.micro_size / setup.mesh.world.size(), " micro-batches of ", batches.micro_size,
+  out += str("  a step is ", batches.global_size / batches.micro_size / setup.mesh.data.size(), " micro-batches of ", batches.micro_size,
              " per rank; the largest may have ", micro.tokens, " tokens, its longest row ", micro.longest, "\n");
   out += memory_text(verdict, {});
   return out;
@@ -113,12 +113,12 @@ PlanReport SupervisedJob::plan(const PlanOptions& options) {
   const DiskPlan disk = disk_of(setup);
   PlanReport report{.text = plan_text(setup, verdict), .json = plan_json(setup, verdict), .fits = verdict.fits, .needed = verdict.needed};
   add_disk(report, disk);
-  const int64_t passes = batches().global_size / batches().micro_size / setup.mesh.world.size();
+  const int64_t passes = batches().global_size / batches().micro_size / setup.mesh.data.size();
   const double wire_s = add_wire(report, question.demand.update, setup.shards, {.passes = passes, .updates = 1}, options.ranks);
   if (options.wants_time && verdict.fits) {
-    StepWork work{.pass = question.demand.update, .device = setup.mesh.device};
+    StepWork work{.pass = of_one_rank(question.demand.update), .device = setup.mesh.device};
     work.update_tokens = setup.data.tokens_per_epoch / static_cast<double>(setup.task.train.size) *
-                         static_cast<double>(batches().global_size / setup.mesh.world.size());
+                         static_cast<double>(batches().global_size / setup.mesh.data.size());
     const ReferenceUse use = reference_use();
     work.look_tokens = work.update_tokens * use.looks;
     const bool once = use.exists && !use.copies;

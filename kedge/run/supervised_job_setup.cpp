@@ -10,20 +10,21 @@ SupervisedSetup::SupervisedSetup(SupervisedJob& given, const std::optional<Plann
     : job(given),
       sections(job.sections()),
       mesh(open_mesh(sections.compute, planned)),
-      shards(shard_options(sections.network, mesh)),
       folder(find_model_folder(sections.model_path, sections.model_key)),
       network(load_model_config(folder)),
       tokenizer(load_tokenizer(folder)) {
+  mesh = split_mesh(mesh, sections.network, network);
+  shards = shard_options(sections.network, mesh);
   job.limit_length(network.max_positions);
   task = job.make_task(model, *tokenizer, folder);
-  plan = plan_supervised(sections.loop, task, job.batches(), mesh.world.size(), "trainer." + sections.name);
+  plan = plan_supervised(sections.loop, task, job.batches(), mesh.data.size(), "trainer." + sections.name);
   data = measure_data(task.train, job.batches().micro_size);
 }
 
-StorageOptions SupervisedSetup::storage() const { return training_storage(sections.compute, sections.network, mesh.device, shards); }
+StorageOptions SupervisedSetup::storage() const { return training_storage(sections.compute, sections.network, mesh.device, shards, mesh.tensor); }
 
 int64_t SupervisedSetup::cache_bytes() const {
-  return job.cache_bytes(network, storage().dtype == at::kFloat ? 4 : 2, data.largest_micro.longest);
+  return job.cache_bytes(split_config(network, {mesh.tensor.rank(), mesh.tensor.size()}), storage().dtype == at::kFloat ? 4 : 2, data.largest_micro.longest);
 }
 
 MemoryRequest SupervisedSetup::memory_request() const {
@@ -35,7 +36,8 @@ MemoryRequest SupervisedSetup::memory_request() const {
   input.is_cuda = mesh.device.is_cuda();
   if (sections.network.peft.peft_scheme == PeftScheme::lora) input.lora = sections.network.peft.lora_tuning;
   input.optimizer = sections.network.optim;
-  input.num_ranks = mesh.world.size();
+  input.num_ranks = mesh.data.size();
+  input.tensor_ranks = mesh.tensor.size();
   input.shard_ranks = shards.shard.size();
   input.sharding = shards.kind;
   input.tokens = data.largest_micro.tokens;

@@ -326,7 +326,20 @@ std::string line(const std::string& name, int64_t bytes, const std::string& note
 
 }  // namespace
 
+MemoryInput of_one_rank(const MemoryInput& input) {
+  MemoryInput own = input;
+  own.model = split_config(input.model, {0, input.tensor_ranks});
+  own.tensor_ranks = 1;
+  return own;
+}
+
 MemoryPlan plan_memory(const MemoryInput& input) {
+  if (input.tensor_ranks > 1) {
+    MemoryPlan plan = plan_memory(of_one_rank(input));
+    // Every rank's summands of a layer's outputs, while they are added up.
+    plan.workspace += input.tensor_ranks * input.tokens * input.model.hidden_size * (input.dtype == at::kFloat ? 4 : 2);
+    return plan;
+  }
   const ModelParameters places = make_parameters(input.model, input.head);
   std::vector<LinearSlice> adapted;
   std::vector<ParameterSpec> trained = places.specs;
@@ -363,6 +376,7 @@ MemoryPlan plan_memory(const MemoryInput& input) {
 }
 
 ForwardMemory plan_forward(const MemoryInput& input) {
+  if (input.tensor_ranks > 1) return plan_forward(of_one_rank(input));
   return {flat_size(make_parameters(input.model, input.head).specs) * (input.dtype == at::kFloat ? 4 : 2),
           MicroBatchMemory(input, {}).look() + (input.is_cuda ? kCublasWorkspace : 0)};
 }

@@ -23,6 +23,7 @@ struct MemoryInput {
   std::optional<LoraConfig> lora;  // otherwise everything trains
   OptimizerConfig optimizer;
   int num_ranks = 1, shard_ranks = 1;  // in all, and of those that share one copy of the model
+  int tensor_ranks = 1;                // that compute together what is one rank otherwise
   Sharding sharding = Sharding::none;
   // The largest micro-batch: tokens of all its rows, and of its longest row.
   int64_t tokens = 0, rows = 1, longest = 0;
@@ -53,6 +54,9 @@ struct MemoryPlan {
   [[nodiscard]] std::string table() const;  // lines of at most 80 columns
   [[nodiscard]] Json json() const;
 };
+
+// The same as what one of the ranks computes that split it.
+[[nodiscard]] MemoryInput of_one_rank(const MemoryInput& input);
 
 [[nodiscard]] MemoryPlan plan_memory(const MemoryInput& input);
 

@@ -92,6 +92,7 @@ struct NetworkConfig {
   std::optional<Sharding> sharding;
   std::optional<int64_t> sharding_group;
   Collectives collectives = Collectives::ordered;
+  int64_t tensor_model_parallel_size = 1;
   PeftConfig peft;
   OptimConfig optim;
 
@@ -109,6 +110,10 @@ struct NetworkConfig {
     field("collectives", collectives,
           "how gradients are summed over ranks: in rank order, with the same bits whatever is sharded (ordered), or in the order that is "
           "fastest, and once per update where gradients are not sharded (fast)");
+    field("tensor_model_parallel_size", tensor_model_parallel_size,
+          "neighbouring ranks that compute every layer together, each with its own heads and its share of the MLP and of the vocabulary; "
+          "the others have other rows of a batch",
+          at_least(1));
     field("peft", peft, "adapters");
     field("optim", optim, "the optimizer");
     field.ignored("enable_nge", "there is only one generator");
@@ -129,9 +134,11 @@ struct NetworkConfig {
     field.ignored("dist_ckpt_format", "checkpoints are Hugging Face folders");
     field.ignored("dist_ckpt_load_strictness", "every tensor must be present");
     field.ignored("overwrite_base_config", "a model folder contains no settings");
-    field.refused({"tensor_model_parallel_size", "pipeline_model_parallel_size"}, "models are not split over ranks", {"1"});
+    field.refused("pipeline_model_parallel_size", "layers are not divided among ranks: model.sharding=all shares their memory, and "
+                                                  "model.tensor_model_parallel_size their computation",
+                  {"1"});
     field.refused("context_parallel_size", "rows are not split over ranks", {"1"});
-    field.refused("sequence_parallel", "rows are not split over ranks", {"false", "False"});
+    field.ignored("sequence_parallel", "norms are computed by every tensor rank");
   }
 };
 

@@ -36,10 +36,11 @@ inline std::unique_ptr<Model> tiny_model(const char* json, const StorageOptions&
                                          const HeadOptions& head = {}) {
   StorageOptions alone = storage;
   alone.shards = {};
+  alone.tensor = {};
   auto model = std::make_unique<Model>(tiny_config(json), head, alone);
   model->initialise(5);
   scatter_weights(model->parameters(), 100, 0.2);
-  if (storage.shards.num_ranks() == 1) return model;
+  if (storage.shards.num_ranks() == 1 && !storage.tensor.is_split()) return model;
   auto shared = std::make_unique<Model>(tiny_config(json), head, storage);
   for (int i = 0; i < static_cast<int>(model->parameters().specs().size()); ++i)
     shared->parameters().write_rows(i, 0, model->parameters().master(i));

@@ -40,7 +40,7 @@ EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& 
   EngineConfig config = settings.model.engine;
   if (config.memory == "auto")
     config.memory = std::to_string(
-        std::min(engine_bytes(generation_input(settings, lengths, model.config(), model.parameters().options(), num_ranks)).cache,
+        std::min(engine_bytes(generation_input(settings, lengths, model.own_shape(), model.parameters().options(), num_ranks)).cache,
                  (model.device().is_cuda() ? free_cuda_bytes() : this_machine().available_bytes) / 2));
   return config;
 }

@@ -74,7 +74,8 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       policy_(parts_.model, parts_.group, policy_options(settings_, plan_, parts_.model)),
       engine_(parts_.model, engine_config(settings_, lengths_, parts_.model, parts_.group.size())),
       queue_(make_queue(settings_, parts_.group)),
-      maker_(engine_, {parts_.rewards, parts_.values}, parts_.group, queue_ ? &*queue_ : nullptr),
+      maker_(engine_, {parts_.rewards, parts_.values},
+             {parts_.group, parts_.world, parts_.model.parameters().options().tensor.rank() == 0}, queue_ ? &*queue_ : nullptr),
       sampler_({.num_rows = parts_.prompts->size(),
                 .batch_size = settings_.rollouts.num_rollout_samples,
                 .shuffle = true,
@@ -90,16 +91,16 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
     if (settings_.logprob_use == LogprobUse::none) settings_.logprob_use = LogprobUse::loss;
     trusts_engine_ = false;
   }
-  if (parts_.group.rank() == 0)
+  if (is_first())
     for (const auto& hint :
          {fewer_steps_hint(plan_.steps, settings_.loop.max_epochs, settings_.loop.max_steps, "trainer." + settings_.name),
           low_rate_hint(settings_, plan_)})
       if (hint) log_warn(*hint);
-  if (parts_.group.rank() == 0)
+  if (is_first())
     for (const std::string& hint : algorithm_->hints()) log_warn(hint);
   check(!responses_.end_ids().empty(), "the policy's tokenizer has no end-of-text token, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
-  if (parts_.group.rank() != 0) return;
+  if (!is_first()) return;
   if (parts_.store == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
   store_ = records_ ? &*records_ : parts_.store;
 }
@@ -115,7 +116,7 @@ LoopResult OnlineTrainer::fit(MetricsLog& log, const FitOptions& options) {
   loop.steps = plan_.steps;
   loop.intervals = plan_.intervals;
   loop.time_limit = options.time_limit;
-  return run_loop({*this, parts_.group, log, options.saver, signals, begin}, loop, round_);
+  return run_loop({*this, world(), log, options.saver, signals, begin}, loop, round_);
 }
 
 // Names of the phases as kedge plan has them.
@@ -135,7 +136,7 @@ void OnlineTrainer::rehearse() {
     const auto scope = timers_.measure("generate");
     const WholeWeights whole(parts_.model.parameters());
     rehearse_generation(
-        engine_, generation_input(settings_, lengths_, parts_.model.config(), parts_.model.parameters().options(), parts_.group.size()),
+        engine_, generation_input(settings_, lengths_, parts_.model.own_shape(), parts_.model.parameters().options(), parts_.group.size()),
         lengths_, settings_.samples_per_prompt);
   }
   rehearse_training();
@@ -171,7 +172,7 @@ void OnlineTrainer::complete(OnlineStep& step) {
   take_rewards(step);
   if (!critic_) return;
   const auto scope = timers_.measure("critic_wait");
-  parts_.values->take(parts_.group, step.rows);
+  parts_.values->take(world(), step.rows);
 }
 
 OnlineStep OnlineTrainer::generate_rollouts() {
@@ -333,7 +334,7 @@ StepReport OnlineTrainer::finish_step(OnlineStep step, std::vector<Metrics> upda
     report.alarm = {*wrong, settings_.loop.on_unhealthy != OnUnhealthy::warn, settings_.loop.on_unhealthy == OnUnhealthy::stop};
   look_at_gap(all);
   report.metrics = all.with_prefix("train_rollouts/");
-  report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { parts_.group.all_reduce(seconds, Reduce::max); }));
+  report.metrics.merge(timers_.take(kPhases, [&](std::span<double> seconds) { world().all_reduce(seconds, Reduce::max); }));
   report.samples = {first_sample_table("train_rollouts", step.rows)};
   weights_hash_.clear();
   const std::string weights = weights_before();

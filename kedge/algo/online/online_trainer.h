@@ -38,7 +38,8 @@ struct OnlineParts {
   ValueCollector* values = nullptr;  // of an algorithm with a critic
   std::shared_ptr<const PromptDataset> prompts;
   std::shared_ptr<const PromptDataset> validation = nullptr;  // may be null
-  Group group = Group::single();
+  Group group = Group::single();     // ranks that have different rows
+  std::optional<Group> world = {};   // all of them, where several compute the model together; else the same
   Path folder = {};              // of the run, for its records; empty: none are kept
   StepStore* store = nullptr;    // in place of those records; rank 0's
   ModelFolderOptions save = {};  // of the models in checkpoints
@@ -122,6 +123,8 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] StepReport finish_step(OnlineStep step, std::vector<Metrics> updates);
   [[nodiscard]] FolderWriter save_policy(StateSnapshot& state) const;
   void rehearse_training();
+  [[nodiscard]] const Group& world() const { return parts_.world ? *parts_.world : parts_.group; }
+  [[nodiscard]] bool is_first() const { return world().rank() == 0; }
   void look_at_ends(const RolloutRows& rows) const;
   void look_at_gap(const Metrics& metrics);
   void look_at_invariants(const OnlineStep& step, const Metrics& metrics);

@@ -8,7 +8,7 @@ namespace kedge {
 
 // Answers that never end teach nothing, or to never end: the most important check of a first step.
 void OnlineTrainer::look_at_ends(const RolloutRows& rows) const {
-  if (parts_.group.rank() != 0) return;
+  if (!is_first()) return;
   std::vector<std::pair<TokenId, std::string>> ends;
   for (const TokenId id : responses_.end_ids()) ends.emplace_back(id, parts_.tokenizer.token_of(id));
   if (const auto hint = ending_hint(rows, ends, ending_remedy(settings_))) log_warn(*hint);
@@ -24,7 +24,7 @@ void OnlineTrainer::look_at_invariants(const OnlineStep& step, const Metrics& me
   seen.is_exact = parts_.model.device().is_cpu() && !trusts_engine_;
   seen.is_finite = policy_.has_finite_weights();
   for (const std::string& broken : invariants_.judge(round_, seen))
-    if (parts_.group.rank() == 0) log_warn("step ", round_, ": ", broken);
+    if (is_first()) log_warn("step ", round_, ": ", broken);
 }
 
 // Log-probabilities of the engine and of training are equal on a CPU. If they ever differ, training's own are used from then on.

@@ -58,20 +58,20 @@ std::optional<RolloutRows> OnlineTrainer::recorded(const RecordHeader& header, s
     found = store_->load({.header = header, .prompts = *parts_.prompts, .batch = batch, .draw = draw});
   }
   std::array<double, 1> is_found = {found ? 1.0 : 0.0};
-  parts_.group.all_reduce(std::span<double>(is_found), Reduce::max);
+  world().all_reduce(std::span<double>(is_found), Reduce::max);
   if (is_found[0] == 0) return std::nullopt;
   // Rank 0 has them all and broadcasts them.
   RolloutRows own = found ? std::move(*found) : RolloutRows();
-  RolloutRows rows = exchange_rollouts(parts_.group, own);
+  RolloutRows rows = exchange_rollouts(world(), own);
   std::vector<int64_t> places(own.size());
   std::iota(places.begin(), places.end(), 0);
-  exchange_rewards(parts_.group, places, rows);
+  exchange_rewards(world(), places, rows);
   return rows;
 }
 
 // Their hash, known from the step before if there was one. For records, so that nobody needs it where rank 0 keeps none and is alone.
 std::string OnlineTrainer::weights_before() {
-  if (weights_hash_.empty() && (store_ != nullptr || parts_.group.size() > 1)) weights_hash_ = policy_.weights_hash();
+  if (weights_hash_.empty() && (store_ != nullptr || world().size() > 1)) weights_hash_ = policy_.weights_hash();
   return weights_hash_;
 }
 
@@ -104,7 +104,7 @@ RolloutRows OnlineTrainer::generate_batch(std::span<const int64_t> ahead, int64_
 RolloutRows OnlineTrainer::generate_dynamically(std::span<const int64_t> ahead) {
   GroupCollector groups(settings_.rollouts.num_rollout_samples, settings_.drops_unfinished);
   for (int64_t i = 0; i < settings_.max_batches && !groups.is_full(); ++i) groups.add(generate_batch(ahead, i, true));
-  if (!groups.is_full() && parts_.group.rank() == 0)
+  if (!groups.is_full() && is_first())
     short_steps_.note("step ", round_, ": in ", settings_.max_batches, " batches the responses to only ", groups.num_kept(), " of ",
                       settings_.rollouts.num_rollout_samples, " prompts differ in reward; the others of this step teach nothing");
   return groups.take();

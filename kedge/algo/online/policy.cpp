@@ -291,6 +291,8 @@ bool Policy::has_finite_weights() const {
   std::array<double, 1> sum = {0};
   for (const Parameters::OwnPart& part : model_.trained().own_parts()) sum[0] += part.master.detach().sum(at::kDouble).item<double>();
   group_.all_reduce(std::span<double>(sum), Reduce::sum);
+  const TensorRanks& tensor = model_.trained().options().tensor;
+  if (tensor.is_split()) tensor.group().all_reduce(std::span<double>(sum), Reduce::sum);
   return std::isfinite(sum[0]);
 }
 

@@ -17,9 +17,10 @@ constexpr std::chrono::seconds kTellEvery{20};
 std::string key_of(const ResponseRow& row) { return response_key(row.ids, row.num_prompt_tokens); }
 
 // Ranks may be told to stop at different moments, and must leave together.
-void stop_if_any(const Group& group, const std::optional<int>& signal) {
+void stop_if_any(const Group& group, const TensorRanks& tensor, const std::optional<int>& signal) {
   std::array<double, 1> any = {static_cast<double>(signal.value_or(0))};
   group.all_reduce(std::span<double>(any), Reduce::max);
+  if (tensor.is_split()) tensor.group().all_reduce(std::span<double>(any), Reduce::max);
   const int received = static_cast<int>(any[0]);
   if (received != 0) throw Interrupted(received, name_of_signal(received) + " while the reference's log-probabilities were computed");
 }
@@ -31,11 +32,13 @@ ReferenceLogprobs::ReferenceLogprobs(Model& policy, Group group, ReferenceOption
   if (!keeps()) copy_.emplace(policy, policy.adapters() != nullptr ? ReferenceKind::adapters_off : options_.copy);
   if (options_.keeping != ReferenceKeeping::disk) return;
   std::string known;
-  if (group_.rank() == 0) {
+  const TensorRanks& tensor = policy_.parameters().options().tensor;
+  if (group_.rank() == 0 && tensor.rank() == 0) {
     folder_.emplace(options_.folder, options_.weights);
     known = logprobs_text(folder_->read());
   }
   group_.broadcast(known, 0);
+  if (tensor.is_split()) tensor.group().broadcast(known, 0);
   const auto values = read_logprobs(known);
   ensure(values.has_value(), "reference log-probabilities were damaged between ranks");
   cache_.add(*values);
@@ -48,24 +51,27 @@ void ReferenceLogprobs::compute_all(const ReferencePasses& passes) {
   const WholeWeights whole(policy_.parameters());
   const auto begin = std::chrono::steady_clock::now();
   auto told = begin;
+  const TensorRanks& tensor = policy_.parameters().options().tensor;
+  const bool tells = group_.rank() == 0 && tensor.rank() == 0;
   const int64_t size = group_.size(), before = num_computed_;
   int64_t round = kFirstRound;
   for (int64_t done = 0; done < passes.count; done += round * size, round = std::min(2 * round, kLargestRound)) {
     std::vector<KeptLogprob> own;
     std::optional<int> signal;
-    for (int64_t i = done + group_.rank(); i < std::min(passes.count, done + round * size) && !signal; i += size) {
+    // Ranks that compute together make the same passes.
+    for (int64_t i = done + group_.rank(); i < std::min(passes.count, done + round * size) && (!signal || tensor.is_split()); i += size) {
       const std::vector<KeptLogprob> found = unknown_of(passes.rows(i), policy_);
       own.insert(own.end(), found.begin(), found.end());
-      if (options_.stop) signal = options_.stop();
+      if (options_.stop && !signal) signal = options_.stop();
     }
     exchange(std::move(own));
-    stop_if_any(group_, signal);
+    stop_if_any(group_, tensor, signal);
     const auto now = std::chrono::steady_clock::now();
-    if (group_.rank() != 0 || now - told < kTellEvery) continue;
+    if (!tells || now - told < kTellEvery) continue;
     told = now;
     log_info("reference log-probabilities: ", std::min(passes.count, done + round * size), " of ", passes.count, " passes");
   }
-  if (group_.rank() == 0 && num_computed_ > before)
+  if (tells && num_computed_ > before)
     log_info("reference log-probabilities of ", num_computed_ - before, num_computed_ - before == 1 ? " row" : " rows", " in ",
              std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count(), " ms");
 }

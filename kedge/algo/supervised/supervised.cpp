@@ -126,7 +126,7 @@ SupervisedTrainer::SupervisedTrainer(SupervisedParts parts)
     : parts_(std::move(parts)),
       learner_({parts_.optim, parts_.config, parts_.plan.steps.max_steps, kCounter}, parts_.model.trained(), parts_.group),
       sampler_(new_sampler(parts_)) {
-  if (parts_.group.rank() != 0) return;
+  if (parts_.group.rank() != 0 || parts_.model.parameters().options().tensor.rank() != 0) return;
   const OptimConfig& optim = parts_.optim;
   const StepPlan& steps = parts_.plan.steps;
   for (const auto& hint : {fewer_steps_hint(steps, parts_.config.max_epochs, parts_.config.max_steps, parts_.plan.section),

@@ -27,7 +27,7 @@ HeadOptions head_for(const ModelConfig& config, const WeightFiles& files, const 
 // Straight into the weights, or by way of host memory to the parts that this rank holds.
 void read_rows(const TensorSource& source, Parameters& parameters, const WeightSlice& slice) {
   if (parameters.has_whole_masters()) return read_tensor(source, parameters.master(slice.parameter).narrow(0, slice.row, slice.rows));
-  std::vector<int64_t> shape = parameters.specs()[static_cast<size_t>(slice.parameter)].shape;
+  std::vector<int64_t> shape = parameters.whole_specs()[static_cast<size_t>(slice.parameter)].shape;
   shape[0] = slice.rows;
   const Tensor rows = at::empty(shape, at::kFloat);
   read_tensor(source, rows);

@@ -48,7 +48,7 @@ void write_transposed(const Target& target, int64_t first, const Tensor& values)
 
 }  // namespace
 
-ModelParts::ModelParts(const Model& model, std::vector<Row> rows, bool is_first)
+ModelParts::ModelParts(const Model& model, std::vector<FlatRow> rows, bool is_first)
     : config_(model.config()), head_(model.head()), places_(model.places()), rows_(std::move(rows)), is_first_(is_first) {}
 
 void ModelParts::save(const Path& folder, const SaveOptions& options) const {
@@ -67,7 +67,7 @@ void ModelParts::save(const Path& folder, const SaveOptions& options) const {
       const ParameterSpec& spec = places_.specs[static_cast<size_t>(slice.parameter)];
       const Target target{file, preamble.size() + entries[i].begin, plan.type, slice.rows, spec.size() / spec.shape[0]};
       const int64_t begin = begins[static_cast<size_t>(slice.parameter)] + slice.row * target.columns;
-      for (const Row& row : rows_) {
+      for (const FlatRow& row : rows_) {
         const int64_t first = std::max(begin, row.begin),
                       last = std::min(begin + slice.rows * target.columns, row.begin + row.values.numel());
         if (first >= last) continue;

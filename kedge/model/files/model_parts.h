@@ -13,13 +13,9 @@ namespace kedge {
 // Any thread may save; the model may be gone by then.
 class ModelParts {
  public:
-  // Elements of the flat master weights from `begin` on, in any memory. They must not change until they are written.
-  struct Row {
-    int64_t begin = 0;
-    Tensor values;
-  };
-  // `is_first`: of the ranks, the one that also writes what is not a weight.
-  ModelParts(const Model& model, std::vector<Row> rows, bool is_first);
+  // `rows`: of the master weights, in any memory. They must not change until they are written. `is_first`: of the ranks, the one that also
+  // writes what is not a weight.
+  ModelParts(const Model& model, std::vector<FlatRow> rows, bool is_first);
 
   // This rank's part of what save_model() would have written, on disk when it returns; the folder is complete when all ranks have returned.
   // It must be a new one: a file that another rank has begun is continued, not replaced.
@@ -29,7 +25,7 @@ class ModelParts {
   ModelConfig config_;
   HeadOptions head_;
   ModelParameters places_;
-  std::vector<Row> rows_;
+  std::vector<FlatRow> rows_;
   bool is_first_;
 };
 

@@ -17,7 +17,8 @@ ModelSnapshot::ModelSnapshot(const Model& model) : config_(model.config()) {
   if (const Adapters* adapters = model.adapters()) {
     const ScoreView head = model.head().kind == HeadKind::score ? model.score_head() : ScoreView{};
     adapters_ = std::make_unique<Adapters>(adapters->config(), adapters->slices(), host_storage(masters), head);
-    adapters_->parameters().flat().copy_(masters);
+    adapters->parameters().visit_masters(
+        [&](int parameter, const Tensor& master) { adapters_->parameters().master(parameter).copy_(master); });
   } else {
     model_ = std::make_unique<Model>(config_, model.head(), host_storage(masters));
     model_->parameters().flat().copy_(masters);

@@ -13,7 +13,8 @@ namespace kedge {
 // once, when they are written. Any thread may save; the model may be gone by then.
 class ModelSnapshot {
  public:
-  explicit ModelSnapshot(const Model& model);  // whose master weights this process has completely
+  // This process has the model's master weights completely. Adapters may be split over tensor ranks, which all make the call.
+  explicit ModelSnapshot(const Model& model);
 
   // The copied weights, in host memory.
   [[nodiscard]] const Tensor& masters() const { return model_ ? model_->parameters().flat() : adapters_->parameters().flat(); }

@@ -132,8 +132,12 @@ void load_adapter(Model& model, const Path& folder, bool trainable) {
   model.add_adapters(config, match_slices(model, files, file, with_head), trainable);
   Adapters& adapters = *model.adapters();
   for (size_t i = 0; i < adapters.slices().size(); ++i)
-    for (const int place : {Adapters::a_of(i), Adapters::b_of(i)})
-      read_weight(files, adapters.parameters().specs()[static_cast<size_t>(place)].name, adapters.parameters().master(place));
+    for (const int place : {Adapters::a_of(i), Adapters::b_of(i)}) {
+      const ParameterSpec& spec = adapters.parameters().whole_specs()[static_cast<size_t>(place)];
+      const Tensor whole = at::empty(spec.shape, at::kFloat);
+      read_weight(files, spec.name, whole);
+      adapters.parameters().write_rows(place, 0, whole);
+    }
   if (with_head) read_head(files, model);
   adapters.parameters().publish();
 }

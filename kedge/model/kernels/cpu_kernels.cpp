@@ -248,7 +248,7 @@ template <typename T, typename Read>
       const float h = entropy == nullptr ? 0.0F : entropy[r];                                                                             \
       temperature != 1.0F ? logit_gradient_row(logits + r * n, n, log_sum[r], h, d, e, Divided{temperature})                              \
                           : logit_gradient_row(logits + r * n, n, log_sum[r], h, d, e, AsIs{});                                           \
-      store(logits[r * n + targets[r]], widen(logits[r * n + targets[r]]) + d);                                                           \
+      if (targets[r] >= 0) store(logits[r * n + targets[r]], widen(logits[r * n + targets[r]]) + d);                                      \
     }                                                                                                                                     \
   }
 KEDGE_ROWS(float)

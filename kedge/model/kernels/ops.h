@@ -60,7 +60,7 @@ struct LogitStats {
 };
 [[nodiscard]] LogitStats logit_stats(const Tensor& logits, const Tensor& targets, bool with_entropy, double temperature = 1);
 // The gradient of the logits, in `dtype`, given those of logprob and entropy (fp32 [rows]; that of entropy may be undefined). May
-// overwrite `logits`.
+// overwrite `logits`. These may be a part of the vocabulary, with stats of all of it: a target of -1 is in another part.
 [[nodiscard]] Tensor logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStats& stats, const Tensor& dlogprob,
                                     const Tensor& dentropy, at::ScalarType dtype);
 

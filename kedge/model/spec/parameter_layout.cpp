@@ -197,4 +197,15 @@ std::vector<LinearSlice> linear_slices(const ModelConfig& config, const ModelPar
   return slices;
 }
 
+std::vector<ParameterSpec> adapter_specs(const std::vector<LinearSlice>& slices, int64_t rank, const AdapterHead& head) {
+  std::vector<ParameterSpec> specs;
+  for (const LinearSlice& slice : slices) {
+    specs.push_back({slice.module + ".lora_A.weight", {rank, slice.in_size}, true, ParameterSpec::Init::normal, -1});
+    specs.push_back({slice.module + ".lora_B.weight", {slice.rows, rank}, true, ParameterSpec::Init::zeros, -1});
+  }
+  if (!head.shape.empty()) specs.push_back({"score.weight", head.shape, true, ParameterSpec::Init::normal, -1});
+  if (head.bias) specs.push_back({"score.bias", {head.shape[0]}, false, ParameterSpec::Init::zeros, -1});
+  return specs;
+}
+
 }  // namespace kedge

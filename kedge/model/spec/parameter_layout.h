@@ -74,4 +74,11 @@ struct LinearSlice {
 };
 [[nodiscard]] std::vector<LinearSlice> linear_slices(const ModelConfig& config, const ModelParameters& parameters);
 
+struct AdapterHead {
+  std::vector<int64_t> shape;  // empty: none
+  bool bias = false;
+};
+// The parameters of adapters on these slices: two matrices per slice, then a score head.
+[[nodiscard]] std::vector<ParameterSpec> adapter_specs(const std::vector<LinearSlice>& slices, int64_t rank, const AdapterHead& head);
+
 }  // namespace kedge

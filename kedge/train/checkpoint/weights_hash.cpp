@@ -65,20 +65,56 @@ std::string weights_hash(const Tensor& weights) {
   return bit_hash_text(sum_from(weights.detach(), 0), static_cast<uint64_t>(weights.numel() * kElementSize));
 }
 
-std::string weights_hash(const Parameters& parameters) {
+namespace {
+
+// Elements [begin, end) of this rank's flat buffer are in `weights`, which begins at `origin`. Their sum by their places in the complete
+// model, for those that no tensor rank before this one has.
+uint64_t split_sum(const Parameters& parameters, const Tensor& weights, int64_t origin) {
+  const std::vector<int64_t> own = flat_begins(parameters.specs()), whole = flat_begins(parameters.whole_specs());
   uint64_t sum = 0;
-  for (const Parameters::OwnPart& part : parameters.own_parts()) sum += sum_from(part.master.detach(), part.range.begin);
-  const ShardOptions& shards = parameters.options().shards;
-  if (shards.kind != Sharding::none) {
-    const std::vector<std::string> all = shards.shard.all_gather(std::string_view(reinterpret_cast<const char*>(&sum), sizeof sum));
-    sum = 0;
-    for (const std::string& one : all) {
-      uint64_t part = 0;
-      std::memcpy(&part, one.data(), sizeof part);
-      sum += part;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const ParameterPart& part = parameters.part(static_cast<int>(i));
+    const ParameterSpec& complete = parameters.whole_specs()[i];
+    const int64_t width = part.columns.end - part.columns.begin, whole_width = complete.size() / complete.shape[0];
+    for (const ParameterPart::Rows& rows : part.rows) {
+      if (parameters.options().tensor.rank() % rows.sharers != 0) continue;
+      const int64_t begin = own[i] + rows.own * width;
+      const int64_t first = std::max(begin, origin), last = std::min(begin + rows.count * width, origin + weights.numel());
+      // Rows of a matrix whose columns are cut are apart in the complete one.
+      for (int64_t at = first; at < last;) {
+        const int64_t row = (at - begin) / width, column = (at - begin) % width;
+        const int64_t count = width == whole_width ? last - at : std::min(last - at, width - column);
+        sum += sum_from(weights.narrow(0, at - origin, count),
+                        whole[i] + (rows.whole + row) * whole_width + part.columns.begin + column);
+        at += count;
+      }
     }
   }
-  return bit_hash_text(sum, static_cast<uint64_t>(parameters.size() * kElementSize));
+  return sum;
+}
+
+uint64_t sum_over(const Group& group, uint64_t own) {
+  uint64_t sum = 0;
+  for (const std::string& one : group.all_gather(std::string_view(reinterpret_cast<const char*>(&own), sizeof own))) {
+    uint64_t part = 0;
+    std::memcpy(&part, one.data(), sizeof part);
+    sum += part;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string weights_hash(const Parameters& parameters) {
+  uint64_t sum = 0;
+  for (const Parameters::OwnPart& part : parameters.own_parts()) {
+    const Tensor weights = part.master.detach();
+    sum += parameters.is_split() ? split_sum(parameters, weights, part.range.begin) : sum_from(weights, part.range.begin);
+  }
+  const ShardOptions& shards = parameters.options().shards;
+  if (shards.kind != Sharding::none) sum = sum_over(shards.shard, sum);
+  if (parameters.is_split()) sum = sum_over(parameters.options().tensor.group(), sum);
+  return bit_hash_text(sum, static_cast<uint64_t>(parameters.whole_size() * kElementSize));
 }
 
 }  // namespace kedge

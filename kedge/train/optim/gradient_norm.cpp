@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,11 +34,39 @@ double leaf_sum(const float* values, int64_t count) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
+// The elements of this rank's flat buffers that a tensor rank before it has too.
+std::vector<Share> counted_elsewhere(const Parameters& parameters) {
+  std::vector<Share> ranges;
+  if (!parameters.is_split()) return ranges;
+  const std::vector<int64_t> begins = flat_begins(parameters.specs());
+  for (size_t i = 0; i < begins.size(); ++i) {
+    const ParameterSpec& spec = parameters.specs()[i];
+    const int64_t width = spec.size() / spec.shape[0];
+    for (const ParameterPart::Rows& rows : parameters.part(static_cast<int>(i)).rows)
+      if (parameters.options().tensor.rank() % rows.sharers != 0)
+        ranges.push_back({begins[i] + rows.own * width, begins[i] + (rows.own + rows.count) * width});
+  }
+  return ranges;
+}
+
+// The part's gradients, with zeros in those ranges: zeros keep a sum's bits, so that these do not depend on how the part is cut.
+Tensor counted_gradients(const Parameters::OwnPart& part, const std::vector<Share>& elsewhere) {
+  Tensor gradient = part.gradient;
+  for (const Share& range : elsewhere) {
+    const int64_t first = std::max(range.begin, part.range.begin), last = std::min(range.end, part.range.end);
+    if (first >= last) continue;
+    if (gradient.is_same(part.gradient)) gradient = part.gradient.clone();
+    gradient.narrow(0, first - part.range.begin, last - first).zero_();
+  }
+  return gradient;
+}
+
 // Of this rank's parts, one after the other, as bytes.
 std::string own_leaf_sums(const Parameters& parameters) {
   std::string bytes;
+  const std::vector<Share> elsewhere = counted_elsewhere(parameters);
   for (const Parameters::OwnPart& part : parameters.own_parts()) {
-    const Tensor sums = leaf_sums(part.gradient).to(at::kCPU);
+    const Tensor sums = leaf_sums(counted_gradients(part, elsewhere)).to(at::kCPU);
     bytes.append(static_cast<const char*>(sums.const_data_ptr()), sums.nbytes());
   }
   return bytes;
@@ -66,9 +96,9 @@ Tensor leaf_sums(const Tensor& row) {
 double gradient_norm(const Parameters& parameters) {
   const NoGrad no_grad;
   const ShardOptions& shards = parameters.options().shards;
-  if (shards.num_ranks() == 1) return at::linalg_vector_norm(parameters.flat_gradient()).item<double>();
+  if (shards.num_ranks() == 1 && !parameters.is_split()) return at::linalg_vector_norm(parameters.flat_gradient()).item<double>();
   const std::string own = own_leaf_sums(parameters);
-  const bool is_cut = shards.kind != Sharding::none;
+  const bool is_cut = shards.kind != Sharding::none && shards.num_ranks() > 1;
   const std::vector<std::string> all = is_cut ? shards.shard.all_gather(own) : std::vector{own};
   std::vector<std::string_view> rest(all.begin(), all.end());
   // By bucket, and in a bucket by rank: the order of the flat buffer.
@@ -79,7 +109,10 @@ double gradient_norm(const Parameters& parameters) {
       const int64_t size = length(is_cut ? layout.part(bucket, static_cast<int>(rank)) : layout.bucket(bucket));
       for (int64_t leaf = 0; leaf < (size + kLeaf - 1) / kLeaf; ++leaf) sum += next_sum(rest[rank]);
     }
-  return std::sqrt(sum);
+  std::vector<double> sums(static_cast<size_t>(parameters.options().tensor.size()), 0);
+  sums[static_cast<size_t>(parameters.options().tensor.rank())] = sum;
+  if (parameters.is_split()) parameters.options().tensor.group().all_reduce(std::span<double>(sums), Reduce::sum);
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 }  // namespace kedge

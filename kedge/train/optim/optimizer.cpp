@@ -74,19 +74,25 @@ void Optimizer::step(double lr, double grad_scale) {
   is_sgd ? parameters_.publish() : parameters_.share_values();
 }
 
-void Optimizer::save_moment(StateSnapshot& snapshot, const std::string& name, const Tensor& moment) const {
-  if (moment.numel() == parameters_.size()) return snapshot.add(name, moment);
+// A moment's slices for each of the own parts.
+std::vector<Tensor> Optimizer::cut(const Tensor& moment) const {
+  std::vector<Tensor> slices;
   for (int64_t begin = 0; const Parameters::OwnPart& part : parameters_.own_parts()) {
-    snapshot.add_part(name, {part.range.begin, parameters_.size()}, moment.narrow(0, begin, length(part.range)));
+    slices.push_back(moment.narrow(0, begin, length(part.range)));
     begin += length(part.range);
   }
+  return slices;
+}
+
+void Optimizer::save_moment(StateSnapshot& snapshot, const std::string& name, const Tensor& moment) const {
+  if (moment.numel() == parameters_.whole_size()) return snapshot.add(name, moment);
+  for (const FlatRow& row : parameters_.rows_to_save(cut(moment)))
+    snapshot.add_part(name, {row.begin, parameters_.whole_size()}, row.values);
 }
 
 void Optimizer::load_moment(const StateFiles& files, const std::string& name, const Tensor& moment) const {
-  for (int64_t begin = 0; const Parameters::OwnPart& part : parameters_.own_parts()) {
-    files.read_part(name, {part.range.begin, parameters_.size()}, moment.narrow(0, begin, length(part.range)));
-    begin += length(part.range);
-  }
+  parameters_.restore_rows(cut(moment), moment.scalar_type(),
+                           [&](const FlatRow& row) { files.read_part(name, {row.begin, parameters_.whole_size()}, row.values); });
 }
 
 void Optimizer::save(StateSnapshot& snapshot) const {

@@ -79,6 +79,7 @@ class Optimizer {
   void update(const Parameters::OwnPart& part, int64_t own_begin, double lr, double grad_scale);
   void descend(const Parameters::OwnPart& part, double lr, double grad_scale) const;
   [[nodiscard]] double decay_of(const Parameters::OwnPart& part) const;
+  [[nodiscard]] std::vector<Tensor> cut(const Tensor& moment) const;
   void save_moment(StateSnapshot& snapshot, const std::string& name, const Tensor& moment) const;
   void load_moment(const StateFiles& files, const std::string& name, const Tensor& moment) const;
 

@@ -22,7 +22,7 @@ std::vector<ModelParts> cut(const Model& model, size_t num_ranks, uint64_t seed)
   std::vector<int64_t> cuts = {0, flat.numel()};
   for (uint64_t i = 0; i < 12; ++i) cuts.push_back(static_cast<int64_t>(random.uniform(i) * static_cast<double>(flat.numel())));
   std::sort(cuts.begin(), cuts.end());
-  std::vector<std::vector<ModelParts::Row>> rows(num_ranks);
+  std::vector<std::vector<FlatRow>> rows(num_ranks);
   for (size_t i = 0; i + 1 < cuts.size(); ++i)
     rows[i % num_ranks].push_back({cuts[i], flat.narrow(0, cuts[i], cuts[i + 1] - cuts[i]).detach()});
   std::vector<ModelParts> parts;

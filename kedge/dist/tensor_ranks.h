@@ -1,0 +1,38 @@
+#pragma once
+// The ranks that compute every layer of one copy of a model together (tensor parallelism), and what their passes exchange. Calls are not
+// compared between ranks: they follow from the model and the batch, which are the same on all of them.
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "kedge/core/tensor.h"
+#include "kedge/dist/group.h"
+
+namespace kedge {
+
+// A value, as Group is. One rank alone has nothing to exchange.
+class TensorRanks {
+ public:
+  TensorRanks() : TensorRanks(Group::single()) {}
+  explicit TensorRanks(Group group) : group_(std::move(group)) {}
+
+  [[nodiscard]] const Group& group() const { return group_; }
+  [[nodiscard]] int rank() const { return group_.rank(); }
+  [[nodiscard]] int size() const { return group_.size(); }
+  [[nodiscard]] bool is_split() const { return size() > 1; }
+
+  // In place: the sum of what all ranks have, in rank order, the same bits on each. bf16 is summed in fp32 and rounded once.
+  void sum_(const Tensor& x) const;
+  // The same over every `sharers` neighbouring ranks. All ranks call it.
+  void sum_(const Tensor& x, int sharers) const;
+
+  // [rows, own columns] of every rank side by side, cut as share_of(columns, ...) does.
+  [[nodiscard]] Tensor gather_columns(const Tensor& x, int64_t columns) const;
+  // Every rank's tensor, of the shapes that they have there. The own one is returned as it is.
+  [[nodiscard]] std::vector<Tensor> gather(const Tensor& x, const std::vector<std::vector<int64_t>>& shapes) const;
+
+ private:
+  Group group_;
+};
+
+}  // namespace kedge

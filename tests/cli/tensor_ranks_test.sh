@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Runs on ranks that compute every layer together (tensor parallelism): SFT, DPO, REINFORCE and PPO have the losses of one process within 1e-5, also where
+# such ranks are sharded; checkpoints are resumed in every other layout. tensor_ranks_test.sh KEDGE MPIRUN...
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+. "$here/commands_support.sh"
+shift
+mpirun=("$@")
+. "$here/train_support.sh"
+. "$here/online_support.sh"
+
+on() { # ranks, folder, command, setting...
+  local ranks=$1 folder=$2
+  local -n words=$3
+  shift 3
+  if [ "$ranks" = 1 ]; then
+    "${words[@]}" exp_manager.explicit_log_dir="$folder" "$@"
+  else
+    "${mpirun[@]}" -n "$ranks" "${words[@]}" trainer.transport="${KEDGE_TEST_TRANSPORT:-auto}" exp_manager.explicit_log_dir="$folder" "$@"
+  fi
+}
+losses() { grep -oE '"(train|validation|train_optim)/loss": [^,]*' "$1/metrics.jsonl" | sed 's/.*: //'; }
+close() { # folder, other, losses wanted: within 1e-5 of each other, relative to the first
+  paste <(losses "$1") <(losses "$2") | awk -v a="$1" -v b="$2" -v wanted="$3" '
+    { d = $1 - $2; if (d < 0) d = -d; size = $1 < 0 ? -$1 : $1; if (size > 1) d /= size; if (d > most) most = d }
+    END { printf "%s and %s: %d losses, largest difference %g\n", a, b, NR, most; exit !(NR == wanted && most < 1e-5) }' || fail "$1 and $2 differ"
+}
+split=model.tensor_model_parallel_size=2
+
+train=("${sft[@]}" model.data.train_ds.global_batch_size=12 model.data.train_ds.micro_batch_size=1 trainer.sft.max_epochs=50 trainer.sft.max_steps=20
+  trainer.sft.val_check_interval=10 trainer.sft.save_interval=10 model.optim.lr=1e-3 model.optim.sched.name=constant)
+expect 0 'done: step 20 of 20' on 1 sft_alone train
+expect 0 'done: step 20 of 20' on 2 sft_split train $split
+close sft_alone sft_split 22
+expect 0 'done: step 20 of 20' on 2 sft_again train $split
+cmp sft_split/model/model.safetensors sft_again/model/model.safetensors || fail 'a second run has other weights'
+for kind in none all; do
+  expect 0 'done: step 20 of 20' on 4 sft_split_$kind train $split model.sharding=$kind
+  close sft_alone sft_split_$kind 22
+done
+cmp sft_split_none/model/model.safetensors sft_split_all/model/model.safetensors || fail 'another sharding has other weights'
+
+# Adapters; the model's folder is that of the first rank.
+lora=(model.peft.peft_scheme=lora model.peft.lora_tuning.target_modules='[all]' model.peft.lora_tuning.adapter_dropout=0.1 model.optim.lr=1e-2)
+expect 0 'done: step 20 of 20' on 1 lora_alone train "${lora[@]}"
+expect 0 'done: step 20 of 20' on 2 lora_split train $split "${lora[@]}"
+close lora_alone lora_split 22
+
+# Begun in one layout, resumed in the others.
+expect 0 'done: step 10' on 2 begun train $split trainer.sft.max_steps=10
+expect 0 'done: step 10' on 1 begun_alone train trainer.sft.max_steps=10
+cp -r begun to_one && expect 0 'resumed from to_one.* at step 10' on 1 to_one train
+close sft_alone to_one 22
+cp -r begun to_shards && expect 0 'resumed from to_shards.* at step 10' on 2 to_shards train model.sharding=all
+close sft_alone to_shards 22
+cp -r begun to_both && expect 0 'resumed from to_both.* at step 10' on 4 to_both train $split model.sharding=optimizer
+close sft_alone to_both 22
+cp -r begun to_same && expect 0 'resumed from to_same.* at step 10' on 2 to_same train $split
+cmp sft_split/model/model.safetensors to_same/model/model.safetensors || fail 'resumed in the same layout, it ends with other weights'
+cp -r begun_alone to_split && expect 0 'resumed from to_split.* at step 10' on 2 to_split train $split
+close sft_alone to_split 22
+cp -r lora_split lora_resumed && rm -r lora_resumed/checkpoints/step=20* && expect 0 'resumed from lora_resumed.* at step 10' on 1 lora_resumed train "${lora[@]}"
+close lora_alone lora_resumed 22
+
+# Online: the responses' log-probabilities have the bits of training, and one process computes the recorded steps again.
+rewarded=("${reinforce[@]}" "${rule[@]}" model.optim.lr=3e-4)
+expect 0 'done: step 20 of 20' on 2 online_split rewarded $split
+[ "$(grep -c '"train_rollouts/logprob_gap_max": 0[,}]' online_split/metrics.jsonl)" = 20 ] || fail "generation and training differ: $(grep -o 'logprob_gap_max[^,]*' online_split/metrics.jsonl | sort | uniq -c)"
+expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_split
+expect 0 'done: step 20 of 20' on 4 online_both rewarded $split model.sharding=all
+expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_both
+
+expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 3 ranks of the job' on 3 wrong train $split
+expect 2 'model.tensor_model_parallel_size: 3 ranks do not divide' on 3 wrong train model.tensor_model_parallel_size=3
+expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 1 rank of the job; mpirun' on 1 wrong train $split
+expect 2 'model.pipeline_model_parallel_size: .*tensor_model_parallel_size' on 1 wrong train model.pipeline_model_parallel_size=2
+exit $((failures > 0))

@@ -1,0 +1,251 @@
+// A model whose layers several ranks compute together, next to one that each rank computes alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kedge/engine/engine.h"
+#include "kedge/model/score_head.h"
+#include "kedge/train/checkpoint/weights_hash.h"
+#include "kedge/train/optim/learner.h"
+
+#include "tests/support/generation.h"
+#include "tests/support/ranks.h"
+#include "tests/support/tiny_models.h"
+
+namespace kedge {
+namespace {
+
+using testing::world;
+
+// Heads that four ranks can split; of those whose key-value heads are fewer, ranks share them.
+constexpr const char* kQwen3 = R"({"model_type": "qwen3", "vocab_size": 31, "hidden_size": 20, "intermediate_size": 28,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 10, "max_position_embeddings": 64,
+  "tie_word_embeddings": true})";
+constexpr const char* kGpt2 = R"({"model_type": "gpt2", "vocab_size": 31, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 64})";
+constexpr const char* kSplitFamilies[] = {testing::kTinyLlama, testing::kTinyMistral, testing::kTinyQwen2, kQwen3, kGpt2};
+
+// fp32 sums in another order: the largest number of a tensor is 2^23 times a rounding, and sums have tens of terms.
+constexpr double kTolerance = 1e-5;
+
+StorageOptions storage_of(int tensor_ranks, Sharding kind = Sharding::none, bool trainable = true) {
+  StorageOptions storage{.device = testing::mesh().device, .trainable = trainable};
+  if (tensor_ranks > 1) storage.tensor = TensorRanks(testing::mesh().groups_of(tensor_ranks));
+  const Group data = tensor_ranks == 1 ? world() : testing::mesh().across_groups_of(tensor_ranks);
+  storage.shards = {.kind = kind, .shard = data};
+  return storage;
+}
+
+Tensor part_of(const Tensor& whole, const ParameterPart& part) {
+  std::vector<Tensor> rows;
+  for (const ParameterPart::Rows& range : part.rows) rows.push_back(whole.narrow(0, range.whole, range.count));
+  const Tensor own = at::cat(rows);
+  return own.dim() < 2 ? own : own.narrow(1, part.columns.begin, part.columns.end - part.columns.begin);
+}
+
+void expect_near(const Tensor& found, const Tensor& wanted, const std::string& what) {
+  const double largest = wanted.abs().max().item<double>();
+  EXPECT_LE(testing::largest_difference(found, wanted), kTolerance * std::max(largest, 1e-3)) << what;
+}
+
+void add_lora(Model& model, double dropout = 0) {
+  LoraConfig lora;
+  lora.adapter_dim = 3;
+  lora.adapter_dropout = dropout;
+  lora.target_modules = {"all"};
+  model.add_adapters(lora, true);
+  model.adapters()->initialise(7);
+  Parameters& parameters = model.adapters()->parameters();
+  for (int i = 0; i < std::ssize(parameters.whole_specs()); ++i)
+    parameters.write_rows(i, 0, testing::normals(parameters.whole_specs()[static_cast<size_t>(i)].shape, 40 + static_cast<uint64_t>(i), 0.2));
+  parameters.publish();
+}
+
+struct Kind {
+  const char* family;
+  bool lora = false, checkpoint = false;
+  double dropout = 0;
+  HeadOptions head = {};
+};
+
+Tensor loss_of(const Model& model, const PackedBatch& batch, const PassOptions& pass) {
+  if (model.head().kind == HeadKind::language) return testing::token_loss(model, batch, pass);
+  return (token_scores(model, batch, pass) * testing::normals({batch.ids.size(0), model.head().num_labels}, 9)).sum();
+}
+
+// Log-probabilities, and the gradient of every parameter.
+void expect_same_numbers(const Kind& kind) {
+  StorageOptions alone{.device = testing::mesh().device, .trainable = !kind.lora}, together = alone;
+  together.tensor = TensorRanks(world());
+  const auto whole = testing::tiny_model(kind.family, alone, kind.head), split = testing::tiny_model(kind.family, together, kind.head);
+  if (kind.lora) add_lora(*whole, kind.dropout), add_lora(*split, kind.dropout);
+  const PackedBatch batch = testing::batch_of({7, 1, 12, 4}, alone.device);
+  PassOptions pass;
+  pass.checkpoint = kind.checkpoint;
+  if (kind.dropout > 0) pass.dropout_seed = 11;
+  const Tensor wanted = loss_of(*whole, batch, pass), found = loss_of(*split, batch, pass);
+  EXPECT_NEAR(found.item<double>(), wanted.item<double>(), kTolerance * std::abs(wanted.item<double>())) << kind.family;
+  backward(wanted), backward(found);
+  whole->complete_pass(), split->complete_pass();
+  whole->trained().finish_gradients(), split->trained().finish_gradients();
+  for (int i = 0; i < std::ssize(whole->trained().specs()); ++i)
+    expect_near(split->trained().gradient(i), part_of(whole->trained().gradient(i), split->trained().part(i)),
+                std::string(kind.family) + whole->trained().specs()[static_cast<size_t>(i)].name);
+}
+
+TEST(TensorParallel, EveryFamilyHasTheNumbersOfOneRank) {
+  for (const char* family : kSplitFamilies) expect_same_numbers({.family = family});
+}
+
+TEST(TensorParallel, WithRecomputation) { expect_same_numbers({.family = testing::kTinyLlama, .checkpoint = true}); }
+
+TEST(TensorParallel, ScoreModelsToo) {
+  for (const char* family : kSplitFamilies) expect_same_numbers({.family = family, .head = {HeadKind::score, 2, true}});
+}
+
+TEST(TensorParallel, AdaptersToo) {
+  for (const char* family : kSplitFamilies) {
+    expect_same_numbers({.family = family, .lora = true});
+    expect_same_numbers({.family = family, .lora = true, .dropout = 0.3});  // the same outputs are dropped
+  }
+}
+
+TEST(TensorParallel, LogprobsAtATemperatureAndTheirEntropy) {
+  const NoGrad no_grad;
+  StorageOptions together{.device = testing::mesh().device};
+  together.tensor = TensorRanks(world());
+  const auto whole = testing::tiny_model(testing::kTinyLlama, {.device = together.device}), split = testing::tiny_model(testing::kTinyLlama, together);
+  const PackedBatch batch = testing::batch_of({7, 12}, together.device);
+  for (const double temperature : {0.6, 1.0, 1.5}) {
+    const LogprobOptions options{.entropy = true, .temperature = temperature};
+    const TokenLogprobs wanted = model_logprobs(*whole, batch, predicted_tokens(batch), options),
+                        found = model_logprobs(*split, batch, predicted_tokens(batch), options);
+    expect_near(found.logprobs, wanted.logprobs, "log-probabilities");
+    expect_near(found.entropy, wanted.entropy, "entropy");
+  }
+}
+
+// The same text as one rank writes, and on the CPU log-probabilities with the bits of training.
+TEST(TensorParallel, GeneratesTheSameText) {
+  for (const char* family : kSplitFamilies) {
+    StorageOptions together{.device = testing::mesh().device};
+    together.tensor = TensorRanks(world());
+    const auto whole = testing::tiny_model(family, {.device = together.device}), split = testing::tiny_model(family, together);
+    std::vector<std::vector<Completion>> of_both[2];
+    for (const bool is_split : {false, true}) {
+      Engine engine(is_split ? *split : *whole, {.memory = "8MiB"});
+      std::vector<GenerateRequest> requests;
+      for (const auto& prompt : testing::prompts_of({3, 9, 5})) requests.push_back(testing::greedy_request(prompt, 14));
+      requests.back().sampling.use_greedy = false;
+      requests.back().logprob_temperature = requests.back().sampling.temperature = 1.5;
+      requests.back().num_samples = 3;
+      of_both[is_split ? 1 : 0] = engine.generate(std::move(requests));
+    }
+    for (size_t i = 0; i < of_both[0].size(); ++i)
+      for (size_t sample = 0; sample < of_both[0][i].size(); ++sample)
+        EXPECT_EQ(of_both[1][i][sample].tokens, of_both[0][i][sample].tokens) << family;
+    const NoGrad no_grad;
+    const auto prompts = testing::prompts_of({3, 9, 5});
+    for (size_t i = 0; i < prompts.size(); ++i)
+      for (const Completion& completion : of_both[1][i]) {
+        std::vector<int32_t> row = prompts[i];
+        row.insert(row.end(), completion.tokens.begin(), completion.tokens.end());
+        const PackedBatch batch = pack_rows({&row, 1}, together.device);
+        const Tensor logprobs = model_logprobs(*split, batch, predicted_tokens(batch), {.temperature = i == 2 ? 1.5 : 1.0})
+                                    .logprobs.narrow(0, std::ssize(prompts[i]) - 1, std::ssize(completion.tokens))
+                                    .cpu();
+        for (size_t j = 0; j < completion.tokens.size(); ++j)
+          EXPECT_NEAR(logprobs[static_cast<int64_t>(j)].item<float>(), completion.logprobs[j], together.device.is_cpu() ? 0.0F : 1e-4F) << family;
+      }
+  }
+}
+
+struct Outcome {
+  std::vector<double> norms;
+  Tensor weights;  // of the complete model, one after the other
+  std::string hash;
+};
+
+// Five updates: each data rank has its own rows.
+Outcome train(const Kind& kind, int tensor_ranks, Sharding sharding) {
+  const StorageOptions storage = storage_of(tensor_ranks, sharding, !kind.lora);
+  const auto model = testing::tiny_model(kind.family, storage, kind.head);
+  if (kind.lora) add_lora(*model);
+  Learner learner({.optim = {}, .update = {}, .horizon = 5, .counter = "updates"}, model->trained(), storage.shards.shard);
+  const int data_ranks = storage.shards.shard.size();
+  Outcome outcome;
+  for (int64_t update = 0; update < 5; ++update) {
+    learner.zero_gradients();
+    // Eight rows in all, whoever has them.
+    for (int64_t row = storage.shards.shard.rank(); row < 8; row += data_ranks) {
+      backward(loss_of(*model, testing::batch_of({3 + row, 4 + update}, storage.device), {}));
+      model->complete_pass();
+    }
+    outcome.norms.push_back(learner.update().grad_norm);
+  }
+  std::vector<Tensor> masters(model->trained().whole_specs().size());
+  model->trained().visit_masters([&](int i, const Tensor& master) { masters[static_cast<size_t>(i)] = master.clone().view({-1}); });
+  outcome.weights = at::cat(masters).cpu();
+  outcome.hash = weights_hash(model->trained());
+  return outcome;
+}
+
+TEST(TensorParallel, TrainsLikeOneRankPerCopy) {
+  for (const char* family : kSplitFamilies)
+    for (const bool lora : {false, true}) {
+      const Kind kind{.family = family, .lora = lora};
+      const Outcome wanted = train(kind, 1, Sharding::none);
+      for (int tensor_ranks = 2; tensor_ranks <= world().size(); tensor_ranks *= 2) {
+        const Outcome found = train(kind, tensor_ranks, Sharding::none);
+        for (size_t i = 0; i < wanted.norms.size(); ++i)
+          EXPECT_NEAR(found.norms[i], wanted.norms[i], kTolerance * wanted.norms[i]) << family << i;
+        // AdamW divides by the gradient's size: where that is near zero, a rounding can change the sign of a step of 9e-6.
+        EXPECT_LE(testing::largest_difference(found.weights, wanted.weights), 5 * 2 * 9e-6) << family;
+        EXPECT_LE((found.weights - wanted.weights).abs().mean().item<double>(), 1e-6) << family;
+      }
+    }
+}
+
+// Two tensor ranks times two that share the optimizer, the gradients or all.
+TEST(TensorParallel, ShardedCopiesHaveTheSameBits) {
+  if (world().size() != 4) GTEST_SKIP() << "needs four ranks";
+  for (const char* family : kSplitFamilies) {
+    const Outcome none = train({.family = family}, 2, Sharding::none);
+    for (const Sharding kind : {Sharding::optimizer, Sharding::gradients, Sharding::all}) {
+      const Outcome other = train({.family = family}, 2, kind);
+      EXPECT_EQ(other.norms, none.norms) << family;
+      EXPECT_EQ(other.hash, none.hash) << family;
+    }
+  }
+}
+
+// The hash is that of the complete model's weights, however ranks hold them.
+TEST(TensorParallel, WeightsHaveOneHash) {
+  for (const char* family : kSplitFamilies) {
+    const auto whole = testing::tiny_model(family, {.device = testing::mesh().device, .trainable = true});
+    for (int tensor_ranks = 2; tensor_ranks <= world().size(); tensor_ranks *= 2)
+      for (const Sharding kind : {Sharding::none, Sharding::optimizer, Sharding::all}) {
+        const auto split = testing::tiny_model(family, storage_of(tensor_ranks, kind));
+        EXPECT_EQ(weights_hash(split->trained()), weights_hash(whole->trained())) << family << tensor_ranks;
+      }
+  }
+}
+
+TEST(TensorParallel, MergedAdaptersGiveTheSameNumbers) {
+  const NoGrad no_grad;
+  for (const char* family : kSplitFamilies) {
+    StorageOptions together{.device = testing::mesh().device};
+    together.tensor = TensorRanks(world());
+    const auto split = testing::tiny_model(family, together);
+    add_lora(*split);
+    const PackedBatch batch = testing::batch_of({7, 12}, together.device);
+    const Tensor apart = model_logprobs(*split, batch, predicted_tokens(batch)).logprobs;
+    split->merge_adapters();
+    expect_near(model_logprobs(*split, batch, predicted_tokens(batch)).logprobs, apart, family);
+  }
+}
+
+}  // namespace
+}  // namespace kedge
