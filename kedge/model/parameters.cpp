@@ -92,6 +92,7 @@ Parameters::Parameters(const std::vector<ParameterSpec>& whole, const StorageOpt
   const bool is_shared = options_.shards.num_ranks() > 1;
   cuts_weights_ = is_shared && options_.shards.kind == Sharding::all;
   cuts_gradients_ = is_shared && options_.trainable && options_.shards.kind >= Sharding::gradients;
+  ensure(!options_.comes_and_goes || (!options_.trainable && !cuts_weights_), "only complete weights that do not train can come and go");
   allocate();
   make_slices();
   list_own_parts();
@@ -106,7 +107,7 @@ void Parameters::allocate() {
   if (cuts_weights_) {
     own_values_ = at::zeros({own_size}, floats.dtype(options_.dtype));
   } else {
-    flat_ = at::zeros({size()}, floats.dtype(options_.dtype));
+    flat_ = options_.comes_and_goes ? row_without_memory(size(), floats.dtype(options_.dtype)) : at::zeros({size()}, floats.dtype(options_.dtype));
   }
   if (!has_masters) {
     flat_master_ = flat_;
@@ -196,6 +197,17 @@ const Tensor& Parameters::flat_master() const {
 const ParameterPart& Parameters::part(int parameter, int tensor_rank) const {
   return parts_[static_cast<size_t>(tensor_rank)][static_cast<size_t>(parameter)];
 }
+
+std::vector<ParameterPart> Parameters::parts() const {
+  return parts_.empty() ? std::vector<ParameterPart>() : parts_[static_cast<size_t>(options_.tensor.rank())];
+}
+
+void Parameters::take_values() {
+  take_memory(flat_);
+  ++placement_;
+}
+
+void Parameters::drop_values() { give_memory_back(flat_); }
 
 const Tensor& Parameters::flat_gradient() const {
   ensure(flat_gradient_.defined() || !options_.trainable, "sharded gradients are not in one buffer");

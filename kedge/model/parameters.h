@@ -23,6 +23,7 @@ struct StorageOptions {
   bool trainable = false;    // with gradients, and fp32 master weights if dtype is another
   ShardOptions shards = {};  // the ranks that hold the parameters together
   TensorRanks tensor = {};   // those that compute with them together, each with its own rows or columns of the matrices
+  bool comes_and_goes = false;  // without memory but between take_values() and drop_values(); not to train
 };
 
 // How many elements a flat buffer of such parameters has, with the gaps between the slices.
@@ -49,6 +50,7 @@ class Parameters {
   [[nodiscard]] const std::vector<ParameterSpec>& whole_specs() const { return whole_specs_; }  // of the complete model
   // What this rank has of a parameter.
   [[nodiscard]] const ParameterPart& part(int parameter) const { return part(parameter, options_.tensor.rank()); }
+  [[nodiscard]] std::vector<ParameterPart> parts() const;  // of each; empty: everything
   [[nodiscard]] bool is_split() const { return options_.tensor.is_split(); }
   [[nodiscard]] int64_t num_elements() const { return num_elements_; }  // of the complete model, without the gaps between the slices
   [[nodiscard]] const ShardLayout& layout() const { return exchange_.layout(); }
@@ -100,6 +102,9 @@ class Parameters {
   // What is stored of the weights that the network computes with: all of them, or this rank's parts.
   [[nodiscard]] const Tensor& stored_values() const { return cuts_weights_ ? own_values_ : flat_; }
   [[nodiscard]] bool cuts_weights() const { return cuts_weights_; }
+  // Memory for weights that come and go, with undefined content; and none.
+  void take_values();
+  void drop_values();
   // Changes whenever complete weights may have other addresses than before, for those who remember addresses.
   [[nodiscard]] int64_t placement() const { return placement_; }
 

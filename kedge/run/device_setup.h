@@ -25,6 +25,8 @@ struct PlannedRanks {
 
 // The ranks as `model.tensor_model_parallel_size` divides them. UsageError if it divides neither them nor the model. Collective.
 [[nodiscard]] Mesh split_mesh(const Mesh& mesh, const NetworkConfig& network, const ModelConfig& model, const std::string& section = "model");
+// The same for any number of tensor ranks; `key` opens the error.
+[[nodiscard]] Mesh split_mesh(const Mesh& mesh, int64_t tensor_ranks, const ModelConfig& model, const std::string& key);
 
 // Who holds what of a trained network. UsageError if the groups do not divide the ranks; `section` opens it. Collective.
 [[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh, const std::string& section = "model");

@@ -33,7 +33,7 @@ std::vector<PhaseBytes> phases_of(const MemoryDemand& demand, const MemoryPlan& 
 
   std::vector<PhaseBytes> phases = {{"load", plan.parameters + plan.master_weights + plan.fixed + others, host}};
   const auto add = [&](const std::string& name, int64_t work) { phases.push_back({name, always + waiting + work, host + host_waiting}); };
-  if (generates) add("generate", cache + plan.gathered + demand.generation->bytes.workspace);
+  if (generates) add("generate", cache + demand.generation->weights.value_or(plan.gathered) + demand.generation->bytes.workspace);
   if (demand.looks) add("log-probs", cache + plan.gathered + plan.look);
   if (way.reference && generates) add("reference", cache + plan.gathered + plan.look);
   if (demand.look > 0) add("values", plan.gathered + demand.look);

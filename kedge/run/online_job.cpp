@@ -71,7 +71,8 @@ StepWork step_work(const OnlineSetup& setup) {
   work.look_tokens = tokens * ((setup.recomputes_logprobs() ? 1 : 0) + (settings.wants_reference ? 1 : 0));
   work.num_updates = setup.plan.updates_per_step;
   work.engine = settings.model.engine;
-  work.answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt / ranks;
+  if (setup.generates_apart) work.generator = split_config(setup.network, {0, setup.generation.tensor.size()});
+  work.answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt / setup.generation.data.size();
   work.prompt_tokens = setup.usual_length - setup.lengths.max_new;
   work.answer_tokens = setup.lengths.max_new;
   return work;
@@ -83,8 +84,25 @@ WireEvents wire_events(const OnlineSetup& setup) {
   const int64_t per_update = std::max<int64_t>(1, rows * setup.usual_length / settings.rollouts.tokens_per_pass);
   WireEvents events{.updates = setup.plan.updates_per_step};
   events.passes = per_update * events.updates;
-  events.wholes = 1 + (setup.recomputes_logprobs() ? 1 : 0) + (settings.wants_reference ? 1 : 0);  // for generation first
+  // For generation first.
+  events.wholes = (setup.generates_apart ? 0 : 1) + (setup.recomputes_logprobs() ? 1 : 0) + (settings.wants_reference ? 1 : 0);
   return events;
+}
+
+// What ranks that compute together send each other, and what moves to generation's own layout.
+ComputeTraffic compute_traffic(const OnlineSetup& setup) {
+  const StepWork work = step_work(setup);
+  const MemoryInput& update = setup.memory_request.demand.update;
+  const auto drawn = static_cast<double>(work.answers * work.answer_tokens);
+  // Responses to one prompt compute it once.
+  const double prompts = static_cast<double>(work.answers / setup.settings.samples_per_prompt * work.prompt_tokens);
+  ComputeTraffic traffic{.tensor_ranks = std::max(setup.mesh.tensor.size(), setup.generation.tensor.size())};
+  traffic.tensor = tensor_wire_bytes(tensor_wire_input(update), {.trained = work.update_tokens, .seen = work.look_tokens});
+  TensorWireInput generation = tensor_wire_input(update);
+  generation.tensor_ranks = setup.generation.tensor.size();
+  traffic.tensor += tensor_wire_bytes(generation, {.seen = drawn + prompts, .drawn = drawn});
+  if (setup.generates_apart) traffic.reshard = reshard_bytes(update, setup.generation.tensor.size());
+  return traffic;
 }
 
 }  // namespace
@@ -156,6 +174,7 @@ int OnlineJob::run(const RunOptions& options) {
                          .validation = setup.validation,
                          .group = setup.mesh.data,
                          .world = setup.mesh.world,
+                         .generation = setup.generation_ranks(),
                          .folder = session.folder(),
                          .save = {save, config().pretrained_checkpoint.restore_from_path}},
                         setup.settings);
@@ -196,7 +215,7 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
   json.set("reward_model_bytes", setup.judge_bytes);
   add_verdict(json, setup.memory);
   add_disk(report, setup.disk());
-  const double wire_s = add_wire(report, setup.memory_request.demand.update, setup.storage.shards, wire_events(setup), options.ranks);
+  const double wire_s = add_wire(report, setup.memory_request.demand.update, setup.storage.shards, wire_events(setup), compute_traffic(setup), options.ranks);
   if (options.wants_time && setup.memory.fits)
     add_time(report, step_work(setup), plan.steps.max_steps,
              "if every answer has the maximum length; rewards computed elsewhere are not included", wire_s);

@@ -36,19 +36,22 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
     : job(given),
       settings(job.settings()),
       mesh(open_mesh(job.compute(), options.ranks)),
+      generation(mesh),
       folder(find_model_folder(job.config().pretrained_checkpoint.restore_from_path, "pretrained_checkpoint.restore_from_path")),
       network(load_model_config(folder)),
-      own_network(network),
       tokenizer(load_tokenizer(folder)),
       lengths(online_lengths(settings, network.max_positions)) {
   check_widths(settings.widths, lengths.context);
   static_cast<void>(recorded_every(job.config().rollouts));  // rejects invalid settings
   check_sources(settings.reward.sources, "reward.sources");
   check_sources(settings.reward.watch, "reward.watch");
-  mesh = split_mesh(mesh, settings.model, network);
-  own_network = split_config(network, {mesh.tensor.rank(), mesh.tensor.size()});
-  check(!mesh.tensor.is_split() || !settings.loop.batch_iterator.use_flask, "trainer.", settings.name,
-        ".batch_iterator.use_flask: ranks that compute together (model.tensor_model_parallel_size) cannot take prompts one by one");
+  const Mesh all = mesh;
+  mesh = split_mesh(all, settings.model, network);
+  generates_apart = settings.model.generation_ranks() != settings.model.tensor_model_parallel_size;
+  generation = generates_apart ? split_mesh(all, settings.model.generation_ranks(), network, "model.generation.tensor_parallel_size") : mesh;
+  check(!generation.tensor.is_split() || !settings.loop.batch_iterator.use_flask, "trainer.", settings.name,
+        ".batch_iterator.use_flask: ranks that generate together (", generates_apart ? "model.generation.tensor_parallel_size" : "model.tensor_model_parallel_size",
+        ") cannot take prompts one by one");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.data.size());
   storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh), mesh.tensor);
@@ -104,13 +107,19 @@ int64_t OnlineSetup::judges_bytes() const {
   return bytes;
 }
 
+std::optional<GenerationRanks> OnlineSetup::generation_ranks() const {
+  if (!generates_apart) return std::nullopt;
+  return GenerationRanks{generation.data, generation.tensor};
+}
+
 // On a CPU the engine's own log-probabilities are those of training; an update with dropout has others.
 bool OnlineSetup::recomputes_logprobs() const {
   const LogprobSource source = settings.rollouts.logprobs;
+  const bool is_trusted = trusts_engine(source, mesh.device, generates_apart);
   const PeftConfig& peft = settings.model.peft;
   const bool drops_out = peft.peft_scheme == PeftScheme::lora && peft.lora_tuning.adapter_dropout > 0;
   return settings.logprob_use != LogprobUse::none &&
-         (source == LogprobSource::trainer || (source == LogprobSource::automatic && (mesh.device.is_cuda() || drops_out))) &&
+         (!is_trusted || (source == LogprobSource::automatic && drops_out)) &&
          (drops_out || !update_gives_logprobs(settings, lengths, plan));
 }
 
@@ -146,10 +155,12 @@ void OnlineSetup::plan_memory(const Options& options) {
   demand.saves = plan.intervals.save > 0 && job.config().exp_manager.saves();
 
   usual_length = std::min(lengths.context, longest_prompt() + lengths.max_new);
-  EngineInput generation = generation_input(settings, lengths, own_network, storage, mesh.data.size());
-  generation.usual = usual_length;
+  const ModelConfig generated = split_config(network, {generation.tensor.rank(), generation.tensor.size()});
+  EngineInput engine = generation_input(settings, lengths, generated, storage, generation.data.size());
+  engine.usual = usual_length;
   const MemoryRoom room = free_room(mesh);
-  demand.generation = {.bytes = engine_bytes(generation), .releases = settings.model.engine.release_in_training};
+  demand.generation = {.bytes = engine_bytes(engine), .releases = settings.model.engine.release_in_training};
+  if (generates_apart) demand.generation->weights = resharded_bytes(input, generation.tensor.size());
   const std::string& given = settings.model.engine.memory;
   if (given != "auto") demand.generation->given = memory_budget(given, room.device, "model.engine.memory");
   const ReferencePlace place = settings.rollouts.reference;

@@ -28,9 +28,10 @@ struct OnlineSetup {
 
   const OnlineJob& job;
   OnlineSettings settings;
-  Mesh mesh;
+  Mesh mesh, generation;         // the ranks as they train, and as they generate
+  bool generates_apart = false;  // in another layout
   Path folder;  // of the model
-  ModelConfig network, own_network;  // complete, and what this rank computes
+  ModelConfig network;
   std::unique_ptr<Tokenizer> tokenizer;
   OnlineLengths lengths;
   std::shared_ptr<const PromptDataset> prompts, validation;  // the latter may be null
@@ -41,6 +42,7 @@ struct OnlineSetup {
   MemoryRequest memory_request;
   MemoryFit memory;
   [[nodiscard]] DiskPlan disk() const;
+  [[nodiscard]] std::optional<GenerationRanks> generation_ranks() const;  // none: as in training
   [[nodiscard]] bool recomputes_logprobs() const;  // the policy's log-probabilities before an update come from a separate pass
 
  private:

@@ -102,15 +102,18 @@ WireInput wire_input(const MemoryInput& update, const ShardOptions& shards) {
 }  // namespace
 
 double add_wire(PlanReport& report, const MemoryInput& pass, const ShardOptions& shards, const WireEvents& step,
-                const std::optional<PlannedRanks>& planned) {
-  if (shards.num_ranks() == 1) return 0;
+                const ComputeTraffic& compute, const std::optional<PlannedRanks>& planned) {
+  if (shards.num_ranks() == 1 && compute.tensor_ranks == 1) return 0;
   const WireBytes bytes = wire_bytes(wire_input(pass, shards), step, shards.shard.size() - 1);  // the last part is the largest
   const auto seconds = [](int64_t count, double speed) { return static_cast<double>(count) / (speed * 1e9); };
-  double in_group_s = 0, between_s = 0;
+  double in_group_s = 0, between_s = 0, tensor_s = 0, reshard_s = 0;
   if (planned) {
     // What leaves a node is limited by the network.
-    in_group_s = seconds(bytes.in_group, shards.shard.size() > planned->per_node ? planned->net_speed : planned->node_speed);
+    const auto speed = [&](int ranks) { return ranks > planned->per_node ? planned->net_speed : planned->node_speed; };
+    in_group_s = seconds(bytes.in_group, speed(shards.shard.size() * pass.tensor_ranks));
     between_s = seconds(bytes.between_groups, planned->nodes > 1 ? planned->net_speed : planned->node_speed);
+    tensor_s = seconds(compute.tensor, speed(compute.tensor_ranks));
+    reshard_s = seconds(compute.reshard, speed(shards.shard.size() * pass.tensor_ranks));
   }
   const auto line = [&](const char* where, int64_t count, double time) {
     return str("  ", pad_right(where, 20), pad_left(format_bytes(count), 10), planned ? str("  ", format_number(time), " s") : "", "\n");
@@ -118,13 +121,19 @@ double add_wire(PlanReport& report, const MemoryInput& pass, const ShardOptions&
   report.text += str("\nSent by a rank in a step, in ", step.passes, step.passes == 1 ? " pass" : " passes", "; ", shards.num_ranks(),
                      " ranks in groups of ", shards.shard.size(), "\n", line("within its group", bytes.in_group, in_group_s),
                      line("to other groups", bytes.between_groups, between_s));
+  if (compute.tensor_ranks > 1) report.text += line("to tensor ranks", compute.tensor, tensor_s);
+  if (compute.reshard > 0) report.text += line("resharded weights", compute.reshard, reshard_s);
   report.json.set("wire", Json::Object{{"ranks", shards.num_ranks()},
                                        {"group", shards.shard.size()},
                                        {"in_group_bytes", bytes.in_group},
                                        {"between_groups_bytes", bytes.between_groups},
+                                       {"tensor_bytes", compute.tensor},
+                                       {"reshard_bytes", compute.reshard},
                                        {"in_group_s", in_group_s},
-                                       {"between_groups_s", between_s}});
-  return in_group_s + between_s;
+                                       {"between_groups_s", between_s},
+                                       {"tensor_s", tensor_s},
+                                       {"reshard_s", reshard_s}});
+  return in_group_s + between_s + tensor_s + reshard_s;
 }
 
 void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what, double wire_s) {

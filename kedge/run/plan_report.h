@@ -38,10 +38,15 @@ using NamedBytes = std::vector<std::pair<std::string, int64_t>>;
 [[nodiscard]] std::string memory_text(const MemoryFit& verdict, const NamedBytes& others);
 void add_verdict(Json& json, const MemoryFit& verdict);
 void add_disk(PlanReport& report, const DiskPlan& disk);
+// Bytes that a rank sends in a step while it computes: to the ranks that compute with it, and when weights move to generation's layout.
+struct ComputeTraffic {
+  int tensor_ranks = 1;
+  int64_t tensor = 0, reshard = 0;
+};
 // What ranks send each other in a step; nothing for one rank. Returns the seconds that it takes at the planned speeds, 0 if none are
 // planned.
 double add_wire(PlanReport& report, const MemoryInput& pass, const ShardOptions& shards, const WireEvents& step,
-                const std::optional<PlannedRanks>& planned);
+                const ComputeTraffic& compute, const std::optional<PlannedRanks>& planned);
 // Measures how fast this machine is. `what` states the conditions of the times; `wire_s` is what ranks take to send each other in a step.
 void add_time(PlanReport& report, const StepWork& work, int64_t num_steps, std::string_view what, double wire_s = 0);
 

@@ -32,6 +32,8 @@ constexpr std::array kRules = {
     ChangeRule{"model.sharding", ChangeKind::free, ""},
     ChangeRule{"model.sharding_group", ChangeKind::converted, "gradients are summed in another order"},
     ChangeRule{"model.collectives", ChangeKind::converted, "gradients are summed in another order"},
+    ChangeRule{"model.tensor_model_parallel_size", ChangeKind::converted, "layers are summed in another order"},
+    ChangeRule{"model.generation", ChangeKind::converted, "responses are computed in another layout"},
     ChangeRule{"local_critic.model.sharding", ChangeKind::free, ""},
     ChangeRule{"local_critic.model.sharding_group", ChangeKind::converted, "gradients are summed in another order"},
     ChangeRule{"local_critic.model.collectives", ChangeKind::converted, "gradients are summed in another order"},

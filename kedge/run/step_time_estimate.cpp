@@ -20,8 +20,7 @@ struct Parts {
 };
 
 // A network of this depth, with arbitrary weights.
-std::unique_ptr<Model> shallow_model(const StepWork& work, int64_t num_layers) {
-  ModelConfig config = work.pass.model;
+std::unique_ptr<Model> shallow_model(const StepWork& work, ModelConfig config, int64_t num_layers) {
   config.num_layers = num_layers;
   config.windows.resize(static_cast<size_t>(num_layers));
   const StorageOptions storage{work.pass.dtype, work.device, !work.pass.lora};
@@ -86,7 +85,7 @@ double draw_seconds(const StepWork& work, const Model& model) {
 }
 
 Parts measure_parts(const StepWork& work, int64_t num_layers) {
-  const auto model = shallow_model(work, num_layers);
+  auto model = shallow_model(work, work.pass.model, num_layers);
   const PackedBatch batch = pack_rows(rows_of(work), work.device);
   const double scale = static_cast<double>(work.pass.tokens) / static_cast<double>(batch.num_tokens());
   PassOptions pass;
@@ -109,6 +108,7 @@ Parts measure_parts(const StepWork& work, int64_t num_layers) {
     optimizer.step(0, clip_coefficient(norm, 1));
     optimizer.zero_gradients();
   });
+  if (work.generator) model = shallow_model(work, *work.generator, num_layers);
   parts.draw = draw_seconds(work, *model);
   return parts;
 }

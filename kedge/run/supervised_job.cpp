@@ -114,13 +114,16 @@ PlanReport SupervisedJob::plan(const PlanOptions& options) {
   PlanReport report{.text = plan_text(setup, verdict), .json = plan_json(setup, verdict), .fits = verdict.fits, .needed = verdict.needed};
   add_disk(report, disk);
   const int64_t passes = batches().global_size / batches().micro_size / setup.mesh.data.size();
-  const double wire_s = add_wire(report, question.demand.update, setup.shards, {.passes = passes, .updates = 1}, options.ranks);
+  const MemoryInput& update = question.demand.update;
+  StepWork work{.pass = of_one_rank(update), .device = setup.mesh.device};
+  work.update_tokens = setup.data.tokens_per_epoch / static_cast<double>(setup.task.train.size) *
+                       static_cast<double>(batches().global_size / setup.mesh.data.size());
+  const ReferenceUse use = reference_use();
+  work.look_tokens = work.update_tokens * use.looks;
+  const int64_t tensor = tensor_wire_bytes(tensor_wire_input(update), {.trained = work.update_tokens, .seen = work.look_tokens});
+  const double wire_s = add_wire(report, update, setup.shards, {.passes = passes, .updates = 1},
+                                 {.tensor_ranks = update.tensor_ranks, .tensor = tensor}, options.ranks);
   if (options.wants_time && verdict.fits) {
-    StepWork work{.pass = of_one_rank(question.demand.update), .device = setup.mesh.device};
-    work.update_tokens = setup.data.tokens_per_epoch / static_cast<double>(setup.task.train.size) *
-                         static_cast<double>(batches().global_size / setup.mesh.data.size());
-    const ReferenceUse use = reference_use();
-    work.look_tokens = work.update_tokens * use.looks;
     const bool once = use.exists && !use.copies;
     add_time(report, work, setup.plan.steps.max_steps,
              once ? "validation and the reference's pass before step 0 not counted" : "validation not counted", wire_s);

@@ -7,6 +7,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
+#include "kedge/dist/reshard.h"
 #include "kedge/model/adapters.h"
 #include "kedge/model/kernels/attention.h"
 #include "kedge/model/logprob_head.h"
@@ -379,6 +380,18 @@ ForwardMemory plan_forward(const MemoryInput& input) {
   if (input.tensor_ranks > 1) return plan_forward(of_one_rank(input));
   return {flat_size(make_parameters(input.model, input.head).specs) * (input.dtype == at::kFloat ? 4 : 2),
           MicroBatchMemory(input, {}).look() + (input.is_cuda ? kCublasWorkspace : 0)};
+}
+
+int64_t resharded_bytes(const MemoryInput& input, int tensor_ranks) {
+  MemoryInput copy = input;
+  copy.model = split_config(input.model, {0, tensor_ranks});
+  const ModelParameters places = make_parameters(copy.model, copy.head);
+  int64_t elements = flat_size(places.specs);
+  if (copy.lora)
+    elements += flat_size(adapter_specs(select_slices(*copy.lora, linear_slices(copy.model, places), copy.model.num_layers, "peft"),
+                                        copy.lora->adapter_dim, {}));
+  const int64_t moving = std::min(elements, Reshard::kRoundElements);
+  return (elements + 2 * moving) * (input.dtype == at::kFloat ? 4 : 2);
 }
 
 int64_t pinned_bytes(int64_t bytes) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes))); }

@@ -66,6 +66,9 @@ struct ForwardMemory {
 };
 [[nodiscard]] ForwardMemory plan_forward(const MemoryInput& input);
 
+// A copy of the weights as so many ranks generate with them together, and what is on its way to it.
+[[nodiscard]] int64_t resharded_bytes(const MemoryInput& input, int tensor_ranks);
+
 // Size of a tensor in pinned host memory: a power of two.
 [[nodiscard]] int64_t pinned_bytes(int64_t bytes);
 

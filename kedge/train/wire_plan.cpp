@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kedge/model/parameters.h"
+#include "kedge/model/stored_weights.h"
 
 namespace kedge {
 namespace {
@@ -73,6 +74,54 @@ WireBytes wire_bytes(const WireInput& input, const WireEvents& events, int shard
   bytes.in_group += (2 * events.passes + events.wholes) * comes_and_goes.own * others * input.element_bytes;
   if (!input.has_adapters) bytes.in_group += events.updates * stays.own * others * input.element_bytes;
   return bytes;
+}
+
+TensorWireInput tensor_wire_input(const MemoryInput& input) {
+  return {.tensor_ranks = input.tensor_ranks,
+          .layers = input.model.num_layers,
+          .hidden = input.model.hidden_size,
+          .vocabulary = input.model.vocab_size,
+          .element_bytes = input.dtype == at::kFloat ? 4 : 2,
+          .recomputes = input.checkpoint};
+}
+
+int64_t tensor_wire_bytes(const TensorWireInput& input, const TensorWireTokens& tokens) {
+  if (input.tensor_ranks == 1) return 0;
+  // A row that is summed: two ranks send each other all of it, more of them slices to be summed, and their own sums to all.
+  const double others = input.tensor_ranks - 1, sent = input.tensor_ranks == 2 ? 1 : 2 * others / input.tensor_ranks;
+  const auto layers = static_cast<double>(input.layers);
+  const double forward = 2 * layers + 1;                                             // after attention, after the MLP; the embedding
+  const double backward = 2 * layers + 1 + (input.recomputes ? 2 * layers : 0);      // before each of them; the head
+  const double rows = tokens.trained * (forward + backward) + tokens.seen * forward;
+  const double logits = tokens.drawn * static_cast<double>(input.vocabulary) * 4 * others / input.tensor_ranks;
+  return static_cast<int64_t>(rows * sent * static_cast<double>(input.hidden * input.element_bytes) + logits);
+}
+
+int64_t reshard_bytes(const MemoryInput& input, int tensor_ranks) {
+  const std::vector<ParameterSpec> whole = make_parameters(input.model, input.head).specs;
+  const int world = input.num_ranks * input.tensor_ranks;
+  const auto parts = [&](int rank, int size) {
+    return size == 1 ? std::vector<ParameterPart>() : parameter_parts(input.model, input.head, {rank % size, size});
+  };
+  const auto blocks = [&](const StoredPlace& place) {
+    std::vector<WeightBlock> all;
+    for (const StoredBlock& stored : stored_blocks(whole, place)) all.push_back(stored.block);
+    return all;
+  };
+  BlocksOfRanks have, want;
+  for (int rank = 0; rank < world; ++rank) {
+    have.push_back(blocks({.parts = parts(rank, input.tensor_ranks),
+                           .is_cut = input.num_ranks > 1 && input.sharding == Sharding::all,
+                           .shard_rank = rank / input.tensor_ranks % input.shard_ranks,
+                           .shard_ranks = input.shard_ranks,
+                           .num_ranks = input.num_ranks}));
+    want.push_back(blocks({.parts = parts(rank, tensor_ranks)}));
+  }
+  const std::vector<WeightMove> moves = plan_reshard(have, want);
+  std::vector<int64_t> sent(static_cast<size_t>(world));
+  for (const WeightMove& move : moves)
+    if (move.from != move.to) sent[static_cast<size_t>(move.from)] += move.block.size();
+  return *std::max_element(sent.begin(), sent.end()) * (input.dtype == at::kFloat ? 4 : 2);
 }
 
 }  // namespace kedge

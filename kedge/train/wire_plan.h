@@ -5,6 +5,7 @@
 
 #include "kedge/dist/shard_layout.h"
 #include "kedge/model/spec/parameter_layout.h"
+#include "kedge/train/memory_plan.h"
 
 namespace kedge {
 
@@ -32,5 +33,25 @@ struct WireBytes {
 };
 
 [[nodiscard]] WireBytes wire_bytes(const WireInput& input, const WireEvents& events, int shard_rank);
+
+// Ranks that compute every layer together.
+struct TensorWireInput {
+  int tensor_ranks = 1;
+  int64_t layers = 0, hidden = 0, vocabulary = 0;
+  int64_t element_bytes = 4;  // of what passes between layers
+  bool recomputes = false;    // the activations of a layer in its backward pass
+};
+// Tokens that they compute, each rank all of them.
+struct TensorWireTokens {
+  double trained = 0;  // forward and backward
+  double seen = 0;     // forward alone
+  double drawn = 0;    // sampled: their logits are put together
+};
+[[nodiscard]] TensorWireInput tensor_wire_input(const MemoryInput& input);
+// What one rank sends to the others: outputs of layers and gradients of their inputs. Numbers per token are not counted.
+[[nodiscard]] int64_t tensor_wire_bytes(const TensorWireInput& input, const TensorWireTokens& tokens);
+
+// What the rank that sends most sends to others when weights move from training's layout to that of so many ranks that generate together.
+[[nodiscard]] int64_t reshard_bytes(const MemoryInput& input, int tensor_ranks);
 
 }  // namespace kedge

@@ -70,6 +70,22 @@ expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect o
 expect 0 'done: step 20 of 20' on 4 online_both rewarded $split model.sharding=all
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_both
 
+# Generation in another layout: the responses of the run without resharding, as recorded, give its losses. The weights move before every
+# step, and on the CPU training computes the log-probabilities itself.
+steps_of() { grep -c '"train_optim/loss"' "$1/metrics.jsonl"; }
+sharded=("${rewarded[@]}" model.sharding=all)
+expect 0 'done: step 20 of 20' on 2 as_trained sharded
+expect 0 'done: step 20 of 20' on 2 resharded sharded model.generation.tensor_parallel_size=2
+[ "$(steps_of resharded)" = "$(steps_of as_trained)" ] || fail 'another number of updates'
+expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect resharded
+expect 0 'done: step 20 of 20' on 4 both_resharded rewarded $split model.sharding=all model.generation.tensor_parallel_size=4
+expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect both_resharded
+expect 0 'done: step 20 of 20' on 2 back rewarded $split model.generation.tensor_parallel_size=1
+expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect back
+expect 0 'resharded weights' "$kedge" plan --mesh 1x2 "${sharded[@]:1}" model.generation.tensor_parallel_size=2
+
+expect 2 'model.generation.tensor_parallel_size: 2 ranks do not divide the 3 ranks of the job' on 3 wrong rewarded model.generation.tensor_parallel_size=2
+expect 2 'use_flask: ranks that generate together' on 2 wrong rewarded model.generation.tensor_parallel_size=2 trainer.reinforce.batch_iterator.use_flask=true
 expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 3 ranks of the job' on 3 wrong train $split
 expect 2 'model.tensor_model_parallel_size: 3 ranks do not divide' on 3 wrong train model.tensor_model_parallel_size=3
 expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 1 rank of the job; mpirun' on 1 wrong train $split

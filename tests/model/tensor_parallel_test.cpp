@@ -12,55 +12,22 @@
 #include "kedge/train/optim/learner.h"
 
 #include "tests/support/generation.h"
-#include "tests/support/ranks.h"
-#include "tests/support/tiny_models.h"
+#include "tests/support/split_models.h"
 
 namespace kedge {
 namespace {
 
+using testing::add_lora;
+using testing::part_of;
+using testing::storage_of;
 using testing::world;
-
-// Heads that four ranks can split; of those whose key-value heads are fewer, ranks share them.
-constexpr const char* kQwen3 = R"({"model_type": "qwen3", "vocab_size": 31, "hidden_size": 20, "intermediate_size": 28,
-  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 10, "max_position_embeddings": 64,
-  "tie_word_embeddings": true})";
-constexpr const char* kGpt2 = R"({"model_type": "gpt2", "vocab_size": 31, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 64})";
-constexpr const char* kSplitFamilies[] = {testing::kTinyLlama, testing::kTinyMistral, testing::kTinyQwen2, kQwen3, kGpt2};
 
 // fp32 sums in another order: the largest number of a tensor is 2^23 times a rounding, and sums have tens of terms.
 constexpr double kTolerance = 1e-5;
 
-StorageOptions storage_of(int tensor_ranks, Sharding kind = Sharding::none, bool trainable = true) {
-  StorageOptions storage{.device = testing::mesh().device, .trainable = trainable};
-  if (tensor_ranks > 1) storage.tensor = TensorRanks(testing::mesh().groups_of(tensor_ranks));
-  const Group data = tensor_ranks == 1 ? world() : testing::mesh().across_groups_of(tensor_ranks);
-  storage.shards = {.kind = kind, .shard = data};
-  return storage;
-}
-
-Tensor part_of(const Tensor& whole, const ParameterPart& part) {
-  std::vector<Tensor> rows;
-  for (const ParameterPart::Rows& range : part.rows) rows.push_back(whole.narrow(0, range.whole, range.count));
-  const Tensor own = at::cat(rows);
-  return own.dim() < 2 ? own : own.narrow(1, part.columns.begin, part.columns.end - part.columns.begin);
-}
-
 void expect_near(const Tensor& found, const Tensor& wanted, const std::string& what) {
   const double largest = wanted.abs().max().item<double>();
   EXPECT_LE(testing::largest_difference(found, wanted), kTolerance * std::max(largest, 1e-3)) << what;
-}
-
-void add_lora(Model& model, double dropout = 0) {
-  LoraConfig lora;
-  lora.adapter_dim = 3;
-  lora.adapter_dropout = dropout;
-  lora.target_modules = {"all"};
-  model.add_adapters(lora, true);
-  model.adapters()->initialise(7);
-  Parameters& parameters = model.adapters()->parameters();
-  for (int i = 0; i < std::ssize(parameters.whole_specs()); ++i)
-    parameters.write_rows(i, 0, testing::normals(parameters.whole_specs()[static_cast<size_t>(i)].shape, 40 + static_cast<uint64_t>(i), 0.2));
-  parameters.publish();
 }
 
 struct Kind {
@@ -96,17 +63,17 @@ void expect_same_numbers(const Kind& kind) {
 }
 
 TEST(TensorParallel, EveryFamilyHasTheNumbersOfOneRank) {
-  for (const char* family : kSplitFamilies) expect_same_numbers({.family = family});
+  for (const char* family : testing::kSplitFamilies) expect_same_numbers({.family = family});
 }
 
 TEST(TensorParallel, WithRecomputation) { expect_same_numbers({.family = testing::kTinyLlama, .checkpoint = true}); }
 
 TEST(TensorParallel, ScoreModelsToo) {
-  for (const char* family : kSplitFamilies) expect_same_numbers({.family = family, .head = {HeadKind::score, 2, true}});
+  for (const char* family : testing::kSplitFamilies) expect_same_numbers({.family = family, .head = {HeadKind::score, 2, true}});
 }
 
 TEST(TensorParallel, AdaptersToo) {
-  for (const char* family : kSplitFamilies) {
+  for (const char* family : testing::kSplitFamilies) {
     expect_same_numbers({.family = family, .lora = true});
     expect_same_numbers({.family = family, .lora = true, .dropout = 0.3});  // the same outputs are dropped
   }
@@ -129,7 +96,7 @@ TEST(TensorParallel, LogprobsAtATemperatureAndTheirEntropy) {
 
 // The same text as one rank writes, and on the CPU log-probabilities with the bits of training.
 TEST(TensorParallel, GeneratesTheSameText) {
-  for (const char* family : kSplitFamilies) {
+  for (const char* family : testing::kSplitFamilies) {
     StorageOptions together{.device = testing::mesh().device};
     together.tensor = TensorRanks(world());
     const auto whole = testing::tiny_model(family, {.device = together.device}), split = testing::tiny_model(family, together);
@@ -193,7 +160,7 @@ Outcome train(const Kind& kind, int tensor_ranks, Sharding sharding) {
 }
 
 TEST(TensorParallel, TrainsLikeOneRankPerCopy) {
-  for (const char* family : kSplitFamilies)
+  for (const char* family : testing::kSplitFamilies)
     for (const bool lora : {false, true}) {
       const Kind kind{.family = family, .lora = lora};
       const Outcome wanted = train(kind, 1, Sharding::none);
@@ -211,7 +178,7 @@ TEST(TensorParallel, TrainsLikeOneRankPerCopy) {
 // Two tensor ranks times two that share the optimizer, the gradients or all.
 TEST(TensorParallel, ShardedCopiesHaveTheSameBits) {
   if (world().size() != 4) GTEST_SKIP() << "needs four ranks";
-  for (const char* family : kSplitFamilies) {
+  for (const char* family : testing::kSplitFamilies) {
     const Outcome none = train({.family = family}, 2, Sharding::none);
     for (const Sharding kind : {Sharding::optimizer, Sharding::gradients, Sharding::all}) {
       const Outcome other = train({.family = family}, 2, kind);
@@ -223,7 +190,7 @@ TEST(TensorParallel, ShardedCopiesHaveTheSameBits) {
 
 // The hash is that of the complete model's weights, however ranks hold them.
 TEST(TensorParallel, WeightsHaveOneHash) {
-  for (const char* family : kSplitFamilies) {
+  for (const char* family : testing::kSplitFamilies) {
     const auto whole = testing::tiny_model(family, {.device = testing::mesh().device, .trainable = true});
     for (int tensor_ranks = 2; tensor_ranks <= world().size(); tensor_ranks *= 2)
       for (const Sharding kind : {Sharding::none, Sharding::optimizer, Sharding::all}) {
@@ -235,7 +202,7 @@ TEST(TensorParallel, WeightsHaveOneHash) {
 
 TEST(TensorParallel, MergedAdaptersGiveTheSameNumbers) {
   const NoGrad no_grad;
-  for (const char* family : kSplitFamilies) {
+  for (const char* family : testing::kSplitFamilies) {
     StorageOptions together{.device = testing::mesh().device};
     together.tensor = TensorRanks(world());
     const auto split = testing::tiny_model(family, together);

@@ -36,6 +36,18 @@ void rehearse_generation(Engine& engine, const EngineInput& input, const OnlineL
   static_cast<void>(engine.generate(std::move(requests)));
 }
 
+GenerationWeights::GenerationWeights(const Model& policy, ReshardedModel* copy) : copy_(copy) {
+  if (copy_ == nullptr) {
+    whole_.emplace(policy.parameters());
+  } else {
+    copy_->fill();
+  }
+}
+
+GenerationWeights::~GenerationWeights() {
+  if (copy_ != nullptr) copy_->empty();
+}
+
 EngineConfig engine_config(const OnlineSettings& settings, const OnlineLengths& lengths, const Model& model, int num_ranks) {
   EngineConfig config = settings.model.engine;
   if (config.memory == "auto")
@@ -49,8 +61,8 @@ TokenId drawable_ids(const Tokenizer& tokenizer, const Model& model) {
   return static_cast<TokenId>(std::min<int64_t>(tokenizer.vocab_size(), model.config().vocab_size));
 }
 
-bool trusts_engine(LogprobSource source, at::Device device) {
-  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu());
+bool trusts_engine(LogprobSource source, at::Device device, bool is_resharded) {
+  return source == LogprobSource::engine || (source == LogprobSource::automatic && device.is_cpu() && !is_resharded);
 }
 
 }  // namespace kedge

@@ -182,11 +182,27 @@ struct OnlineLoopConfig : UpdateConfig, HealthConfig {
   }
 };
 
+// Keys of `model.generation`: its own layout over the ranks.
+struct GenerationConfig {
+  std::optional<int64_t> tensor_parallel_size;
+
+  void fields(auto&& field) {
+    field("tensor_parallel_size", tensor_parallel_size,
+          "neighbouring ranks that generate with one copy of the weights together; null: as in training. If it is another number, weights "
+          "move from the one layout to the other before responses are generated, into memory that is freed after",
+          at_least(1));
+  }
+};
+
 // Keys of `model` that the online trainers have.
 struct OnlineModelConfig : NetworkConfig {
   int64_t micro_batch_size = 1, global_batch_size = 32;
   DataConfig data;
   EngineConfig engine;
+  GenerationConfig generation;
+
+  // Ranks that generate together.
+  [[nodiscard]] int64_t generation_ranks() const { return generation.tensor_parallel_size.value_or(tensor_model_parallel_size); }
 
   OnlineModelConfig() {
     optim.lr = 9e-7;
@@ -201,6 +217,7 @@ struct OnlineModelConfig : NetworkConfig {
     field("data", data, "the prompts");
     field.ignored("offload_adam_states", "model.optim.offload_adam_states applies");
     field("engine", engine, "generation; memory: auto takes what all responses of a step need, and at most half of the free memory");
+    field("generation", generation, "how ranks generate");
   }
 };
 

@@ -43,6 +43,12 @@ TimersOptions timers_options(const Model& model) {
   return options;
 }
 
+std::optional<ReshardedModel> make_resharded(const OnlineParts& parts) {
+  std::optional<ReshardedModel> model;
+  if (parts.generation) model.emplace(parts.model, parts.world.value_or(parts.group), parts.generation->tensor);
+  return model;
+}
+
 std::optional<WorkQueue> make_queue(const OnlineSettings& settings, const Group& group) {
   const WorkQueueConfig& config = settings.loop.batch_iterator;
   if (!config.use_flask) return std::nullopt;
@@ -72,10 +78,11 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       plan_(plan_online(settings_, parts_.prompts->size(), parts_.validation != nullptr, parts_.group.size())),
       responses_(parts_.tokenizer, settings_.rollouts.sampling_params.end_strings),
       policy_(parts_.model, parts_.group, policy_options(settings_, plan_, parts_.model)),
-      engine_(parts_.model, engine_config(settings_, lengths_, parts_.model, parts_.group.size())),
+      resharded_(make_resharded(parts_)),
+      engine_(generator(), engine_config(settings_, lengths_, generator(), generating().size())),
       queue_(make_queue(settings_, parts_.group)),
       maker_(engine_, {parts_.rewards, parts_.values},
-             {parts_.group, parts_.world, parts_.model.parameters().options().tensor.rank() == 0}, queue_ ? &*queue_ : nullptr),
+             {generating(), world(), generator().parameters().options().tensor.rank() == 0}, queue_ ? &*queue_ : nullptr),
       sampler_({.num_rows = parts_.prompts->size(),
                 .batch_size = settings_.rollouts.num_rollout_samples,
                 .shuffle = true,
@@ -83,7 +90,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
                "model.data.data_prefix"),
       health_(settings_.loop),
       invariants_(settings_.loop.health.invariants, str("trainer.", settings_.name, ".health.invariants"), settings_.loop.health.window),
-      trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device())) {
+      trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device(), resharded_.has_value())) {
   ensure(!algorithm_->has_critic() || parts_.values != nullptr, "the algorithm needs a critic, and there is none");
   if (algorithm_->has_critic()) critic_.emplace(parts_.values->critic(), settings_.critic_epochs);
   // With dropout an update has other log-probabilities than the policy, and so cannot record them.
@@ -134,9 +141,9 @@ std::string OnlineTrainer::failed_phase() const {
 void OnlineTrainer::rehearse() {
   {
     const auto scope = timers_.measure("generate");
-    const WholeWeights whole(parts_.model.parameters());
+    const GenerationWeights weights = hold_weights();
     rehearse_generation(
-        engine_, generation_input(settings_, lengths_, parts_.model.own_shape(), parts_.model.parameters().options(), parts_.group.size()),
+        engine_, generation_input(settings_, lengths_, generator().own_shape(), generator().parameters().options(), generating().size()),
         lengths_, settings_.samples_per_prompt);
   }
   rehearse_training();
@@ -198,7 +205,7 @@ Metrics OnlineTrainer::warm_up_critic(int64_t warmup) {
   OnlineStep step;
   {
     const auto scope = timers_.measure("generate");
-    const WholeWeights whole(parts_.model.parameters());
+    const GenerationWeights weights = hold_weights();
     step.rows = maker_.generate(wish(kWarmup, batch, warmup));
   }
   complete(step);
@@ -348,10 +355,12 @@ StepReport OnlineTrainer::finish_step(OnlineStep step, std::vector<Metrics> upda
 
 StepReport OnlineTrainer::run_validation() {
   ensure(parts_.validation != nullptr, "a validation without prompts");
-  const WholeWeights whole(parts_.model.parameters());
   const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
-  RolloutRows rows =
-      maker_.generate(wish(kValidation, batch, 0));  // all use the same random numbers, so that metrics differ only by the policy
+  RolloutRows rows;
+  {
+    const GenerationWeights weights = hold_weights();
+    rows = maker_.generate(wish(kValidation, batch, 0));  // all use the same random numbers, so that metrics differ only by the policy
+  }
   engine_.release_for_training();
   if (policy_.has_reference()) {
     const Share share = share_of(static_cast<int64_t>(rows.size()), parts_.group.rank(), parts_.group.size());

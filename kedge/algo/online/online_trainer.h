@@ -12,12 +12,14 @@
 
 #include "kedge/algo/online/algorithm.h"
 #include "kedge/algo/online/critic_training.h"
+#include "kedge/algo/online/generation.h"
 #include "kedge/algo/online/health.h"
 #include "kedge/algo/online/online_plan.h"
 #include "kedge/algo/online/policy.h"
 #include "kedge/core/rare_log.h"
 #include "kedge/data/files/sampler.h"
 #include "kedge/engine/engine.h"
+#include "kedge/model/resharded_model.h"
 #include "kedge/metrics/timer.h"
 #include "kedge/rollout/rollout_maker.h"
 #include "kedge/rollout/rollout_records.h"
@@ -30,6 +32,12 @@
 
 namespace kedge {
 
+// Ranks that generate in another layout than they train in.
+struct GenerationRanks {
+  Group group;         // with different prompts
+  TensorRanks tensor;  // that compute each answer together
+};
+
 // What an online trainer works with. Everything must outlive it.
 struct OnlineParts {
   Model& model;
@@ -40,6 +48,7 @@ struct OnlineParts {
   std::shared_ptr<const PromptDataset> validation = nullptr;  // may be null
   Group group = Group::single();     // ranks that have different rows
   std::optional<Group> world = {};   // all of them, where several compute the model together; else the same
+  std::optional<GenerationRanks> generation = {};  // none: as in training
   Path folder = {};              // of the run, for its records; empty: none are kept
   StepStore* store = nullptr;    // in place of those records; rank 0's
   ModelFolderOptions save = {};  // of the models in checkpoints
@@ -124,6 +133,10 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] FolderWriter save_policy(StateSnapshot& state) const;
   void rehearse_training();
   [[nodiscard]] const Group& world() const { return parts_.world ? *parts_.world : parts_.group; }
+  // What generates, the number of ranks that do so with different prompts, and its weights while they are needed.
+  [[nodiscard]] const Model& generator() const { return resharded_ ? resharded_->model() : parts_.model; }
+  [[nodiscard]] const Group& generating() const { return parts_.generation ? parts_.generation->group : parts_.group; }
+  [[nodiscard]] GenerationWeights hold_weights() { return {parts_.model, resharded_ ? &*resharded_ : nullptr}; }
   [[nodiscard]] bool is_first() const { return world().rank() == 0; }
   void look_at_ends(const RolloutRows& rows) const;
   void look_at_gap(const Metrics& metrics);
@@ -139,6 +152,7 @@ class OnlineTrainer : public Trainer {
   std::optional<ResponseText> val_responses_;
   Policy policy_;
   std::optional<CriticTraining> critic_;
+  std::optional<ReshardedModel> resharded_;  // weights in generation's own layout
   Engine engine_;
   std::optional<WorkQueue> queue_;
   RolloutMaker maker_;

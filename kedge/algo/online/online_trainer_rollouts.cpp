@@ -113,7 +113,6 @@ RolloutRows OnlineTrainer::generate_dynamically(std::span<const int64_t> ahead) 
 OnlineStep OnlineTrainer::generate() {
   const std::vector<int64_t> ahead = prompts_ahead();
   OnlineStep step;
-  const WholeWeights whole(parts_.model.parameters());
   const std::string weights = weights_before();
   if (store_ != nullptr) {
     step.header = {.step = round_, .fingerprint = fingerprint_of(ahead, weights), .weights_before = weights};
@@ -124,6 +123,7 @@ OnlineStep OnlineTrainer::generate() {
     step.has_rewards = true;
   } else {
     const auto scope = timers_.measure("generate");
+    const GenerationWeights held = hold_weights();
     step.rows = is_dynamic ? generate_dynamically(ahead) : generate_batch(ahead, 0, true);
     step.has_rewards = is_dynamic;
   }
