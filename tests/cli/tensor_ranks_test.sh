@@ -82,7 +82,7 @@ expect 0 'done: step 20 of 20' on 4 both_resharded rewarded $split model.shardin
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect both_resharded
 expect 0 'done: step 20 of 20' on 2 back rewarded $split model.generation.tensor_parallel_size=1
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect back
-expect 0 'resharded weights' "$kedge" plan --mesh 1x2 "${sharded[@]:1}" model.generation.tensor_parallel_size=2
+expect 0 'resharded weights' "$kedge" plan "${sharded[@]:1}" --no-time --mesh 1x2 model.generation.tensor_parallel_size=2
 
 expect 2 'model.generation.tensor_parallel_size: 2 ranks do not divide the 3 ranks of the job' on 3 wrong rewarded model.generation.tensor_parallel_size=2
 expect 2 'use_flask: ranks that generate together' on 2 wrong rewarded model.generation.tensor_parallel_size=2 trainer.reinforce.batch_iterator.use_flask=true
