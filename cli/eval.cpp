@@ -223,7 +223,7 @@ class Evaluation {
       std::iota(places.begin(), places.end(), 0);
       for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
       const std::vector<Pass> passes = plan_passes(places, lengths, online.rollouts.tokens_per_pass);
-      if (trusts_engine(online.rollouts.logprobs, policies.model().device())) {
+      if (trusts_engine(online.rollouts.logprobs, policies.model().device(), false)) {
         for (RolloutRow& row : rows) row.logprobs = row.rollout->logprobs;
       } else {
         add_policy_logprobs(policies.model(), passes, rows);

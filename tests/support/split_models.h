@@ -2,6 +2,7 @@
 // Models whose layers several ranks of the test compute together.
 #include "kedge/model/model.h"
 
+#include "tests/support/generation.h"
 #include "tests/support/ranks.h"
 #include "tests/support/tiny_models.h"
 

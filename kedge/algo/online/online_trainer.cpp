@@ -43,10 +43,9 @@ TimersOptions timers_options(const Model& model) {
   return options;
 }
 
-std::optional<ReshardedModel> make_resharded(const OnlineParts& parts) {
-  std::optional<ReshardedModel> model;
-  if (parts.generation) model.emplace(parts.model, parts.world.value_or(parts.group), parts.generation->tensor);
-  return model;
+std::unique_ptr<ReshardedModel> make_resharded(const OnlineParts& parts) {
+  if (!parts.generation) return nullptr;
+  return std::make_unique<ReshardedModel>(parts.model, parts.world.value_or(parts.group), parts.generation->tensor);
 }
 
 std::optional<WorkQueue> make_queue(const OnlineSettings& settings, const Group& group) {
@@ -90,7 +89,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
                "model.data.data_prefix"),
       health_(settings_.loop),
       invariants_(settings_.loop.health.invariants, str("trainer.", settings_.name, ".health.invariants"), settings_.loop.health.window),
-      trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device(), resharded_.has_value())) {
+      trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device(), resharded_ != nullptr)) {
   ensure(!algorithm_->has_critic() || parts_.values != nullptr, "the algorithm needs a critic, and there is none");
   if (algorithm_->has_critic()) critic_.emplace(parts_.values->critic(), settings_.critic_epochs);
   // With dropout an update has other log-probabilities than the policy, and so cannot record them.

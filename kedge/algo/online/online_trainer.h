@@ -136,7 +136,7 @@ class OnlineTrainer : public Trainer {
   // What generates, the number of ranks that do so with different prompts, and its weights while they are needed.
   [[nodiscard]] const Model& generator() const { return resharded_ ? resharded_->model() : parts_.model; }
   [[nodiscard]] const Group& generating() const { return parts_.generation ? parts_.generation->group : parts_.group; }
-  [[nodiscard]] GenerationWeights hold_weights() { return {parts_.model, resharded_ ? &*resharded_ : nullptr}; }
+  [[nodiscard]] GenerationWeights hold_weights() { return {parts_.model, resharded_.get()}; }
   [[nodiscard]] bool is_first() const { return world().rank() == 0; }
   void look_at_ends(const RolloutRows& rows) const;
   void look_at_gap(const Metrics& metrics);
@@ -152,7 +152,7 @@ class OnlineTrainer : public Trainer {
   std::optional<ResponseText> val_responses_;
   Policy policy_;
   std::optional<CriticTraining> critic_;
-  std::optional<ReshardedModel> resharded_;  // weights in generation's own layout
+  std::unique_ptr<ReshardedModel> resharded_;  // weights in generation's own layout; null: as in training
   Engine engine_;
   std::optional<WorkQueue> queue_;
   RolloutMaker maker_;
