@@ -55,9 +55,8 @@ Group across(const Group& of, int size, TransportKind transport, at::Device devi
 
 Mesh Mesh::with_tensor_ranks(int size) const {
   Mesh mesh = *this;
-  if (size == 1) return mesh;
-  mesh.tensor = TensorRanks(neighbours(world, size, transport, device));
-  mesh.data = across(world, size, transport, device);
+  mesh.tensor = size == 1 ? TensorRanks() : TensorRanks(neighbours(world, size, transport, device));
+  mesh.data = size == 1 ? world : across(world, size, transport, device);
   return mesh;
 }
 

@@ -47,9 +47,11 @@ void sum_in_slices(const Members& members, const Tensor& row) {
     return row.narrow(0, share.begin, share.end - share.begin);
   };
   const Tensor mine = slice(own), received = at::empty({members.count, mine.numel()}, row.options());
-  exchange(members, slice, [&](int member) { return received[member]; }, row.narrow(0, 0, 0));
+  exchange(
+      members, slice, [&](int member) { return received[member]; }, row.narrow(0, 0, 0));
   sum_in_order(received.unbind(0), mine);
-  exchange(members, [&](int) { return mine; }, slice, row.narrow(0, 0, 0));
+  exchange(
+      members, [&](int) { return mine; }, slice, row.narrow(0, 0, 0));
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ const SettingsPart& part_of(const std::vector<SettingsPart>& parts, int64_t step
 
 // Loads the settings under which the step was done. A replay has one rank, which needs no queue.
 OnlineJob& load_job(OnlineJob& job, const RunOnDisk& run, int64_t step) {
-  const std::vector<std::string> overrides = {"trainer.devices=null", "trainer.num_nodes=null",
-                                              "model.tensor_model_parallel_size=1", "model.generation.tensor_parallel_size=null",
+  const std::vector<std::string> overrides = {"trainer.devices=null", "trainer.num_nodes=null", "model.tensor_model_parallel_size=1",
+                                              "model.generation.tensor_parallel_size=null",
                                               str("trainer.", run.algorithm, ".batch_iterator.use_flask=false")};
   const std::vector<SettingsPart> parts = settings_parts(run, job);
   const SettingsPart& part = part_of(parts, step);

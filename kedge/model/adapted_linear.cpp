@@ -14,7 +14,9 @@ Tensor dropout_mask(const Tensor& like, const AdapterView& adapter, uint64_t see
   float* out = mask.mutable_data_ptr<float>();
   const Random random(seed, Random::stream_of({0xD50, adapter.place}));
   const auto kept = static_cast<float>(1 / (1 - adapter.dropout));
-  const auto draw = [&](int64_t at, int64_t place) { out[at] = random.uniform(static_cast<uint64_t>(place)) < adapter.dropout ? 0.0F : kept; };
+  const auto draw = [&](int64_t at, int64_t place) {
+    out[at] = random.uniform(static_cast<uint64_t>(place)) < adapter.dropout ? 0.0F : kept;
+  };
   if (adapter.outputs.empty()) {
     at::parallel_for(0, mask.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) draw(i, i);

@@ -23,7 +23,8 @@ using DropoutSeed = std::optional<uint64_t>;
 // Adds the layer's output to `sum` in place, nothing dropped: for passes that are not recorded.
 void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& view);
 // adapted_linear() of a layer whose inputs are split over ranks: each has some columns of x and of the weight, and gets the sum.
-[[nodiscard]] Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside, const TensorRanks& ranks);
+[[nodiscard]] Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside,
+                                   const TensorRanks& ranks);
 // The gradient of x.
 [[nodiscard]] Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed);
 // Adds the gradients of weights and adapters to their buffers.

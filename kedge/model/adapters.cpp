@@ -46,8 +46,15 @@ Adapters::Adapters(const LoraConfig& config, std::vector<LinearSlice> slices, co
                   parts_of_ranks(slices_, adapter_specs(slices_, config.adapter_dim, shape_of(head)), options.tensor, base)) {
   for (size_t i = 0; i < slices_.size(); ++i) {
     const LinearSlice& slice = slices_[i];
-    AdapterView view{parameters_.value(a_of(i)), parameters_.value(b_of(i)), parameters_.gradient(a_of(i)), parameters_.gradient(b_of(i)),
-                     slice.row, slice.rows, config_.scale(), config_.adapter_dropout, i};
+    AdapterView view{parameters_.value(a_of(i)),
+                     parameters_.value(b_of(i)),
+                     parameters_.gradient(a_of(i)),
+                     parameters_.gradient(b_of(i)),
+                     slice.row,
+                     slice.rows,
+                     config_.scale(),
+                     config_.adapter_dropout,
+                     i};
     if (parameters_.is_split()) {
       view.outputs = parameters_.part(b_of(i)).rows;
       view.num_outputs = slice.rows;

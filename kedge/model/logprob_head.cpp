@@ -30,9 +30,8 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
       const Tensor x = hidden.index_select(0, places.narrow(0, begin, count));
       Tensor logits = logits_of(x, weight);
       const Tensor ids = targets.narrow(0, begin, count);
-      const LogitStats stats = head.vocabulary.is_split()
-                                   ? split_logit_stats(logits, ids, with_entropy, temperature, head.vocabulary)
-                                   : logit_stats(logits, ids, with_entropy, temperature);
+      const LogitStats stats = head.vocabulary.is_split() ? split_logit_stats(logits, ids, with_entropy, temperature, head.vocabulary)
+                                                          : logit_stats(logits, ids, with_entropy, temperature);
       logprob.push_back(stats.logprob);
       log_sum.push_back(stats.log_sum);
       if (with_entropy) entropy.push_back(stats.entropy);

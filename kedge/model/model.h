@@ -34,7 +34,7 @@ class Model {
   // Merges the adapters into the base weights, replaces the base's score head by theirs, and removes them.
   void merge_adapters();
 
-  [[nodiscard]] const ModelConfig& config() const { return config_; }     // of the complete model
+  [[nodiscard]] const ModelConfig& config() const { return config_; }        // of the complete model
   [[nodiscard]] const ModelConfig& own_shape() const { return own_shape_; }  // of what this rank computes
   [[nodiscard]] const HeadOptions& head() const { return head_; }
   [[nodiscard]] const ModelParameters& places() const { return places_; }

@@ -78,7 +78,8 @@ ShardLayout shard_layout(const std::vector<ParameterSpec>& specs, int shard_rank
   return {ends, shard_ranks};
 }
 
-Parameters::Parameters(const std::vector<ParameterSpec>& whole, const StorageOptions& options, std::vector<std::vector<ParameterPart>> parts)
+Parameters::Parameters(const std::vector<ParameterSpec>& whole, const StorageOptions& options,
+                       std::vector<std::vector<ParameterPart>> parts)
     : whole_specs_(whole),
       parts_(std::move(parts)),
       specs_(parts_.empty() ? whole : split_specs(whole, parts_[static_cast<size_t>(options.tensor.rank())])),
@@ -86,7 +87,8 @@ Parameters::Parameters(const std::vector<ParameterSpec>& whole, const StorageOpt
       exchange_(options.shards, shard_layout(specs_, options.shards.shard.size(), options.shards.num_ranks())),
       whole_size_(flat_size(whole)),
       side_(options.device) {
-  ensure(!is_split() || std::ssize(parts_) == options_.tensor.size(), "parts of ", parts_.size(), " tensor ranks, of ", options_.tensor.size());
+  ensure(!is_split() || std::ssize(parts_) == options_.tensor.size(), "parts of ", parts_.size(), " tensor ranks, of ",
+         options_.tensor.size());
   num_decaying_ = size_of_decaying(specs_);
   for (const ParameterSpec& spec : whole_specs_) num_elements_ += spec.size();
   const bool is_shared = options_.shards.num_ranks() > 1;
@@ -107,7 +109,8 @@ void Parameters::allocate() {
   if (cuts_weights_) {
     own_values_ = at::zeros({own_size}, floats.dtype(options_.dtype));
   } else {
-    flat_ = options_.comes_and_goes ? row_without_memory(size(), floats.dtype(options_.dtype)) : at::zeros({size()}, floats.dtype(options_.dtype));
+    flat_ = options_.comes_and_goes ? row_without_memory(size(), floats.dtype(options_.dtype))
+                                    : at::zeros({size()}, floats.dtype(options_.dtype));
   }
   if (!has_masters) {
     flat_master_ = flat_;
@@ -257,7 +260,8 @@ void Parameters::write_rows(int parameter, int64_t row, const Tensor& rows) {
   const ParameterPart& own = part(parameter);
   for (const ParameterPart::Rows& range : own.rows) {
     const int64_t first = std::max(range.whole, row), last = std::min(range.whole + range.count, row + rows.size(0));
-    if (first < last) write_own_rows(parameter, range.own + first - range.whole, columns_of(rows.narrow(0, first - row, last - first), own));
+    if (first < last)
+      write_own_rows(parameter, range.own + first - range.whole, columns_of(rows.narrow(0, first - row, last - first), own));
   }
 }
 

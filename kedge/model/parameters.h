@@ -20,9 +20,9 @@ namespace kedge {
 struct StorageOptions {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  bool trainable = false;    // with gradients, and fp32 master weights if dtype is another
-  ShardOptions shards = {};  // the ranks that hold the parameters together
-  TensorRanks tensor = {};   // those that compute with them together, each with its own rows or columns of the matrices
+  bool trainable = false;       // with gradients, and fp32 master weights if dtype is another
+  ShardOptions shards = {};     // the ranks that hold the parameters together
+  TensorRanks tensor = {};      // those that compute with them together, each with its own rows or columns of the matrices
   bool comes_and_goes = false;  // without memory but between take_values() and drop_values(); not to train
 };
 

@@ -62,7 +62,8 @@ std::vector<StoredBlock> stored_blocks(const std::vector<ParameterSpec>& whole, 
         const int64_t begin = begins[i] + rows.own * width;  // of these rows in the flat buffer
         const int64_t first = std::max(begin, piece.range.begin), last = std::min(begin + rows.count * width, piece.range.end);
         if (first < last)
-          add_rectangles(static_cast<int64_t>(i), part, rows, {first - begin, last - begin}, piece.begin + first - piece.range.begin, blocks);
+          add_rectangles(static_cast<int64_t>(i), part, rows, {first - begin, last - begin}, piece.begin + first - piece.range.begin,
+                         blocks);
       }
   }
   return blocks;
@@ -70,9 +71,8 @@ std::vector<StoredBlock> stored_blocks(const std::vector<ParameterSpec>& whole, 
 
 StoredWeights::StoredWeights(const Parameters& parameters) : parameters_(parameters), blocks_(parameters.specs().size()) {
   const ShardOptions& shards = parameters.options().shards;
-  for (const StoredBlock& stored :
-       stored_blocks(parameters.whole_specs(),
-                     {parameters.parts(), parameters.cuts_weights(), shards.shard.rank(), shards.shard.size(), shards.num_ranks()}))
+  for (const StoredBlock& stored : stored_blocks(parameters.whole_specs(), {parameters.parts(), parameters.cuts_weights(),
+                                                                            shards.shard.rank(), shards.shard.size(), shards.num_ranks()}))
     blocks_[static_cast<size_t>(stored.block.parameter)].push_back(stored);
 }
 
@@ -86,8 +86,8 @@ std::vector<WeightBlock> StoredWeights::blocks() const {
 Tensor StoredWeights::view(const WeightBlock& block) const {
   for (const StoredBlock& stored : blocks_[static_cast<size_t>(block.parameter)]) {
     if (!stored.block.contains(block)) continue;
-    const int64_t begin = stored.begin + (block.rows.begin - stored.block.rows.begin) * stored.stride + block.columns.begin -
-                          stored.block.columns.begin;
+    const int64_t begin =
+        stored.begin + (block.rows.begin - stored.block.rows.begin) * stored.stride + block.columns.begin - stored.block.columns.begin;
     const Tensor& values = parameters_.stored_values();
     return values.as_strided({length(block.rows), length(block.columns)}, {stored.stride, 1}, values.storage_offset() + begin);
   }

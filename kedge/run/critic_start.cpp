@@ -37,7 +37,8 @@ CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh
   start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, keys.folder);
   start.network = load_model_config(start.folder);
   start.group = mesh.world;
-  const ShardOptions shards = shard_options(config.model, mesh, keys.model);
+  // Each rank computes whole layers of its own rows, also where those of the policy compute together.
+  const ShardOptions shards = shard_options(config.model, mesh.with_tensor_ranks(1), keys.model);
   start.load = {.storage = training_storage(config.trainer, config.model, mesh.device, shards), .head = HeadKind::score};
   start.load.seed = static_cast<uint64_t>(config.model.seed);
   choose_head(start, config, keys.folder);

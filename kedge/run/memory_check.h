@@ -15,8 +15,8 @@ namespace kedge {
 // Memory of generation.
 struct GenerationDemand {
   EngineBytes bytes = {};
-  std::optional<int64_t> given = {};  // size of the KV cache; none: what is left, at most what all answers need
-  bool releases = false;              // it is released while the model trains
+  std::optional<int64_t> given = {};    // size of the KV cache; none: what is left, at most what all answers need
+  bool releases = false;                // it is released while the model trains
   std::optional<int64_t> weights = {};  // in a layout of their own; none: those that are trained
 };
 

@@ -215,7 +215,8 @@ PlanReport OnlineJob::plan(const PlanOptions& options) {
   json.set("reward_model_bytes", setup.judge_bytes);
   add_verdict(json, setup.memory);
   add_disk(report, setup.disk());
-  const double wire_s = add_wire(report, setup.memory_request.demand.update, setup.storage.shards, wire_events(setup), compute_traffic(setup), options.ranks);
+  const double wire_s =
+      add_wire(report, setup.memory_request.demand.update, setup.storage.shards, wire_events(setup), compute_traffic(setup), options.ranks);
   if (options.wants_time && setup.memory.fits)
     add_time(report, step_work(setup), plan.steps.max_steps,
              "if every answer has the maximum length; rewards computed elsewhere are not included", wire_s);

@@ -48,10 +48,11 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
   const Mesh all = mesh;
   mesh = split_mesh(all, settings.model, network);
   generates_apart = settings.model.generation_ranks() != settings.model.tensor_model_parallel_size;
-  generation = generates_apart ? split_mesh(all, settings.model.generation_ranks(), network, "model.generation.tensor_parallel_size") : mesh;
+  generation =
+      generates_apart ? split_mesh(all, settings.model.generation_ranks(), network, "model.generation.tensor_parallel_size") : mesh;
   check(!generation.tensor.is_split() || !settings.loop.batch_iterator.use_flask, "trainer.", settings.name,
-        ".batch_iterator.use_flask: ranks that generate together (", generates_apart ? "model.generation.tensor_parallel_size" : "model.tensor_model_parallel_size",
-        ") cannot take prompts one by one");
+        ".batch_iterator.use_flask: ranks that generate together (",
+        generates_apart ? "model.generation.tensor_parallel_size" : "model.tensor_model_parallel_size", ") cannot take prompts one by one");
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.data.size());
   storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh), mesh.tensor);
@@ -118,8 +119,7 @@ bool OnlineSetup::recomputes_logprobs() const {
   const bool is_trusted = trusts_engine(source, mesh.device, generates_apart);
   const PeftConfig& peft = settings.model.peft;
   const bool drops_out = peft.peft_scheme == PeftScheme::lora && peft.lora_tuning.adapter_dropout > 0;
-  return settings.logprob_use != LogprobUse::none &&
-         (!is_trusted || (source == LogprobSource::automatic && drops_out)) &&
+  return settings.logprob_use != LogprobUse::none && (!is_trusted || (source == LogprobSource::automatic && drops_out)) &&
          (drops_out || !update_gives_logprobs(settings, lengths, plan));
 }
 

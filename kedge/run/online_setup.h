@@ -30,7 +30,7 @@ struct OnlineSetup {
   OnlineSettings settings;
   Mesh mesh, generation;         // the ranks as they train, and as they generate
   bool generates_apart = false;  // in another layout
-  Path folder;  // of the model
+  Path folder;                   // of the model
   ModelConfig network;
   std::unique_ptr<Tokenizer> tokenizer;
   OnlineLengths lengths;

@@ -22,7 +22,7 @@ struct StepWork {
   // Generation; none if `answers` is 0.
   EngineConfig engine = {};
   std::optional<ModelConfig> generator = {};  // the shape that generates, if it is another
-  int64_t answers = 0;  // in total
+  int64_t answers = 0;                        // in total
   int64_t prompt_tokens = 0, answer_tokens = 0;
 };
 

@@ -21,10 +21,13 @@ SupervisedSetup::SupervisedSetup(SupervisedJob& given, const std::optional<Plann
   data = measure_data(task.train, job.batches().micro_size);
 }
 
-StorageOptions SupervisedSetup::storage() const { return training_storage(sections.compute, sections.network, mesh.device, shards, mesh.tensor); }
+StorageOptions SupervisedSetup::storage() const {
+  return training_storage(sections.compute, sections.network, mesh.device, shards, mesh.tensor);
+}
 
 int64_t SupervisedSetup::cache_bytes() const {
-  return job.cache_bytes(split_config(network, {mesh.tensor.rank(), mesh.tensor.size()}), storage().dtype == at::kFloat ? 4 : 2, data.largest_micro.longest);
+  return job.cache_bytes(split_config(network, {mesh.tensor.rank(), mesh.tensor.size()}), storage().dtype == at::kFloat ? 4 : 2,
+                         data.largest_micro.longest);
 }
 
 MemoryRequest SupervisedSetup::memory_request() const {

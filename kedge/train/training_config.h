@@ -134,8 +134,9 @@ struct NetworkConfig {
     field.ignored("dist_ckpt_format", "checkpoints are Hugging Face folders");
     field.ignored("dist_ckpt_load_strictness", "every tensor must be present");
     field.ignored("overwrite_base_config", "a model folder contains no settings");
-    field.refused("pipeline_model_parallel_size", "layers are not divided among ranks: model.sharding=all shares their memory, and "
-                                                  "model.tensor_model_parallel_size their computation",
+    field.refused("pipeline_model_parallel_size",
+                  "layers are not divided among ranks: model.sharding=all shares their memory, and "
+                  "model.tensor_model_parallel_size their computation",
                   {"1"});
     field.refused("context_parallel_size", "rows are not split over ranks", {"1"});
     field.ignored("sequence_parallel", "norms are computed by every tensor rank");

@@ -90,8 +90,8 @@ int64_t tensor_wire_bytes(const TensorWireInput& input, const TensorWireTokens& 
   // A row that is summed: two ranks send each other all of it, more of them slices to be summed, and their own sums to all.
   const double others = input.tensor_ranks - 1, sent = input.tensor_ranks == 2 ? 1 : 2 * others / input.tensor_ranks;
   const auto layers = static_cast<double>(input.layers);
-  const double forward = 2 * layers + 1;                                             // after attention, after the MLP; the embedding
-  const double backward = 2 * layers + 1 + (input.recomputes ? 2 * layers : 0);      // before each of them; the head
+  const double forward = 2 * layers + 1;                                         // after attention, after the MLP; the embedding
+  const double backward = 2 * layers + 1 + (input.recomputes ? 2 * layers : 0);  // before each of them; the head
   const double rows = tokens.trained * (forward + backward) + tokens.seen * forward;
   const double logits = tokens.drawn * static_cast<double>(input.vocabulary) * 4 * others / input.tensor_ranks;
   return static_cast<int64_t>(rows * sent * static_cast<double>(input.hidden * input.element_bytes) + logits);

@@ -48,6 +48,12 @@ run_script reinforce ACTOR_NEMO_FILE="$policy" RM_NEMO_FILE="$PWD/judge"
 said reinforce 'done: step 3 of 3'
 run_script ppo ACTOR_NEMO_FILE="$policy" RM_NEMO_FILE="$PWD/judge"
 said ppo 'done: step 3 of 3'
+# Two ranks compute the policy together.
+for name in reinforce ppo; do
+  rm -r results/${name}_test
+  run_script $name TP_SIZE=2 ACTOR_NEMO_FILE="$policy" RM_NEMO_FILE="$PWD/judge"
+  said $name 'done: step 3 of 3'
+done
 # exp_manager=null keeps nothing; the critic, which has a folder, keeps what it was told to.
 [ -z "$(find results/*/actor_results -type f)" ] || fail "a run without exp_manager leaves $(find results/*/actor_results)"
 [ -f results/ppo_test/critic_results/run.json ] || fail "the critic leaves no folder"

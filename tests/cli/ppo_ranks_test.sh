@@ -81,6 +81,12 @@ for kind in none gradients all; do
   diff <(numbers_of two) <(numbers_of sharded_$kind) || fail "with model.sharding=$kind the numbers differ"
   same_critics two_critic sharded_${kind}_critic
 done
+# Ranks that compute the policy together, and that generate in another layout
+expect 0 'done: step 20 of 20' on 2 split model.tensor_model_parallel_size=2
+close one split
+expect 0 'done: step 20 of 20' on 2 resharded model.sharding=all model.generation.tensor_parallel_size=2
+expect 0 'done: step 20 of 20' on 1 recomputed model.ppo.logprobs=trainer
+close recomputed resharded
 # Begun on two ranks, resumed on two and on one
 expect 0 'done: step 8' on 2 begun trainer.ppo.max_steps=8
 cp -r begun alone && cp -r begun_critic alone_critic
@@ -134,6 +140,9 @@ for kind in optimizer gradients all; do
   expect 0 'done: step 20 of 20' held 2 held_$kind local_critic.model.sharding=$kind
   same_held held_none held_$kind
 done
+# The policy's ranks compute it together; the critic's do not.
+expect 0 'done: step 20 of 20' held 2 held_split model.tensor_model_parallel_size=2 local_critic.model.sharding=all
+close held_one held_split
 # Every rank writes its part of the critic's checkpoints. Begun on two ranks, resumed on two and on one
 expect 0 'done: step 8' held 2 held_begun trainer.ppo.max_steps=8 local_critic.model.sharding=all
 [ -e "$(critic_last held_begun/critic)/state/state.1.safetensors" ] || fail 'rank 1 wrote no part of the critic'

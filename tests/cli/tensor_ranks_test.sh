@@ -41,7 +41,7 @@ done
 cmp sft_split_none/model/model.safetensors sft_split_all/model/model.safetensors || fail 'another sharding has other weights'
 
 # Adapters; the model's folder is that of the first rank.
-lora=(model.peft.peft_scheme=lora model.peft.lora_tuning.target_modules='[all]' model.peft.lora_tuning.adapter_dropout=0.1 model.optim.lr=1e-2)
+lora=(model.peft.peft_scheme=lora model.peft.lora_tuning.target_modules='[all]' model.peft.lora_tuning.adapter_dropout=0.1)
 expect 0 'done: step 20 of 20' on 1 lora_alone train "${lora[@]}"
 expect 0 'done: step 20 of 20' on 2 lora_split train $split "${lora[@]}"
 close lora_alone lora_split 22
@@ -59,24 +59,23 @@ cp -r begun to_same && expect 0 'resumed from to_same.* at step 10' on 2 to_same
 cmp sft_split/model/model.safetensors to_same/model/model.safetensors || fail 'resumed in the same layout, it ends with other weights'
 cp -r begun_alone to_split && expect 0 'resumed from to_split.* at step 10' on 2 to_split train $split
 close sft_alone to_split 22
-cp -r lora_split lora_resumed && rm -r lora_resumed/checkpoints/step=20* && expect 0 'resumed from lora_resumed.* at step 10' on 1 lora_resumed train "${lora[@]}"
+cp -r lora_split lora_resumed && rm -r lora_resumed/checkpoints/*step=20-* && expect 0 'resumed from lora_resumed.* at step 10' on 1 lora_resumed train "${lora[@]}"
 close lora_alone lora_resumed 22
 
 # Online: the responses' log-probabilities have the bits of training, and one process computes the recorded steps again.
 rewarded=("${reinforce[@]}" "${rule[@]}" model.optim.lr=3e-4)
 expect 0 'done: step 20 of 20' on 2 online_split rewarded $split
-[ "$(grep -c '"train_rollouts/logprob_gap_max": 0[,}]' online_split/metrics.jsonl)" = 20 ] || fail "generation and training differ: $(grep -o 'logprob_gap_max[^,]*' online_split/metrics.jsonl | sort | uniq -c)"
+[ "$(grep -c '"train_rollouts/logprob_gap_max": 0\.0[,}]' online_split/metrics.jsonl)" = 20 ] || fail "generation and training differ: $(grep -o 'logprob_gap_max[^,]*' online_split/metrics.jsonl | sort | uniq -c)"
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_split
 expect 0 'done: step 20 of 20' on 4 online_both rewarded $split model.sharding=all
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_both
 
 # Generation in another layout: the responses of the run without resharding, as recorded, give its losses. The weights move before every
 # step, and on the CPU training computes the log-probabilities itself.
-steps_of() { grep -c '"train_optim/loss"' "$1/metrics.jsonl"; }
 sharded=("${rewarded[@]}" model.sharding=all)
 expect 0 'done: step 20 of 20' on 2 as_trained sharded
 expect 0 'done: step 20 of 20' on 2 resharded sharded model.generation.tensor_parallel_size=2
-[ "$(steps_of resharded)" = "$(steps_of as_trained)" ] || fail 'another number of updates'
+close as_trained resharded 40
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect resharded
 expect 0 'done: step 20 of 20' on 4 both_resharded rewarded $split model.sharding=all model.generation.tensor_parallel_size=4
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect both_resharded

@@ -83,7 +83,8 @@ TEST(TensorParallel, LogprobsAtATemperatureAndTheirEntropy) {
   const NoGrad no_grad;
   StorageOptions together{.device = testing::mesh().device};
   together.tensor = TensorRanks(world());
-  const auto whole = testing::tiny_model(testing::kTinyLlama, {.device = together.device}), split = testing::tiny_model(testing::kTinyLlama, together);
+  const auto whole = testing::tiny_model(testing::kTinyLlama, {.device = together.device}),
+             split = testing::tiny_model(testing::kTinyLlama, together);
   const PackedBatch batch = testing::batch_of({7, 12}, together.device);
   for (const double temperature : {0.6, 1.0, 1.5}) {
     const LogprobOptions options{.entropy = true, .temperature = temperature};
@@ -124,7 +125,8 @@ TEST(TensorParallel, GeneratesTheSameText) {
                                     .logprobs.narrow(0, std::ssize(prompts[i]) - 1, std::ssize(completion.tokens))
                                     .cpu();
         for (size_t j = 0; j < completion.tokens.size(); ++j)
-          EXPECT_NEAR(logprobs[static_cast<int64_t>(j)].item<float>(), completion.logprobs[j], together.device.is_cpu() ? 0.0F : 1e-4F) << family;
+          EXPECT_NEAR(logprobs[static_cast<int64_t>(j)].item<float>(), completion.logprobs[j], together.device.is_cpu() ? 0.0F : 1e-4F)
+              << family;
       }
   }
 }

@@ -12,7 +12,8 @@ namespace kedge::testing {
 inline constexpr const char* kQwen3Split = R"({"model_type": "qwen3", "vocab_size": 31, "hidden_size": 20, "intermediate_size": 28,
   "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 10, "max_position_embeddings": 64,
   "tie_word_embeddings": true})";
-inline constexpr const char* kGpt2Split = R"({"model_type": "gpt2", "vocab_size": 31, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 64})";
+inline constexpr const char* kGpt2Split =
+    R"({"model_type": "gpt2", "vocab_size": 31, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 64})";
 inline constexpr const char* kSplitFamilies[] = {kTinyLlama, kTinyMistral, kTinyQwen2, kQwen3Split, kGpt2Split};
 
 inline StorageOptions storage_of(int tensor_ranks, Sharding kind = Sharding::none, bool trainable = true) {

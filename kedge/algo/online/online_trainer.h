@@ -19,8 +19,8 @@
 #include "kedge/core/rare_log.h"
 #include "kedge/data/files/sampler.h"
 #include "kedge/engine/engine.h"
-#include "kedge/model/resharded_model.h"
 #include "kedge/metrics/timer.h"
+#include "kedge/model/resharded_model.h"
 #include "kedge/rollout/rollout_maker.h"
 #include "kedge/rollout/rollout_records.h"
 #include "kedge/rollout/rollout_row.h"
@@ -46,12 +46,12 @@ struct OnlineParts {
   ValueCollector* values = nullptr;  // of an algorithm with a critic
   std::shared_ptr<const PromptDataset> prompts;
   std::shared_ptr<const PromptDataset> validation = nullptr;  // may be null
-  Group group = Group::single();     // ranks that have different rows
-  std::optional<Group> world = {};   // all of them, where several compute the model together; else the same
-  std::optional<GenerationRanks> generation = {};  // none: as in training
-  Path folder = {};              // of the run, for its records; empty: none are kept
-  StepStore* store = nullptr;    // in place of those records; rank 0's
-  ModelFolderOptions save = {};  // of the models in checkpoints
+  Group group = Group::single();                              // ranks that have different rows
+  std::optional<Group> world = {};                            // all of them, where several compute the model together; else the same
+  std::optional<GenerationRanks> generation = {};             // none: as in training
+  Path folder = {};                                           // of the run, for its records; empty: none are kept
+  StepStore* store = nullptr;                                 // in place of those records; rank 0's
+  ModelFolderOptions save = {};                               // of the models in checkpoints
 };
 
 struct FitOptions {

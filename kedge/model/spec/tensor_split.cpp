@@ -26,7 +26,8 @@ LayerCut cut_layer(const ModelConfig& whole, const TensorSplit& split) {
   const int sharers = sharers_of(whole, split);
   const int64_t first_q = split.rank * q, first_kv = split.rank / sharers * kv, first_mlp = split.rank * mlp;
   LayerCut cut;
-  cut.qkv = {{first_q, 0, q, 1}, {whole.q_size() + first_kv, q, kv, sharers}, {whole.q_size() + whole.kv_size() + first_kv, q + kv, kv, sharers}};
+  cut.qkv = {
+      {first_q, 0, q, 1}, {whole.q_size() + first_kv, q, kv, sharers}, {whole.q_size() + whole.kv_size() + first_kv, q + kv, kv, sharers}};
   cut.gate_up = {{first_mlp, 0, mlp, 1}};
   if (whole.gated) cut.gate_up.push_back({whole.mlp_size + first_mlp, mlp, mlp, 1});
   cut.heads = {first_q, first_q + q};

@@ -104,8 +104,9 @@ void load_model_state(Model& model, const StateFiles& state) {
   const NoGrad no_grad;
   if (is_shared(model.trained())) {
     const Parameters& trained = model.trained();
-    trained.restore_rows(trained.own_masters(), at::kFloat,
-                         [&](const FlatRow& row) { state.read_part(kWeights, {row.begin, trained.whole_size()}, row.values); });
+    trained.restore_rows(trained.own_masters(), at::kFloat, [&](const FlatRow& row) {
+      state.read_part(kWeights, {row.begin, trained.whole_size()}, row.values);
+    });
     return model.trained().publish();
   }
   const Tensor& masters = model.trained().flat_master();

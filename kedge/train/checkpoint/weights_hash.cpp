@@ -84,8 +84,7 @@ uint64_t split_sum(const Parameters& parameters, const Tensor& weights, int64_t 
       for (int64_t at = first; at < last;) {
         const int64_t row = (at - begin) / width, column = (at - begin) % width;
         const int64_t count = width == whole_width ? last - at : std::min(last - at, width - column);
-        sum += sum_from(weights.narrow(0, at - origin, count),
-                        whole[i] + (rows.whole + row) * whole_width + part.columns.begin + column);
+        sum += sum_from(weights.narrow(0, at - origin, count), whole[i] + (rows.whole + row) * whole_width + part.columns.begin + column);
         at += count;
       }
     }

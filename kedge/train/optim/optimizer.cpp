@@ -91,8 +91,9 @@ void Optimizer::save_moment(StateSnapshot& snapshot, const std::string& name, co
 }
 
 void Optimizer::load_moment(const StateFiles& files, const std::string& name, const Tensor& moment) const {
-  parameters_.restore_rows(cut(moment), moment.scalar_type(),
-                           [&](const FlatRow& row) { files.read_part(name, {row.begin, parameters_.whole_size()}, row.values); });
+  parameters_.restore_rows(cut(moment), moment.scalar_type(), [&](const FlatRow& row) {
+    files.read_part(name, {row.begin, parameters_.whole_size()}, row.values);
+  });
 }
 
 void Optimizer::save(StateSnapshot& snapshot) const {

@@ -101,7 +101,8 @@ TEST(TensorSplit, SaysWhatCannotBeDivided) {
   EXPECT_EQ(testing::error_of([&] { return check_tensor_split(config, 2, "here"), 0; }),
             "here: 2 ranks neither divide the model's 3 key-value heads nor are a multiple of them");
   config.mlp_size = 10;
-  EXPECT_EQ(testing::error_of([&] { return check_tensor_split(config, 3, "here"), 0; }), "here: 3 ranks do not divide the model's MLP of 10");
+  EXPECT_EQ(testing::error_of([&] { return check_tensor_split(config, 3, "here"), 0; }),
+            "here: 3 ranks do not divide the model's MLP of 10");
 }
 
 }  // namespace
