@@ -10,6 +10,7 @@
 #include "kedge/config/yaml.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
+#include "kedge/core/memory_budget.h"
 
 #include "cli/commands.h"
 #include "cli/text/json_lines.h"
@@ -108,10 +109,12 @@ T number_of(std::string_view text, const std::string& flag, std::string_view wha
   return number;
 }
 
-// --mesh 2x8: nodes, and GPUs of a node. --links nvlink=350,net=40.
+// --mesh 2x8: nodes, and GPUs of a node. --links nvlink=350,net=40. --gpu 140GiB: memory of GPUs that need not be here.
 std::optional<PlannedRanks> take_ranks(Arguments& arguments) {
   const std::optional<std::string> mesh = take_flag(arguments, "--mesh", "a value"), links = take_flag(arguments, "--links", "a value");
+  const std::optional<std::string> gpu = take_flag(arguments, "--gpu", "a value");
   check(mesh || !links, "--links: needs --mesh NODESxGPUS");
+  check(mesh || !gpu, "--gpu: needs --mesh NODESxGPUS");
   if (!mesh) return std::nullopt;
   const std::string shape = "NODESxGPUS, such as 2x8";
   const size_t cross = mesh->find('x');
@@ -119,6 +122,7 @@ std::optional<PlannedRanks> take_ranks(Arguments& arguments) {
   PlannedRanks ranks;
   ranks.nodes = number_of<int>(std::string_view(*mesh).substr(0, cross), "--mesh", shape);
   ranks.per_node = number_of<int>(std::string_view(*mesh).substr(cross + 1), "--mesh", shape);
+  if (gpu) ranks.gpu_bytes = memory_budget(*gpu, 0, "--gpu");
   std::istringstream parts(links.value_or(""));
   for (std::string part; std::getline(parts, part, ',');) {
     const std::string speeds = "nvlink=GB/S,net=GB/S";
@@ -136,6 +140,7 @@ std::optional<PlannedRanks> take_ranks(Arguments& arguments) {
 std::string plan_flags() {
   return "  --mesh NODESxGPUS         plan for NODES x GPUS ranks, one per GPU, such as 2x8\n"
          "  --links nvlink=350,net=40 GB/s that a GPU sends within its node and to others\n"
+         "  --gpu BYTES               free memory of such a GPU, as 138GiB, if there is none here; without times\n"
          "  --recipe NAME             start from a recipe, as the command itself does\n"
          "  --beside 'COMMAND ...'    also count this command's memory on the same device; may be repeated\n"
          "  --no-time                 do not measure the speed of this machine\n"
@@ -155,6 +160,7 @@ int run_plan(const Arguments& given) {
   const bool as_json = std::erase(arguments, "--json") > 0;
   options.wants_time = std::erase(arguments, "--no-time") == 0;
   options.ranks = take_ranks(arguments);
+  if (options.ranks && options.ranks->gpu_bytes) options.wants_time = false;
   const std::vector<Beside> besides = take_besides(arguments);
   for (const Beside& beside : besides) options.beside += beside.report.needed;
   const Planned& planned = find_planned(arguments);

@@ -2,7 +2,9 @@
 // The rank of this process in its job and the device it uses, from what mpirun or srun left in the
 // environment. Started by neither, it is a job of one and MPI is not touched. Also how a job ends when a rank fails.
 #include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "kedge/config/config_schema.h"
@@ -36,6 +38,7 @@ struct Mesh {
   // Ranks that compute one copy of the model together, and those that have other rows of a batch: a grid of neighbours and steps.
   TensorRanks tensor = {};
   Group data = world;
+  std::optional<int64_t> imagined_bytes = {};  // free memory of a GPU that a plan imagines: `device` is not to be used
 
   // The same ranks where every `size` neighbours compute together. Collective; as many must divide the ranks.
   [[nodiscard]] Mesh with_tensor_ranks(int size) const;

@@ -12,12 +12,15 @@
 namespace kedge {
 
 Mesh open_mesh(const ComputeConfig& compute, const std::optional<PlannedRanks>& planned) {
-  const std::string device = compute.accelerator == "gpu" ? "cuda" : compute.accelerator;
+  const bool imagines_gpus = planned && planned->gpu_bytes;
+  const std::string device = imagines_gpus ? "cpu" : compute.accelerator == "gpu" ? "cuda" : compute.accelerator;
   Mesh mesh = Mesh::from_environment({.device = device, .device_key = "trainer.accelerator", .transport = compute.transport});
   if (planned) {
     check(mesh.world.size() == 1, "--mesh: ", planned->size(), " ranks are planned by one process, but ", mesh.world.size(),
           " were started");
     mesh.world = mesh.data = Group::imagined(planned->size());
+    mesh.imagined_bytes = planned->gpu_bytes;
+    if (imagines_gpus) mesh.device = at::Device(at::kCUDA, 0);
   }
   const int num_ranks = mesh.world.size();
   const int64_t wanted = compute.devices.value_or(0) * compute.num_nodes.value_or(1);
@@ -29,7 +32,7 @@ Mesh open_mesh(const ComputeConfig& compute, const std::optional<PlannedRanks>& 
   check(!compute.num_nodes || static_cast<double>(*compute.num_nodes) == num_machines[0],
         "trainer.num_nodes: ", compute.num_nodes.value_or(0), ", but ", num_ranks == 1 ? "one rank was" : "ranks were", " started on ",
         num_machines[0], num_machines[0] == 1 ? " machine" : " machines");
-  if (compute.deterministic && mesh.device.is_cuda()) make_cuda_deterministic();
+  if (compute.deterministic && mesh.device.is_cuda() && !imagines_gpus) make_cuda_deterministic();
   if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
   return mesh;
 }

@@ -13,6 +13,7 @@ namespace kedge {
 struct PlannedRanks {
   int nodes = 1, per_node = 1;
   double node_speed = 350, net_speed = 40;
+  std::optional<int64_t> gpu_bytes = {};  // free on each GPU, whatever this machine has
 
   [[nodiscard]] int size() const { return nodes * per_node; }
 };

@@ -182,6 +182,7 @@ void require_fit(const MemoryFit& verdict, const std::string& what) {
 }
 
 MemoryRoom free_room(const Mesh& mesh) {
+  if (mesh.imagined_bytes) return {.device = *mesh.imagined_bytes, .host = kUnknownBytes};
   // Machines have equal numbers of ranks, so the highest local rank gives that number.
   std::array<double, 1> last = {static_cast<double>(mesh.local_rank)};
   mesh.world.all_reduce(std::span<double>(last), Reduce::max);

@@ -1,6 +1,7 @@
 #pragma once
 // Does a run fit into memory, phase by phase, and if not, what would? Checked before weights are read, by kedge plan and by every run.
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct MemoryDemand {
   int64_t beside = 0;      // other processes on it that are not started yet
   bool saves = true;
 };
+
+// Of a machine that a plan imagines: taken to be enough.
+inline constexpr int64_t kUnknownBytes = std::numeric_limits<int64_t>::max();
 
 // What is free.
 struct MemoryRoom {

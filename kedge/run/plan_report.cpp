@@ -30,7 +30,9 @@ std::string memory_text(const MemoryFit& verdict, const NamedBytes& others) {
     if (bytes > 0) out += str("  ", pad_right(name, 20), pad_left(format_bytes(bytes), 10), "  in addition\n");
   out +=
       str("\n", verdict.fits ? "fits: " : "does not fit: ", format_bytes(verdict.needed), " needed, ", format_bytes(verdict.free), " free");
-  if (has_host) out += str("; host memory ", format_bytes(verdict.host_needed), ", ", format_bytes(verdict.host_free), " free");
+  if (has_host) out += str("; host memory ", format_bytes(verdict.host_needed));
+  if (has_host && verdict.host_free == kUnknownBytes) out += " per rank";
+  if (has_host && verdict.host_free != kUnknownBytes) out += str(", ", format_bytes(verdict.host_free), " free");
   out += "\n";
   if (verdict.blocks) out += "training will wait while a checkpoint is written: there is no memory for a copy of its state\n";
   for (const std::string& remedy : verdict.remedies) out += "  would fit: " + remedy + "\n";
@@ -51,7 +53,7 @@ void add_verdict(Json& json, const MemoryFit& verdict) {
   json.set("needed_bytes", verdict.needed);
   json.set("free_bytes", verdict.free);
   json.set("host_needed_bytes", verdict.host_needed);
-  json.set("host_free_bytes", verdict.host_free);
+  if (verdict.host_free != kUnknownBytes) json.set("host_free_bytes", verdict.host_free);
   json.set("fits", verdict.fits);
   json.set("blocks", verdict.blocks);
   Json::Array remedies;

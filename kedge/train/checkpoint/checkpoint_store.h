@@ -37,7 +37,7 @@ struct CheckpointConfig {
     field("save_nemo_on_train_end", save_nemo_on_train_end, "write the model of a finished run as a Hugging Face folder, FOLDER/model");
     field("save_best_model", save_best_model, "FOLDER/model is the best model; false: the last one");
     field.ignored("always_save_nemo", "every checkpoint contains a Hugging Face folder");
-    field.ignored("model_parallel_size", "models are not split over ranks");
+    field.ignored("model_parallel_size", "checkpoints have one layout, whatever the ranks");
     field.ignored("async_save", "checkpoints are always written in the background");
     field.refused("save_weights_only", "a run cannot resume from weights alone", {"false", "False"});
   }
