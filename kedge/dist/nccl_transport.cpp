@@ -57,6 +57,8 @@ nccl::UniqueId shared_id(const nccl::Functions& functions, const Group& group) {
 
 class NcclTransport final : public Transport {
  public:
+  [[nodiscard]] bool is_recordable() const override { return true; }
+
   NcclTransport(const nccl::Functions& functions, const Group& group, at::Device device)
       : nccl_(functions), device_(device), rank_(group.rank()), size_(group.size()) {
     const nccl::UniqueId id = shared_id(nccl_, group);

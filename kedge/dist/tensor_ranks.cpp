@@ -56,6 +56,8 @@ void sum_in_slices(const Members& members, const Tensor& row) {
 
 }  // namespace
 
+bool TensorRanks::is_recordable() const { return !is_split() || group_.transport(true).is_recordable(); }
+
 void TensorRanks::sum_(const Tensor& x) const { sum_(x, size()); }
 
 void TensorRanks::sum_(const Tensor& x, int sharers) const {

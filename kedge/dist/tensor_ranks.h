@@ -21,6 +21,9 @@ class TensorRanks {
   [[nodiscard]] int size() const { return group_.size(); }
   [[nodiscard]] bool is_split() const { return size() > 1; }
 
+  // Can what they exchange be recorded in a CUDA graph?
+  [[nodiscard]] bool is_recordable() const;
+
   // In place: the sum of what all ranks have, in rank order, the same bits on each. bf16 is summed in fp32 and rounded once.
   void sum_(const Tensor& x) const;
   // The same over every `sharers` neighbouring ranks. All ranks call it.

@@ -34,6 +34,9 @@ class Transport {
   // transport has a faster one.
   virtual void fast_reduce_scatter(const Tensor& parts, const Tensor& own);
 
+  // Can calls be recorded in a CUDA graph?
+  [[nodiscard]] virtual bool is_recordable() const { return false; }
+
   // Throws Error if a call that was queued has failed since. For where the host waits for the results; not while calls are recorded.
   virtual void check() {}
 };

@@ -32,7 +32,7 @@ struct Engine::Parts {
       : blocks(num_blocks, kPagedBlock),
         scheduler(config.scheduler, blocks),
         memory(model.own_shape(), model.parameters().options(), num_blocks),
-        runner(model, memory, {config.use_graphs, max_length}) {}
+        runner(model, memory, {config.use_graphs && model.parameters().options().tensor.is_recordable(), max_length}) {}
 
   struct Place {
     Open* open = nullptr;
@@ -92,17 +92,17 @@ EngineStats Engine::stats() const {
 
 void Engine::take_memory() {
   const StorageOptions& storage = model_.parameters().options();
-  int64_t free_bytes = storage.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes;
-  if (storage.tensor.is_split()) {
-    // Ranks that compute together schedule the same sequences, so all take as many blocks as the one with the least memory can.
-    std::array<double, 1> least = {-static_cast<double>(free_bytes)};
-    storage.tensor.group().all_reduce(std::span<double>(least), Reduce::max);
-    free_bytes = static_cast<int64_t>(-least[0]);
-  }
+  const int64_t free_bytes = storage.device.is_cuda() ? free_cuda_bytes() : this_machine().available_bytes;
   const int64_t budget = memory_budget(config_.memory, free_bytes, "memory");
   const int64_t block_bytes = KeyValueMemory::bytes_for(model_.own_shape(), storage.dtype, 1);
   // It includes the unused block. No more is taken than all running sequences can fill.
-  const int64_t within = budget / block_bytes - 1;
+  int64_t within = budget / block_bytes - 1;
+  if (storage.tensor.is_split()) {
+    // Ranks that compute together schedule the same sequences, so all take as many blocks as the one with the least memory can.
+    std::array<double, 1> least = {-static_cast<double>(within)};
+    storage.tensor.group().all_reduce(std::span<double>(least), Reduce::max);
+    within = static_cast<int64_t>(-least[0]);
+  }
   check(within >= 1, "memory: ", format_bytes(budget), " of ", format_bytes(free_bytes), " free are less than two blocks of ", kPagedBlock,
         " tokens, ", format_bytes(block_bytes), " each");
   const int64_t useful = config_.scheduler.max_running * ((max_length() + kPagedBlock - 1) / kPagedBlock);

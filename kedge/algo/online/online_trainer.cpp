@@ -12,6 +12,7 @@
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/core/machine.h"
 #include "kedge/core/random.h"
 #include "kedge/dist/partition.h"
 #include "kedge/rollout/rollout_exchange.h"
@@ -20,7 +21,8 @@ namespace kedge {
 namespace {
 
 // What is logged of the phases of a step, in the order in which they happen.
-constexpr std::array<std::string_view, 6> kPhases = {"generate", "logprobs", "init_logprobs", "critic_wait", "rollout_time", "train_time"};
+constexpr std::array<std::string_view, 7> kPhases = {"generate",    "reshard",      "logprobs",  "init_logprobs",
+                                                     "critic_wait", "rollout_time", "train_time"};
 
 PolicyOptions policy_options(const OnlineSettings& settings, const OnlinePlan& plan, const Model& model) {
   PolicyOptions options;
@@ -107,6 +109,9 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
   check(!responses_.end_ids().empty(), "the policy's tokenizer has no end-of-text token, so no answer could end");
   if (settings_.rollouts.val_sampling_params) val_responses_.emplace(parts_.tokenizer, settings_.rollouts.val_sampling_params->end_strings);
   if (!is_first()) return;
+  if (resharded_)
+    log_info("generation has its own layout: before every step this rank sends ", format_bytes(resharded_->bytes_sent()),
+             " of weights to others");
   if (parts_.store == nullptr && !parts_.folder.empty()) records_.emplace(parts_.folder / "rollouts", settings_.records);
   store_ = records_ ? &*records_ : parts_.store;
 }

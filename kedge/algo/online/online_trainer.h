@@ -136,7 +136,7 @@ class OnlineTrainer : public Trainer {
   // What generates, the number of ranks that do so with different prompts, and its weights while they are needed.
   [[nodiscard]] const Model& generator() const { return resharded_ ? resharded_->model() : parts_.model; }
   [[nodiscard]] const Group& generating() const { return parts_.generation ? parts_.generation->group : parts_.group; }
-  [[nodiscard]] GenerationWeights hold_weights() { return {parts_.model, resharded_.get()}; }
+  [[nodiscard]] GenerationWeights hold_weights();
   [[nodiscard]] bool is_first() const { return world().rank() == 0; }
   void look_at_ends(const RolloutRows& rows) const;
   void look_at_gap(const Metrics& metrics);

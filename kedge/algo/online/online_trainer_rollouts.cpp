@@ -12,6 +12,12 @@
 
 namespace kedge {
 
+GenerationWeights OnlineTrainer::hold_weights() {
+  if (!resharded_) return {parts_.model, nullptr};
+  const auto scope = timers_.measure("reshard");
+  return {parts_.model, resharded_.get()};
+}
+
 RolloutRequest OnlineTrainer::wish(RolloutPurpose purpose, std::span<const int64_t> batch, int64_t round) const {
   const RolloutConfig& config = settings_.rollouts;
   const bool validates = purpose == kValidation;

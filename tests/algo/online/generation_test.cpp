@@ -24,10 +24,11 @@ TEST(Generation, TheEngineIsAskedForAllAnswersOfARank) {
 
 // `auto` is what the engine is given in training.
 TEST(Generation, TheEngineIsTrustedOnACpuUnlessTheTrainerIsAskedFor) {
-  EXPECT_TRUE(trusts_engine(LogprobSource::automatic, at::kCPU));
-  EXPECT_TRUE(trusts_engine(LogprobSource::engine, at::kCUDA));
-  EXPECT_FALSE(trusts_engine(LogprobSource::automatic, at::kCUDA));
-  EXPECT_FALSE(trusts_engine(LogprobSource::trainer, at::kCPU));
+  EXPECT_TRUE(trusts_engine(LogprobSource::automatic, at::kCPU, false));
+  EXPECT_TRUE(trusts_engine(LogprobSource::engine, at::kCUDA, false));
+  EXPECT_FALSE(trusts_engine(LogprobSource::automatic, at::kCUDA, false));
+  EXPECT_FALSE(trusts_engine(LogprobSource::trainer, at::kCPU, false));
+  EXPECT_FALSE(trusts_engine(LogprobSource::automatic, at::kCPU, true)) << "it computes in another layout";
 }
 
 }  // namespace
