@@ -40,8 +40,10 @@ at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device) {
 }
 
 Mesh split_mesh(const Mesh& mesh, const NetworkConfig& network, const ModelConfig& model, const std::string& section) {
-  const std::string key = section + ".tensor_model_parallel_size";
-  const int size = static_cast<int>(network.tensor_model_parallel_size);
+  return split_mesh(mesh, static_cast<int>(network.tensor_model_parallel_size), model, section + ".tensor_model_parallel_size");
+}
+
+Mesh split_mesh(const Mesh& mesh, int size, const ModelConfig& model, const std::string& key) {
   check(mesh.world.size() % size == 0, key, ": ", size, " ranks do not divide the ", mesh.world.size(),
         mesh.world.size() == 1 ? " rank" : " ranks", " of the job", mesh.world.size() == 1 ? "; mpirun -n N starts more" : "");
   check_tensor_split(model, size, key);

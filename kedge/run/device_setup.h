@@ -26,6 +26,9 @@ struct PlannedRanks {
 // The ranks as `model.tensor_model_parallel_size` divides them. UsageError if it divides neither them nor the model. Collective.
 [[nodiscard]] Mesh split_mesh(const Mesh& mesh, const NetworkConfig& network, const ModelConfig& model, const std::string& section = "model");
 
+// The same for a number of ranks that `key` gives.
+[[nodiscard]] Mesh split_mesh(const Mesh& mesh, int size, const ModelConfig& model, const std::string& key);
+
 // Who holds what of a trained network. UsageError if the groups do not divide the ranks; `section` opens it. Collective.
 [[nodiscard]] ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh, const std::string& section = "model");
 
