@@ -11,6 +11,7 @@
 #include "kedge/algo/config_sections.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
+#include "kedge/core/fingerprint.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/stop.h"
@@ -87,6 +88,17 @@ void check_room(const RewardServerConfig& config, const Path& folder, const Mesh
         " are free; model.forward_micro_batch_size and model.encoder_seq_length make it less");
 }
 
+// Equal for servers that give the same rewards of a model: clients that call several compare it.
+std::string scoring_print(RewardServerConfig config, at::ScalarType dtype) {
+  Fingerprint print;
+  for (const Section& section : {describe(config.model.regression), describe(config.model.reward_standardization)})
+    print.add(to_json(section_node(section)).dump());
+  print.add(static_cast<int64_t>(config.model.reward_model_type));
+  print.add(static_cast<int64_t>(config.inference.add_bos) * 2 + static_cast<int64_t>(config.inference.add_eos));
+  print.add(name_of(dtype));
+  return print.hex();
+}
+
 // ", on 4 ranks, every 2 of which compute together"
 std::string ranks_text(const Mesh& mesh) {
   if (mesh.world.size() == 1) return "";
@@ -116,11 +128,13 @@ int serve_reward(const Arguments& arguments) {
   const std::string print = start_print(*model);
   if (!speaks) return follow_until_told([&] { ranked.follow(); });
   log_info("reward model ", folder.string(), ": ", format_number(static_cast<double>(model->parameters().num_elements())), " parameters, ",
-           name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens", ranks_text(mesh));
+           name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens",
+           ranks_text(mesh));
   ServedModel service = make_reward_service(config.inference.model_name, rows, scorer, batches,
                                             [&ranked](std::span<const TokenIds> own) { return ranked.score(own); });
   // A caller that loses its connection checks that it reconnects to the same model.
   service.signature.parameters.emplace_back("model_print", str(folder.filename().string(), " ", print));
+  service.signature.parameters.emplace_back("scoring_print", scoring_print(config, storage.dtype));
   const int code = serve_until_told({config.inference, {std::move(service)}, mesh.device, begin});
   ranked.stop();
   return code;

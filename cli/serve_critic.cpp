@@ -90,8 +90,8 @@ int serve_critic(const Arguments& arguments) {
                critic.model().model());  // not before: a rejected start must not change the run's files
   const ServedRows rows(start.folder, start.network, {max_length, ppo.add_bos, ppo.add_eos});
   log_info("critic of ", format_number(static_cast<double>(critic.model().model().trained().num_elements())), " trained parameters on ",
-           name_of(mesh.device), has_others ? str(" of ", mesh.world.size(), " ranks") : "", ": ", critic.train_calls(), " training calls, ",
-           critic.model().step(), " updates so far; folder ", run_folder.string());
+           name_of(mesh.device), has_others ? str(" of ", mesh.world.size(), " ranks") : "", ": ", critic.train_calls(),
+           " training calls, ", critic.model().step(), " updates so far; folder ", run_folder.string());
   if (critic.model().gives_rewards()) log_info("the reward model it started from: ", start.memory.reward_model_text());
   log_info(format_bytes(start.memory.verdict.needed), " of memory needed at most, ", format_bytes(start.memory.verdict.free), " were free");
   const int code = serve_until_told({ppo, make_critic_service({critic, rows, batches, max_length}), mesh.device, begin});

@@ -325,7 +325,8 @@ void Critic::write_save(const CheckpointMeta& meta, const Json& remark, std::opt
     const std::vector<int> others = ranks_with_parts(group, true);
     const Path stage = parts_stage(parts_.folder, model_->step());
     const auto write_own = [&](const Path& to) { write_part_of(0, state, write_model, to); };
-    history_->save(meta, remark, [&](const Path& folder) { write_together(stage, others, folder, write_own); }, needed);
+    history_->save(
+        meta, remark, [&](const Path& folder) { write_together(stage, others, folder, write_own); }, needed);
   };
   if (parts_.ranks == nullptr) return save();
   try {

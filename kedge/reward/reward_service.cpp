@@ -21,7 +21,8 @@ WireTensor rewards_tensor(const Tensor& rewards) {
   return fp32_tensor("rewards", rewards.sizes().vec(), {rewards.const_data_ptr<float>(), static_cast<size_t>(rewards.numel())});
 }
 
-ServedModel make_reward_service(const std::string& name, const ServedRows& rows, const RewardScorer& scorer, const ServedBatches& batches, RowScores scores) {
+ServedModel make_reward_service(const std::string& name, const ServedRows& rows, const RewardScorer& scorer, const ServedBatches& batches,
+                                RowScores scores) {
   ServedModel model = served_rows_model(name, rows, batches);
   model.signature.outputs = {{"rewards", WireType::fp32, {scorer.num_rewards()}}};
   if (!scores) scores = [&scorer](std::span<const TokenIds> own) { return scorer.score(own); };

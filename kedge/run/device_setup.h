@@ -24,7 +24,8 @@ struct PlannedRanks {
 [[nodiscard]] at::ScalarType dtype_of(const ComputeConfig& compute, at::Device device);
 
 // The ranks as `model.tensor_model_parallel_size` divides them. UsageError if it divides neither them nor the model. Collective.
-[[nodiscard]] Mesh split_mesh(const Mesh& mesh, const NetworkConfig& network, const ModelConfig& model, const std::string& section = "model");
+[[nodiscard]] Mesh split_mesh(const Mesh& mesh, const NetworkConfig& network, const ModelConfig& model,
+                              const std::string& section = "model");
 
 // The same for a number of ranks that `key` gives.
 [[nodiscard]] Mesh split_mesh(const Mesh& mesh, int size, const ModelConfig& model, const std::string& key);

@@ -79,7 +79,7 @@ echo "$count kills (rank 0: ${victims[0]}, rank 1: ${victims[1]}; during a save 
   "$named named by the other rank; $(grep -c 'is back after' shot.log) waits of the actor," \
   "$(cat shot_critic.*.log | grep -c 'replayed .* training calls') starts that made calls again"
 grep -q 'resumed from' shot.log && fail 'the actor was not left alone'
-cat shot_critic.*.log | grep -qE 'replayed [0-9]+ training calls that came after the checkpoint' || fail 'the critic made no calls again'
+grep -qE 'replayed [0-9]+ training calls that came after the checkpoint' shot_critic.*.log || fail 'the critic made no calls again'
 same_online whole shot
 same_critics whole_critic shot_critic
 cmp "$(critic_last whole_critic)/state/state.1.safetensors" "$(critic_last shot_critic)/state/state.1.safetensors" || fail 'the states of rank 1 differ'
