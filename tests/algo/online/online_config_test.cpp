@@ -46,7 +46,6 @@ TEST(OnlineConfig, HostsAndPortsMayBeListsOfServers) {
   EXPECT_THAT(error_of([&] { return urls("a", 0); }), HasSubstr("remote_rm.reward_model.port: expected a port from 1 to 65535"));
   EXPECT_THAT(error_of([&] { return urls("a", "x"); }), HasSubstr("found \"x\""));
   EXPECT_THAT(error_of([&] { return urls(7, 5); }), HasSubstr("remote_rm.reward_model.ip: expected a host, or a list of hosts, found 7"));
-  EXPECT_THAT(error_of([&] { return urls(Json::Array{"a", "a"}, 5); }), HasSubstr("a:5 is listed twice"));
 }
 
 TEST(OnlineConfig, AServerOfTheReferencesKindAndSourcesExcludeEachOther) {
