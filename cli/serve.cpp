@@ -11,12 +11,14 @@
 #include "kedge/algo/config_sections.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
+#include "kedge/core/fingerprint.h"
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/core/stop.h"
 #include "kedge/metrics/progress.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/model_folder.h"
+#include "kedge/reward/rank_scorer.h"
 #include "kedge/reward/reward_service.h"
 #include "kedge/run/device_setup.h"
 #include "kedge/train/checkpoint/model_state.h"
@@ -55,12 +57,13 @@ struct RewardMemory {
 
   [[nodiscard]] int64_t needed() const { return look.parameters + look.pass + fixed; }
 };
-RewardMemory reward_memory(const RewardServerConfig& config, const Path& folder, at::Device device) {
+RewardMemory reward_memory(const RewardServerConfig& config, const Path& folder, const Mesh& mesh) {
   MemoryInput input;
   input.model = load_model_config(folder);
   input.head = {HeadKind::score, std::max<int64_t>(1, input.model.num_labels), false};
-  input.dtype = dtype_of(config.trainer, device);
-  input.is_cuda = device.is_cuda();
+  input.dtype = dtype_of(config.trainer, mesh.device);
+  input.is_cuda = mesh.device.is_cuda();
+  input.tensor_ranks = mesh.tensor.size();
   input.longest = std::min(config.model.encoder_seq_length, input.model.max_positions);
   input.rows = config.model.forward_micro_batch_size;
   input.tokens = input.rows * input.longest;
@@ -68,29 +71,73 @@ RewardMemory reward_memory(const RewardServerConfig& config, const Path& folder,
   return {plan_forward(input), process_bytes(input.is_cuda)};
 }
 
+// The ranks of the job as `model.tensor_model_parallel_size` divides them. Collective.
+Mesh divide_ranks(const Mesh& ranks, const RewardServerConfig& config, const Path& folder) {
+  const int64_t size = config.model.tensor_model_parallel_size;
+  const std::string key = "model.tensor_model_parallel_size";
+  check(size != 0, key, ": expected 1 or more ranks, or -1");
+  return split_mesh(ranks, static_cast<int>(std::max<int64_t>(1, size)), load_model_config(folder), key);
+}
+
+// Ranks of one machine share its memory.
+void check_room(const RewardServerConfig& config, const Path& folder, const Mesh& mesh) {
+  const MemoryRoom room = free_room(mesh);
+  const int64_t needed = reward_memory(config, folder, mesh).needed() * room.num_ranks;
+  check(needed <= room.device, "the reward model needs ", format_bytes(needed), " of memory",
+        room.num_ranks == 1 ? "" : str(" on ", room.num_ranks, " ranks"), ", and ", format_bytes(room.device),
+        " are free; model.forward_micro_batch_size and model.encoder_seq_length make it less");
+}
+
+// Equal for servers that give the same rewards of a model: clients that call several compare it.
+std::string scoring_print(RewardServerConfig config, at::ScalarType dtype) {
+  Fingerprint print;
+  for (const Section& section : {describe(config.model.regression), describe(config.model.reward_standardization)})
+    print.add(to_json(section_node(section)).dump());
+  print.add(static_cast<int64_t>(config.model.reward_model_type));
+  print.add(static_cast<int64_t>(config.inference.add_bos) * 2 + static_cast<int64_t>(config.inference.add_eos));
+  print.add(name_of(dtype));
+  return print.hex();
+}
+
+// ", on 4 ranks, every 2 of which compute together"
+std::string ranks_text(const Mesh& mesh) {
+  if (mesh.world.size() == 1) return "";
+  return str(", on ", mesh.world.size(), " ranks",
+             mesh.tensor.is_split() ? str(", every ", mesh.tensor.size(), " of which compute together") : "");
+}
+
 int serve_reward(const Arguments& arguments) {
   RewardServerConfig config;
   load_settings(config, arguments);
   const auto begin = std::chrono::steady_clock::now();
-  check_server_address(config.inference, "inference");
   const ServedBatches batches{preferred_batch_sizes(config.inference.inference_micro_batch_size, "inference.inference_micro_batch_size"),
                               config.inference.max_queue_delay_microseconds};
-  const Mesh mesh = open_server_mesh(config.trainer);
+  const Mesh ranks = open_mesh(config.trainer);
+  const bool speaks = ranks.world.rank() == 0;
+  if (speaks) check_server_address(config.inference, "inference");
   const Path folder = find_model_folder(config.rm_model_file, "rm_model_file");
   const RewardScorerOptions options = scorer_options(config.model);
-  const int64_t needed = reward_memory(config, folder, mesh.device).needed(), free = free_room(mesh).device;
-  check(needed <= free, "the reward model needs ", format_bytes(needed), " of memory, and ", format_bytes(free),
-        " are free; model.forward_micro_batch_size and model.encoder_seq_length make it less");
-  const auto model = load_model(folder, {.storage = {dtype_of(config.trainer, mesh.device), mesh.device, false}, .head = HeadKind::score});
+  const Mesh mesh = divide_ranks(ranks, config, folder);
+  check_room(config, folder, mesh);
+  const StorageOptions storage{dtype_of(config.trainer, mesh.device), mesh.device, false, {}, mesh.tensor};
+  const auto model = load_model(folder, {.storage = storage, .head = HeadKind::score});
   const int64_t max_length = std::min(config.model.encoder_seq_length, model->config().max_positions);
   const ServedRows rows(folder, model->config(), {max_length, config.inference.add_bos, config.inference.add_eos});
   const RewardScorer scorer(*model, options);
+  const RankScorer ranked(scorer, mesh);
+  const std::string print = start_print(*model);
+  if (!speaks) return follow_until_told([&] { ranked.follow(); });
   log_info("reward model ", folder.string(), ": ", format_number(static_cast<double>(model->parameters().num_elements())), " parameters, ",
-           name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens");
-  ServedModel service = make_reward_service(config.inference.model_name, rows, scorer, batches);
+           name_of(model->parameters().options().dtype), " on ", name_of(mesh.device), ", rows of at most ", max_length, " tokens",
+           ranks_text(mesh));
+  ServedModel service = make_reward_service(config.inference.model_name, rows, scorer, batches,
+                                            [&ranked](std::span<const TokenIds> own) { return ranked.score(own); });
   // A caller that loses its connection checks that it reconnects to the same model.
-  service.signature.parameters.emplace_back("model_print", str(folder.filename().string(), " ", start_print(*model)));
-  return serve_until_told({config.inference, {std::move(service)}, mesh.device, begin});
+  service.signature.parameters.emplace_back("model_print", str(folder.filename().string(), " ", print));
+  service.signature.parameters.emplace_back("scoring_print", scoring_print(config, storage.dtype));
+  const int code = serve_until_told({config.inference, {std::move(service)}, mesh.device, begin});
+  ranked.stop();
+  return code;
 }
 
 }  // namespace
@@ -98,9 +145,9 @@ int serve_reward(const Arguments& arguments) {
 PlanReport plan_serve_reward(const Arguments& arguments, const PlanOptions& options) {
   RewardServerConfig config;
   load_settings(config, arguments);
-  const Mesh mesh = open_server_mesh(config.trainer);
+  const Mesh mesh = open_plan_mesh(config.trainer);
   const Path folder = find_model_folder(config.rm_model_file, "rm_model_file");
-  const RewardMemory memory = reward_memory(config, folder, mesh.device);
+  const RewardMemory memory = reward_memory(config, folder, mesh);
   const int64_t free = free_room(mesh).device;
   PlanReport report;
   report.needed = memory.needed();
@@ -128,10 +175,16 @@ void check_server_address(const ServerConfig& config, std::string_view section) 
   }
 }
 
-Mesh open_server_mesh(const ComputeConfig& compute) {
+Mesh open_plan_mesh(const ComputeConfig& compute) {
   Mesh mesh = open_mesh(compute);
-  check(mesh.world.size() == 1, "kedge serve: ", mesh.world.size(), " ranks were started; a server is one process");
+  check(mesh.world.size() == 1, "kedge plan: ", mesh.world.size(), " ranks were started; it is one process");
   return mesh;
+}
+
+int follow_until_told(const std::function<void()>& work) {
+  const StopSignals signals;
+  work();
+  return kExitOk;
 }
 
 int serve_until_told(ServerParts parts) {

@@ -1,6 +1,7 @@
 #pragma once
 // What the servers of kedge serve have in common.
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include "kedge/net/model_server.h"
@@ -10,8 +11,8 @@
 
 namespace kedge::cli {
 
-// A server is one process on one device.
-[[nodiscard]] Mesh open_server_mesh(const ComputeConfig& compute);
+// Of a plan, which is one process.
+[[nodiscard]] Mesh open_plan_mesh(const ComputeConfig& compute);
 // An Error if the address cannot be listened on; it names the key that sets another port, of this section.
 void check_server_address(const ServerConfig& config, std::string_view section);
 
@@ -21,6 +22,9 @@ struct ServerParts {
   at::Device device;                            // device of the models
   std::chrono::steady_clock::time_point begin;  // of the program's work, to say how long it took
 };
+
+// Of ranks above 0, which only rank 0 stops: signals that reach all ranks of a job are left to it. Ends when `work` does.
+int follow_until_told(const std::function<void()>& work);
 
 // Serves until SIGINT, SIGTERM or SIGUSR1; logs how to reach the models and how to stop. Returns the exit code.
 int serve_until_told(ServerParts parts);

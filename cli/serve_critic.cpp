@@ -42,7 +42,7 @@ PlanReport plan_serve_critic(const Arguments& arguments, const PlanOptions& opti
   CriticServerConfig config;
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(describe(config), given.file, given.overrides);
-  const Mesh mesh = open_server_mesh(config.trainer);
+  const Mesh mesh = open_plan_mesh(config.trainer);
   const CriticStart start = find_critic_start(config, mesh);
   const MemoryFit& verdict = start.memory.verdict;
   PlanReport report;
@@ -62,32 +62,41 @@ int serve_critic(const Arguments& arguments) {
   load_config(describe(config), given.file, given.overrides);
   const auto begin = std::chrono::steady_clock::now();
   const CriticServerConfig::Ppo& ppo = config.trainer.ppo;
-  check_server_address(ppo, "trainer.ppo");
-  check_trackers(config.exp_manager.metrics);
   const ServedBatches batches{preferred_batch_sizes(ppo.inference_micro_batch_size, "trainer.ppo.inference_micro_batch_size"),
                               ppo.max_queue_delay_microseconds};
-  const Mesh mesh = open_server_mesh(config.trainer);
+  const Mesh mesh = open_mesh(config.trainer);
+  const bool speaks = mesh.world.rank() == 0;
+  if (speaks) check_server_address(ppo, "trainer.ppo");
+  if (speaks) check_trackers(config.exp_manager.metrics);
   const CriticStart start = find_critic_start(config, mesh);
+  const auto start_model = [&] { return start_critic(config, start); };
   const int64_t max_length = std::min(config.model.encoder_seq_length, start.network.max_positions);
   require_fit(start.memory.verdict, "the critic");
 
-  const Path run_folder = open_run_folder(config.exp_manager, time_as_version());
+  std::string shared = speaks ? open_run_folder(config.exp_manager, time_as_version()).string() : "";
+  mesh.world.broadcast(shared, 0);
+  const Path run_folder = shared;
+  CriticRanks ranks(mesh.world, run_folder);
+  if (!speaks) return follow_until_told([&] { ranks.follow(start_model); });
   const ScratchFolder scratch(config.exp_manager, run_folder);
   const RunLock lock(run_folder);
   set_log_file((run_folder / "log.txt").string());
   if (const auto& other = config.exp_manager.resume_from_checkpoint)
     fork_critic(*other, run_folder, {.what = "exp_manager.resume_from_checkpoint=" + *other});
   MetricsLog log = make_metrics_log(config.exp_manager.metrics, run_folder, true);
-  Critic critic({run_folder, [&] { return start_critic(config, start); }, log});
+  const bool has_others = mesh.world.size() > 1;
+  Critic critic({.folder = run_folder, .start = start_model, .log = log, .ranks = has_others ? &ranks : nullptr});
   write_papers(config, run_folder, arguments, start,
                critic.model().model());  // not before: a rejected start must not change the run's files
   const ServedRows rows(start.folder, start.network, {max_length, ppo.add_bos, ppo.add_eos});
   log_info("critic of ", format_number(static_cast<double>(critic.model().model().trained().num_elements())), " trained parameters on ",
-           name_of(mesh.device), ": ", critic.train_calls(), " training calls, ", critic.model().step(), " updates so far; folder ",
-           run_folder.string());
+           name_of(mesh.device), has_others ? str(" of ", mesh.world.size(), " ranks") : "", ": ", critic.train_calls(),
+           " training calls, ", critic.model().step(), " updates so far; folder ", run_folder.string());
   if (critic.model().gives_rewards()) log_info("the reward model it started from: ", start.memory.reward_model_text());
   log_info(format_bytes(start.memory.verdict.needed), " of memory needed at most, ", format_bytes(start.memory.verdict.free), " were free");
-  return serve_until_told({ppo, make_critic_service({critic, rows, batches, max_length}), mesh.device, begin});
+  const int code = serve_until_told({ppo, make_critic_service({critic, rows, batches, max_length}), mesh.device, begin});
+  ranks.stop();
+  return code;
 }
 
 }  // namespace kedge::cli

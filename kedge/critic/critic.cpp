@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "kedge/core/device.h"
@@ -59,63 +58,15 @@ int64_t num_told(CallHistory& history) {
   return count;
 }
 
-template <typename T>
-void append_numbers(std::string& bytes, const std::vector<T>& numbers) {
-  bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
-}
-
-template <typename T>
-void take_numbers(std::string_view& bytes, std::vector<T>& numbers, int64_t count) {
-  numbers.resize(static_cast<size_t>(count));
-  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(T));
-  bytes.remove_prefix(numbers.size() * sizeof(T));
-}
-
 }  // namespace
-
-// A line of JSON, then the raw numbers, little-endian.
-std::string to_bytes(const TrainCall& call) {
-  Json header;
-  header.set("call", kTrain);
-  header.set("key", call.key);
-  header.set("settings", call.settings);
-  header.set("start", call.start);
-  header.set("rows", call.batch.num_rows);
-  header.set("width", call.batch.width);
-  std::string bytes = header.dump() + "\n";
-  append_numbers(bytes, call.batch.tokens);
-  for (const auto* numbers : {&call.batch.returns, &call.batch.previous, &call.batch.mask}) append_numbers(bytes, *numbers);
-  return bytes;
-}
-
-TrainCall read_train_call(std::string_view bytes) {
-  const std::string where = "a journal's call to train";
-  const size_t end = bytes.find('\n');
-  check(end != std::string_view::npos, where, ": no header");
-  const Json header = Json::parse(bytes.substr(0, end), where);
-  bytes.remove_prefix(end + 1);
-  TrainCall call;
-  call.key = header.at("key", where).as_text(where);
-  call.settings = header.at("settings", where).as_text(where);
-  call.start = header.at("start", where).as_text(where);
-  CriticBatch& batch = call.batch;
-  batch.num_rows = header.at("rows", where).as_integer(where);
-  batch.width = header.at("width", where).as_integer(where);
-  const int64_t num_tokens = batch.num_rows * batch.width, num_targets = batch.num_rows * (batch.width - 1);
-  check(static_cast<int64_t>(bytes.size()) == num_tokens * 8 + num_targets * 12, where, ": ", bytes.size(), " bytes for ", batch.num_rows,
-        " rows of ", batch.width, " tokens");
-  take_numbers(bytes, batch.tokens, num_tokens);
-  for (auto* numbers : {&batch.returns, &batch.previous, &batch.mask}) take_numbers(bytes, *numbers, num_targets);
-  return call;
-}
 
 Critic::Critic(CriticParts parts) : parts_(std::move(parts)) {
   if (parts_.group.rank() == 0) history_.emplace(parts_.folder, "megatron_gpt-{step}", kNumKept);
+  if (history_ && (is_of_ranks() || parts_.ranks != nullptr)) remove_parts(parts_.folder);
   if (!is_of_ranks()) {
     recover();
     return;
   }
-  if (history_) remove_parts(parts_.folder);
   start();
   is_usable_ = true;
 }
@@ -141,18 +92,28 @@ void Critic::check_epoch(std::optional<int64_t> epoch) const {
 
 Tensor Critic::values(std::span<const TokenIds> rows) const {
   check_usable();
-  return model_->values(rows);
+  return parts_.ranks == nullptr ? model_->values(rows) : parts_.ranks->values(*model_, rows);
 }
 
 Tensor Critic::rewards(std::span<const TokenIds> rows) {
   check_usable();
-  return model_->rewards(rows);
+  return parts_.ranks == nullptr ? model_->rewards(rows) : parts_.ranks->rewards(*model_, rows);
 }
 
 void Critic::start() {
   model_.reset();  // its memory first
-  model_ = parts_.start();
-  const std::string print = start_print(model_->model());
+  std::unique_ptr<CriticModel> model;
+  std::string print;
+  const auto begin = [&] {
+    model = parts_.start();
+    print = start_print(model->model());
+  };
+  if (parts_.ranks == nullptr) {
+    begin();
+  } else {
+    parts_.ranks->start(begin);  // on all ranks, or there is none
+  }
+  model_ = std::move(model);
   if (!start_print_.empty()) check_start(print);
   start_print_ = print;
 }
@@ -213,7 +174,7 @@ void Critic::load(const Checkpoint* checkpoint) {
     if (!model_) start();
     const std::string where = checkpoint->folder.string() + "/meta.json";
     check_start(checkpoint->meta.record.at("start", where).as_text(where));
-    model_->load(StateFiles(checkpoint->folder / "state"));
+    load_state(checkpoint->folder / "state");
     train_calls_ = checkpoint->meta.counters.at(kTrainCalls);
     read_owner(checkpoint->meta.record);
     for (const Json& done : checkpoint->meta.record.at("calls", where).as_array(where)) remember_json(done);
@@ -225,6 +186,11 @@ void Critic::load(const Checkpoint* checkpoint) {
   } catch (const UsageError& error) {
     log_warn("the critic continues, but its metrics may be duplicated or missing: ", error.what());  // weights do not depend on a log
   }
+}
+
+void Critic::load_state(const Path& state) {
+  if (parts_.ranks != nullptr) return parts_.ranks->load(*model_, state);
+  model_->load(StateFiles(state));
 }
 
 // Folders from before there were owners have none.
@@ -269,7 +235,7 @@ void Critic::remember_json(const Json& done) {
 
 CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
   const int64_t before = model_->step();
-  const std::vector<Metrics> updates = model_->train(batch);
+  const std::vector<Metrics> updates = parts_.ranks == nullptr ? model_->train(batch) : parts_.ranks->train(*model_, batch);
   for (size_t i = 0; i < updates.size(); ++i) parts_.log.write(before + static_cast<int64_t>(i) + 1, updates[i]);
   ++train_calls_;
   last_loss_ = updates.back().find("train/loss").value();
@@ -349,21 +315,26 @@ CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& 
 
 // Directly from the tensors: nothing is trained meanwhile. What goes wrong on another rank is rank 0's Error.
 void Critic::write_save(const CheckpointMeta& meta, const Json& remark, std::optional<int64_t> resumable_step) {
-  StateSnapshot state(false);
-  const FolderWriter write_model = model_->save(state);
-  const bool has_part = state.has_tensors() || write_model;
-  const std::vector<int> others = ranks_with_parts(parts_.group, has_part);
-  const Path stage = parts_stage(parts_.folder, model_->step());
-  const int rank = parts_.group.rank();
-  const auto write_own = [&](const Path& to) { write_part_of(rank, state, write_model, to); };
-  if (!history_) {
-    if (has_part) write_part(stage, rank, write_own);
-    return;
-  }
+  if (!history_) return write_critic_part(*model_, parts_.group, parts_.folder);
   const std::vector<Checkpoint> saved = history_->checkpoints();
   const Checkpoint* needed = resumable_step ? find_label(saved, *resumable_step) : nullptr;
-  const auto write = [&](const Path& folder) { write_together(stage, others, folder, write_own); };
-  history_->save(meta, remark, write, needed);
+  const auto save = [&] {
+    StateSnapshot state(false);
+    const FolderWriter write_model = model_->save(state);
+    const Group& group = parts_.ranks == nullptr ? parts_.group : parts_.ranks->group();
+    const std::vector<int> others = ranks_with_parts(group, true);
+    const Path stage = parts_stage(parts_.folder, model_->step());
+    const auto write_own = [&](const Path& to) { write_part_of(0, state, write_model, to); };
+    history_->save(
+        meta, remark, [&](const Path& folder) { write_together(stage, others, folder, write_own); }, needed);
+  };
+  if (parts_.ranks == nullptr) return save();
+  try {
+    parts_.ranks->save(save);
+  } catch (...) {
+    remove_parts(parts_.folder);  // no rank writes there any more
+    throw;
+  }
 }
 
 // Before anything is changed: a rejected call leaves the critic unchanged.

@@ -4,7 +4,8 @@
 //
 // Ranks may hold it together (CriticParts::group): each has one of these, and all make the same calls. Rank 0 keeps the folder, in which
 // all write their parts of a save. Training is not journaled then: the ranks die with the run that they train, which restores the
-// critic to its own save before anything else.
+// critic to its own save before anything else. On a server only rank 0 has one of these, which directs the others (CriticParts::ranks);
+// its calls are journaled as those of one process.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "kedge/critic/critic_model.h"
+#include "kedge/critic/critic_ranks.h"
+#include "kedge/critic/train_call.h"
 #include "kedge/metrics/metrics.h"
 #include "kedge/train/checkpoint/call_history.h"
 
@@ -40,7 +43,8 @@ struct CriticParts {
   std::function<std::unique_ptr<CriticModel>()> start;  // the critic as it is before the first call
   MetricsLog& log;                                      // metrics of every update
   int64_t warn_after_calls = 1000;  // warn after this many calls without a save: the journal holds them, and a restart replays them all
-  Group group = Group::single();    // the ranks that hold it together
+  Group group = Group::single();    // the ranks that hold it together and all make its calls
+  CriticRanks* ranks = nullptr;     // those that hold it with this one, which alone gets the calls; none: no others
 };
 
 // Not thread-safe. `parts` must outlive it.
@@ -74,7 +78,7 @@ class Critic {
   [[nodiscard]] int64_t train_calls() const { return train_calls_; }  // in effect since the start
   [[nodiscard]] const std::string& owner() const { return owner_; }   // the id of a run; empty: none
   [[nodiscard]] const CriticModel& model() const { return *model_; }
-  [[nodiscard]] bool is_of_ranks() const { return parts_.group.size() > 1; }  // do several hold it together?
+  [[nodiscard]] bool is_of_ranks() const { return parts_.group.size() > 1; }  // do several make its calls?
   [[nodiscard]] bool keeps_folder() const { return history_.has_value(); }    // not on ranks above 0
 
  private:
@@ -94,6 +98,7 @@ class Critic {
   void recover();
   static void check_sound(const Checkpoint& checkpoint, int64_t actor_step);
   void load(const Checkpoint* checkpoint);
+  void load_state(const Path& state);
   void read_owner(const Json& json);
   CriticResult apply(const CriticBatch& batch, const std::string& key);
   void warn_of_journal();
@@ -114,14 +119,5 @@ class Critic {
   bool is_usable_ = false;             // its state is that of the folder
   std::deque<Remembered> remembered_;  // the newest last
 };
-
-// A call to train as the journal holds it.
-struct TrainCall {
-  std::string key, settings;  // settings: of the critic when it was made
-  std::string start;          // start_print() of the initial critic
-  CriticBatch batch;
-};
-[[nodiscard]] std::string to_bytes(const TrainCall& call);
-[[nodiscard]] TrainCall read_train_call(std::string_view bytes);
 
 }  // namespace kedge

@@ -147,6 +147,7 @@ std::string CriticModel::settings() const {
   settings.add(shortest(options_.loss_clip_val));
   if (options_.standardization.enable) settings.add(shortest(options_.standardization.mean) + "/" + shortest(options_.standardization.std));
   for (const double weight : options_.attribute_weights) settings.add(shortest(weight));
+  if (options_.group.size() > 1) settings.add(static_cast<int64_t>(options_.group.size()));  // sums over ranks have another order
   return settings.hex();
 }
 

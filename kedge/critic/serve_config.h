@@ -64,6 +64,7 @@ struct RewardServerConfig {
   struct Model {
     int64_t forward_micro_batch_size = 4;
     int64_t encoder_seq_length = 4096;
+    int64_t tensor_model_parallel_size = 1;
     RewardModelType reward_model_type = RewardModelType::binary_ranking;
     AttributesConfig regression;
     RewardStandardization reward_standardization;
@@ -81,7 +82,10 @@ struct RewardServerConfig {
                     "has no effect on a reward server");
       field.ignored("precision", "trainer.precision applies");
       field.ignored("force_head_dtype", "the head computes in fp32");
-      field.refused({"tensor_model_parallel_size", "pipeline_model_parallel_size"}, "models are not split over ranks", {"1", "-1"});
+      field("tensor_model_parallel_size", tensor_model_parallel_size,
+            "neighbouring ranks that compute every layer together; the others have other rows. -1: 1", at_least(-1));
+      field.refused("pipeline_model_parallel_size",
+                    "layers are not divided among ranks: model.tensor_model_parallel_size shares the computation of each", {"1", "-1"});
     }
   };
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kedge/core/error.h"
@@ -42,10 +44,12 @@ struct Library {
   decltype(MPI_Finalize)* finalize = find<decltype(MPI_Finalize)>("MPI_Finalize");
   decltype(MPI_Finalized)* finalized = find<decltype(MPI_Finalized)>("MPI_Finalized");
   decltype(MPI_Get_library_version)* library_version = find<decltype(MPI_Get_library_version)>("MPI_Get_library_version");
+  decltype(MPI_Ibarrier)* begin_barrier = find<decltype(MPI_Ibarrier)>("MPI_Ibarrier");
   decltype(MPI_Init_thread)* init_thread = find<decltype(MPI_Init_thread)>("MPI_Init_thread");
   decltype(MPI_Initialized)* initialized = find<decltype(MPI_Initialized)>("MPI_Initialized");
   decltype(MPI_Irecv)* receive = find<decltype(MPI_Irecv)>("MPI_Irecv");
   decltype(MPI_Isend)* send = find<decltype(MPI_Isend)>("MPI_Isend");
+  decltype(MPI_Test)* test = find<decltype(MPI_Test)>("MPI_Test");
   decltype(MPI_Waitall)* wait_all = find<decltype(MPI_Waitall)>("MPI_Waitall");
 #ifdef OPEN_MPI  // what its header calls constants are addresses inside the library
   MPI_Comm world = static_cast<MPI_Comm>(find<void>("ompi_mpi_comm_world"));
@@ -177,6 +181,19 @@ std::string library_version() {
   checked(library().library_version(text.data(), &length), "MPI_Get_library_version");
   const std::string version(text.data(), static_cast<size_t>(length));
   return version.substr(0, version.find_first_of(",\n"));  // what follows is how it was built
+}
+
+void meet_asleep() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kAwake{2}, kSleep{1};  // one meeting often follows the other
+  MPI_Request request{};
+  checked(library().begin_barrier(library().world, &request), "MPI_Ibarrier");
+  const Clock::time_point begin = Clock::now();
+  for (int is_done = 0;;) {
+    checked(library().test(&request, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (is_done != 0) return;
+    if (Clock::now() - begin > kAwake) std::this_thread::sleep_for(kSleep);
+  }
 }
 
 void abort_job(int exit_code) {

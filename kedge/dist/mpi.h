@@ -51,6 +51,10 @@ class World {
 // "Open MPI v4.1.4", without starting it; empty in a build without MPI and where its library is not installed.
 [[nodiscard]] std::string library_version();
 
+// Of all ranks of the job: returns when all have called it. Those that wait for long sleep between two looks, so that they leave the
+// machine to others; one that has slept notices a millisecond late.
+void meet_asleep();
+
 // Ends every process of the job at once. Returns only where MPI is not running.
 void abort_job(int exit_code);
 

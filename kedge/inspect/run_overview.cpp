@@ -63,6 +63,17 @@ Path model_folder_of(const RunOverview& overview) {
   return {};
 }
 
+// "the server at rm01:5555"; of several, as their lists are.
+std::string server_text(const Json& settings, const std::string& key) {
+  const std::string host = setting_text(settings, key + ".ip"), port = setting_text(settings, key + ".port");
+  if (host.empty()) return "";
+  const bool is_one = !host.starts_with("[") && !port.starts_with("[");
+  return is_one ? str("the server at ", host, ":", port) : str("the servers at ", host, ", port ", port);
+}
+
+// Empty without one on a server.
+std::string critic_of(const Json& settings) { return server_text(settings, "remote_critic_rm.critic"); }
+
 std::vector<std::string> rewards_of(const Json& settings) {
   std::vector<std::string> rewards;
   for (const char* group : {"reward.sources", "reward.watch"}) {
@@ -79,22 +90,16 @@ std::vector<std::string> rewards_of(const Json& settings) {
   }
   if (const std::string clip = setting_text(settings, "reward.clip"); !clip.empty() && !rewards.empty())
     rewards.push_back("clipped to " + clip);
-  if (const std::string host = setting_text(settings, "remote_rm.reward_model.ip"); !host.empty())
-    rewards.push_back(str("the server at ", host, ":", setting_text(settings, "remote_rm.reward_model.port")));
+  if (const std::string server = server_text(settings, "remote_rm.reward_model"); !server.empty()) rewards.push_back(server);
   const Json* sources = setting(settings, "reward.sources");
   const bool has_sources = sources != nullptr && sources->is_object() && !sources->as_object("").empty();
   if (has_sources || setting_text(settings, "remote_critic_rm").empty()) return rewards;
   const bool combined = setting_text(settings, "remote_critic_rm.combine_rm_and_critic_server") == "true";
-  const std::string server = combined ? "remote_critic_rm.critic" : "remote_critic_rm.reward_model";
-  if (const std::string host = setting_text(settings, server + ".ip"); !host.empty())
-    rewards.push_back(str(combined ? "the critic's server at " : "the server at ", host, ":", setting_text(settings, server + ".port")));
+  const std::string critic = critic_of(settings);
+  if (combined && !critic.empty()) rewards.push_back("the critic's" + critic.substr(std::string("the").size()));
+  if (const std::string server = server_text(settings, "remote_critic_rm.reward_model"); !combined && !server.empty())
+    rewards.push_back(server);
   return rewards;
-}
-
-// Empty without one on a server.
-std::string critic_of(const Json& settings) {
-  const std::string host = setting_text(settings, "remote_critic_rm.critic.ip");
-  return host.empty() ? "" : str("the server at ", host, ":", setting_text(settings, "remote_critic_rm.critic.port"));
 }
 
 // The model folder to describe: it may be incomplete, only its configuration is needed.

@@ -1,5 +1,6 @@
 #include "kedge/inspect/server_health.h"
 
+#include <algorithm>
 #include <array>
 
 #include "kedge/core/error.h"
@@ -28,13 +29,22 @@ std::optional<Path> file_at(const Json& settings, std::string_view key, const Pa
   return file.empty() ? std::nullopt : std::optional(started_in / file);
 }
 
-// By `KEY.ip` and `KEY.port`.
+Json::Array all_of(const Json* value, const std::string& key) {
+  if (value == nullptr || value->is_null()) return {};
+  return value->is_array() ? value->as_array(key) : Json::Array{*value};
+}
+
+// By `KEY.ip` and `KEY.port`, of which both may be lists.
 void add_endpoint(std::vector<RunServer>& servers, const Json& settings, const std::string& key, RunServer server) {
-  const Json* port = setting(settings, key + ".port");
-  server.host = setting_text(settings, key + ".ip");
-  if (server.host.empty() || port == nullptr || !port->is_integer()) return;
-  server.port = port->as_integer(key);
-  servers.push_back(std::move(server));
+  const Json::Array hosts = all_of(setting(settings, key + ".ip"), key), ports = all_of(setting(settings, key + ".port"), key);
+  if (hosts.empty() || ports.empty()) return;
+  for (size_t i = 0; i < std::max(hosts.size(), ports.size()); ++i) {
+    const Json &host = hosts[std::min(i, hosts.size() - 1)], &port = ports[std::min(i, ports.size() - 1)];
+    if (!host.is_text() || !port.is_integer()) continue;
+    server.host = host.as_text(key);
+    server.port = port.as_integer(key);
+    servers.push_back(server);
+  }
 }
 
 void add_sources(std::vector<RunServer>& servers, const Json& settings, const char* group, const Path& started_in) {
@@ -42,15 +52,15 @@ void add_sources(std::vector<RunServer>& servers, const Json& settings, const ch
   if (sources == nullptr || !sources->is_object()) return;
   for (const auto& [name, source] : sources->as_object(group)) {
     if (setting_text(source, "kind") != "server") continue;
-    try {
-      const HttpAddress address = parse_http_address(setting_text(source, "url"), name);
-      servers.push_back({.label = "reward server " + name,
-                         .host = address.host,
-                         .port = address.port,
-                         .token_file = file_at(source, "token_file", started_in)});
-    } catch (const UsageError&) {
-      continue;  // no address, nothing to query
-    }
+    for (const Json& url : all_of(setting(source, "url"), name)) try {
+        const HttpAddress address = parse_http_address(url.as_text(name), name);
+        servers.push_back({.label = "reward server " + name,
+                           .host = address.host,
+                           .port = address.port,
+                           .token_file = file_at(source, "token_file", started_in)});
+      } catch (const UsageError&) {
+        continue;  // no address, nothing to query
+      }
   }
 }
 

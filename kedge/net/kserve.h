@@ -41,6 +41,7 @@ struct InferReply {
   std::string model_version = "1";
   Json parameters = Json(Json::Object{});
   std::vector<WireTensor> outputs = {};
+  std::string sender = {};  // for people: which of several servers gave it; not sent
 
   friend bool operator==(const InferReply&, const InferReply&) = default;
 };

@@ -65,6 +65,7 @@ class ModelClient {
   void give_up();
 
   [[nodiscard]] std::string server_name() const { return watch_.name(); }
+  [[nodiscard]] ServerWatch& watch() { return watch_; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -50,6 +50,25 @@ void ServerWatch::suspect(const std::string& why) {
   changed_.notify_all();
 }
 
+bool ServerWatch::is_up() {
+  const std::lock_guard lock(mutex_);
+  return is_up_;
+}
+
+std::string ServerWatch::problem() {
+  const std::lock_guard lock(mutex_);
+  return why_;
+}
+
+void ServerWatch::check_accepted() {
+  const std::lock_guard lock(mutex_);
+  refuse_wrong_token();
+}
+
+void ServerWatch::refuse_wrong_token() const {
+  check(!is_refused_, "the ", name(), options_.token ? " requires another token" : " requires a token");
+}
+
 void ServerWatch::wait_until_up() {
   std::unique_lock lock(mutex_);
   if (is_up_) return;
@@ -65,7 +84,7 @@ void ServerWatch::wait_until_up() {
     if (is_away_) check_stop(options_.stop, str("the ", name(), " (", why_, ")"));
   }
   if (is_up_) return;
-  check(!is_refused_, "the ", name(), options_.token ? " requires another token" : " requires a token");
+  refuse_wrong_token();
   if (stopping_) throw Error(str("the call to the ", name(), " was cancelled"));
   throw Error(str("the ", name(), was_up_ ? " did not come back within " : " did not become ready within ", seconds(limit), " s (", why_,
                   ")", options_.keys.empty() ? "" : "; its address is set by " + options_.keys));
@@ -133,8 +152,10 @@ void ServerWatch::note(const Health& health) {
   why_ = health.why;
   if (is_up_ || !is_told_ || now - last_told_ >= options_.tell_every) {
     if (is_up_) down_since_ = now;
-    log_warn("the ", name(), " is unreachable (", why_, "); waited ", seconds(now - down_since_), " s, limit ",
-             seconds(was_up_ ? options_.return_limit : options_.start_limit), " s");
+    log_warn("the ", name(), " is unreachable (", why_, "); ",
+             options_.meanwhile.empty() ? str("waited ", seconds(now - down_since_), " s, limit ",
+                                              seconds(was_up_ ? options_.return_limit : options_.start_limit), " s")
+                                        : options_.meanwhile);
     is_told_ = true;
     last_told_ = now;
   }

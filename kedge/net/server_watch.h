@@ -26,6 +26,7 @@ struct WatchOptions {
   std::chrono::milliseconds start_limit = std::chrono::seconds(6000), return_limit = std::chrono::seconds(6000);
   std::chrono::milliseconds tell_every = std::chrono::seconds(30);  // while it is waited for
   StopQuestion stop = {};                                           // a signal ends the wait for an unreachable server
+  std::string meanwhile = {};  // what happens while it is unreachable, for the warning; empty: it is waited for
 };
 
 class ServerWatch {
@@ -51,6 +52,12 @@ class ServerWatch {
   // Waits until the server is ready. An Error that names it, its address and its keys if it is not ready in time, and after stop(); a
   // UsageError if it requires another token. Interrupted if a signal was received while the server is unreachable.
   void wait_until_up();
+  // Did it reply when it was last polled, and does no failed call cast doubt on that? Never waits. Polled as long as somebody is
+  // interested.
+  [[nodiscard]] bool is_up();
+  [[nodiscard]] std::string problem();  // why it is not up, for people
+  // UsageError if it requires another token.
+  void check_accepted();
   // A call to it has failed: it is polled at once, over a new connection, and counts as unreachable until it replies.
   void suspect(const std::string& why);
   // Ends all waits.
@@ -71,6 +78,7 @@ class ServerWatch {
   };
   [[nodiscard]] Health ask();
   void note(const Health& health);
+  void refuse_wrong_token() const;  // under mutex_
 
   WatchOptions options_;
   std::function<void()> on_gone_;

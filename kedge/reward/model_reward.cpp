@@ -6,6 +6,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/dist/partition.h"
 #include "kedge/reward/ids_request.h"
 
 namespace kedge {
@@ -18,7 +19,8 @@ bool takes(const ModelSignature& signature, std::string_view input) {
 std::vector<RowReward> failed(size_t count, const std::string& error) { return std::vector<RowReward>(count, RowReward{.error = error}); }
 
 // One reward per row. A model that returns several attributes must merge them itself.
-std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const std::string& name) {
+std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const std::string& caller) {
+  const std::string name = reply.sender.empty() ? caller : "the " + reply.sender;
   const WireTensor* rewards = find_tensor(reply.outputs, "rewards");
   if (rewards == nullptr) throw Error(str(name, ": the answer has no rewards"));
   const bool fits = rewards->type == WireType::fp32 && !rewards->shape.empty() && rewards->shape[0] == static_cast<int64_t>(count) &&
@@ -42,6 +44,11 @@ std::vector<RowReward> read_rewards(const InferReply& reply, size_t count, const
 ModelCaller remote_caller(ModelClient& client, const std::string& model) {
   return {str(model, " of the ", client.server_name()), [&client, model] { return client.signature(model); },
           [&client, model](InferRequest request) { return client.infer(model, std::move(request)); }};
+}
+
+ModelCaller pool_caller(ServerPool& pool) {
+  return {pool.name(), [&pool] { return pool.signature(); }, [&pool](InferRequest request) { return pool.infer(std::move(request)); },
+          pool.size()};
 }
 
 ModelCaller local_caller(ServedModel model, const std::string& name) {
@@ -145,7 +152,28 @@ std::vector<ModelReward::Part> ModelReward::parts_of(const Rollouts& rollouts) {
     part->places.push_back(i);
     part->rollouts.push_back(rollouts[i]);
   }
-  return parts;
+  if (caller_.num_servers == 1) return parts;
+  std::vector<Part> shares;
+  for (const Part& part : parts)
+    for (Part& share : shares_of(part)) shares.push_back(std::move(share));
+  return shares;
+}
+
+// Calls of about as many tokens, one for each server.
+std::vector<ModelReward::Part> ModelReward::shares_of(const Part& part) const {
+  std::vector<int64_t> sizes;
+  for (const auto& rollout : part.rollouts) sizes.push_back(std::ssize(rollout->ids));
+  const int count = static_cast<int>(std::min(caller_.num_servers, sizes.size()));
+  std::vector<Part> shares;
+  for (int i = 0; i < count; ++i) {
+    Part& share = shares.emplace_back(Part{.input = part.input});
+    for (const int64_t place : share_by_size(sizes, i, count)) {
+      share.places.push_back(part.places[static_cast<size_t>(place)]);
+      share.rollouts.push_back(part.rollouts[static_cast<size_t>(place)]);
+    }
+  }
+  std::erase_if(shares, [](const Part& share) { return share.rollouts.empty(); });
+  return shares;
 }
 
 void ModelReward::warn_of_unknown_tokenizer(const ModelSignature& signature, RewardInput input, const Rollout& rollout) {

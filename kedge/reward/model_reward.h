@@ -12,6 +12,7 @@
 #include "kedge/core/serial_worker.h"
 #include "kedge/net/model_client.h"
 #include "kedge/net/served_model.h"
+#include "kedge/net/server_pool.h"
 #include "kedge/reward/reward.h"
 #include "kedge/reward/reward_config.h"
 
@@ -22,10 +23,13 @@ struct ModelCaller {
   std::string name;                           // for people: "reward_model of the reward server rm01:5555"
   std::function<ModelSignature()> signature;  // may wait for a server
   std::function<std::future<InferReply>(InferRequest request)> infer;
+  size_t num_servers = 1;  // that share the calls
 };
 
 // `client` must outlive it.
 [[nodiscard]] ModelCaller remote_caller(ModelClient& client, const std::string& model);
+// `pool` must outlive it.
+[[nodiscard]] ModelCaller pool_caller(ServerPool& pool);
 // Runs calls one after another on its own thread.
 [[nodiscard]] ModelCaller local_caller(ServedModel model, const std::string& name);
 
@@ -57,6 +61,7 @@ class ModelReward : public RewardSource {
     Rollouts rollouts = {};
   };
   [[nodiscard]] std::vector<Part> parts_of(const Rollouts& rollouts);
+  [[nodiscard]] std::vector<Part> shares_of(const Part& part) const;
   [[nodiscard]] InferRequest request_of(const Part& part) const;
   [[nodiscard]] std::vector<RowReward> rewards_of(const Part& part, std::future<InferReply> reply) const;
   void warn_of_unknown_tokenizer(const ModelSignature& signature, RewardInput input, const Rollout& rollout);

@@ -158,6 +158,22 @@ std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std:
   }
 }
 
+std::vector<std::string> urls_of(const RewardSourceConfig& config, const std::string& key) {
+  const std::string where = key + ".url";
+  const bool is_list = config.url.is_array();
+  check(config.kind == RewardKind::server || !is_list, where, ": a list of addresses is for kind server; expected one address");
+  const Json::Array all = is_list ? config.url.as_array(where) : Json::Array{config.url};
+  std::vector<std::string> urls;
+  for (const Json& url : all) {
+    check(url.is_text(), where, ": expected an address", config.kind == RewardKind::server ? ", or a list of them" : "", ", found ",
+          config.url.dump());
+    urls.push_back(url.as_text(where));
+    check(std::count(urls.begin(), urls.end(), urls.back()) == 1, where, ": ", urls.back(), " is listed twice");
+  }
+  check(!urls.empty(), where, ": an empty list");
+  return urls;
+}
+
 std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key) {
   const std::string where = key + ".command";
   const Json& command = config.command;

@@ -75,7 +75,8 @@ struct RewardSourceConfig {
   Json command = nullptr;
   std::optional<int64_t> workers = {}, batch = {};
   std::optional<double> timeout = {}, start_timeout = {};
-  std::optional<std::string> url = {}, folder = {}, model_name = {}, token_file = {};
+  Json url = nullptr;
+  std::optional<std::string> folder = {}, model_name = {}, token_file = {};
   std::optional<double> wait_limit = {};
   std::optional<RewardInput> send = {};
   std::optional<int64_t> pad_to_length = {};
@@ -107,10 +108,11 @@ struct RewardSourceConfig {
     key("batch", batch, "command: maximum rows per request; above 1 they are sent as lists; null: 1", at_least(1), kedge::unit("rows"));
     key("timeout", timeout, "command: time limit per row, null: 60; http: time limit per reply, null: 300", above(0), kedge::unit("s"));
     key("start_timeout", start_timeout, "command: extra time for a process's first rows; null: 60", at_least(0), kedge::unit("s"));
-    key("url", url, "server, http: its address, for example http://host:5555");
+    key("url", url, "server, http: its address, for example http://host:5555; server: or a list of servers of the same model");
     key("model_name", model_name, "server: name of the model on the server; null: reward_model");
     key("token_file", token_file, "server: file with the server's bearer token");
-    key("wait_limit", wait_limit, "server: how long the server may be unreachable; null: 6000", above(0), kedge::unit("s"));
+    key("wait_limit", wait_limit, "server: how long the server, or all of a list, may be unreachable; null: 6000", above(0),
+        kedge::unit("s"));
     key("folder", folder, "model: a reward model in Hugging Face's layout");
     key("send", send, "server, model: what it receives; null: auto (docs/rewards.md)");
     key("pad_to_length", pad_to_length, "server: width to which rows of ids are padded when sent; null: the longest row", at_least(1),
@@ -163,6 +165,9 @@ void check_rewards(const RewardConfig& config);
 
 // Has its kind a rule? Then the rule; `key` opens its errors: "reward.sources.short".
 [[nodiscard]] std::optional<RewardRule> make_rule(const RewardSourceConfig& config, const std::string& key);
+
+// The addresses in `url`: one, or of a server several. `key` opens the error.
+[[nodiscard]] std::vector<std::string> urls_of(const RewardSourceConfig& config, const std::string& key);
 
 // The program and arguments of a command.
 [[nodiscard]] std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key);

@@ -21,11 +21,13 @@ WireTensor rewards_tensor(const Tensor& rewards) {
   return fp32_tensor("rewards", rewards.sizes().vec(), {rewards.const_data_ptr<float>(), static_cast<size_t>(rewards.numel())});
 }
 
-ServedModel make_reward_service(const std::string& name, const ServedRows& rows, const RewardScorer& scorer, const ServedBatches& batches) {
+ServedModel make_reward_service(const std::string& name, const ServedRows& rows, const RewardScorer& scorer, const ServedBatches& batches,
+                                RowScores scores) {
   ServedModel model = served_rows_model(name, rows, batches);
   model.signature.outputs = {{"rewards", WireType::fp32, {scorer.num_rewards()}}};
-  model.run = [&rows, &scorer](const std::vector<WireTensor>& inputs, const Json&) {
-    return ServedResult{{rewards_tensor(scorer.score(rows.read(inputs).rows))}};
+  if (!scores) scores = [&scorer](std::span<const TokenIds> own) { return scorer.score(own); };
+  model.run = [&rows, scores = std::move(scores)](const std::vector<WireTensor>& inputs, const Json&) {
+    return ServedResult{{rewards_tensor(scores(rows.read(inputs).rows))}};
   };
   return model;
 }

@@ -1,6 +1,8 @@
 #pragma once
 // A reward model as served: rows in, rewards out. Independent of HTTP.
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,9 +21,12 @@ struct ServedBatches {
 // A batched model whose inputs are rows, without outputs and without anything to run. `rows` must outlive it.
 [[nodiscard]] ServedModel served_rows_model(const std::string& name, const ServedRows& rows, const ServedBatches& batches);
 
-// `rows` and `scorer` must outlive it.
+// Rewards of rows, as a scorer gives them.
+using RowScores = std::function<Tensor(std::span<const TokenIds> rows)>;
+
+// `rows` and `scorer` must outlive it. `scores` are the scorer's where ranks compute them; empty: it does so itself.
 [[nodiscard]] ServedModel make_reward_service(const std::string& name, const ServedRows& rows, const RewardScorer& scorer,
-                                              const ServedBatches& batches);
+                                              const ServedBatches& batches, RowScores scores = {});
 
 // "rewards", as a scorer gives them.
 [[nodiscard]] WireTensor rewards_tensor(const Tensor& rewards);

@@ -38,18 +38,40 @@ class ServerReward : public RewardSource {
   ModelReward reward_;
 };
 
+// The same model on several servers.
+class PoolReward : public RewardSource {
+ public:
+  PoolReward(PoolOptions pool, ModelRewardOptions options) : pool_(std::move(pool)), reward_(pool_caller(pool_), std::move(options)) {}
+  ~PoolReward() override { pool_.give_up(); }
+  PoolReward(const PoolReward&) = delete;
+  PoolReward& operator=(const PoolReward&) = delete;
+  [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override { return reward_.submit(std::move(rollouts)); }
+
+ private:
+  ServerPool pool_;
+  ModelReward reward_;
+};
+
+WatchOptions server_at(const std::string& url, const std::string& key, const RewardSourceConfig& config, const RewardSourceParts& parts) {
+  const HttpAddress address = parse_http_address(url, key + ".url");
+  check(address.target == "/", key, ".url: expected only the server's address, such as http://host:port, found ", url);
+  WatchOptions server;
+  server.label = "reward server";
+  server.host = address.host;
+  server.port = address.port;
+  server.keys = key + ".url";
+  server.stop = parts.stop;
+  if (config.token_file) server.token = read_token_file(*config.token_file, key + ".token_file");
+  if (config.wait_limit) server.start_limit = server.return_limit = to_ms(*config.wait_limit);
+  return server;
+}
+
 std::unique_ptr<RewardSource> server_source(const std::string& key, const RewardSourceConfig& config, const RewardSourceParts& parts) {
-  const HttpAddress address = parse_http_address(config.url.value(), key + ".url");
-  check(address.target == "/", key, ".url: expected only the server's address, such as http://host:port, found ", *config.url);
-  ClientOptions client;
-  client.server.label = "reward server";
-  client.server.host = address.host;
-  client.server.port = address.port;
-  client.server.keys = key + ".url";
-  client.server.stop = parts.stop;
-  if (config.token_file) client.server.token = read_token_file(*config.token_file, key + ".token_file");
-  if (config.wait_limit) client.server.start_limit = client.server.return_limit = to_ms(*config.wait_limit);
-  return std::make_unique<ServerReward>(client, config.model_name.value_or("reward_model"), options_of(parts, config));
+  const std::string model = config.model_name.value_or("reward_model");
+  std::vector<WatchOptions> servers;
+  for (const std::string& url : urls_of(config, key)) servers.push_back(server_at(url, key, config, parts));
+  if (servers.size() == 1) return std::make_unique<ServerReward>(ClientOptions{.server = servers[0]}, model, options_of(parts, config));
+  return std::make_unique<PoolReward>(PoolOptions{.servers = std::move(servers), .model = model}, options_of(parts, config));
 }
 
 // A model in this process.
@@ -78,7 +100,7 @@ RewardSourceMaker model_sources(RewardSourceParts parts) {
       case RewardKind::server:
         return server_source(key, config, parts);
       case RewardKind::http: {
-        HttpRewardOptions options{.address = parse_http_address(config.url.value(), key + ".url"), .stop = parts.stop};
+        HttpRewardOptions options{.address = parse_http_address(urls_of(config, key).front(), key + ".url"), .stop = parts.stop};
         if (config.timeout) options.timeout = to_ms(*config.timeout);
         return std::make_unique<HttpReward>(std::move(options));
       }

@@ -33,6 +33,9 @@ void choose_head(CriticStart& start, const CriticServerConfig& config, const std
 
 CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const CriticKeys& keys) {
   static_cast<void>(critic_options(config));  // rejects invalid settings
+  check(config.model.tensor_model_parallel_size == 1, keys.model, ".tensor_model_parallel_size: ", config.model.tensor_model_parallel_size,
+        " is not supported: each rank of a critic computes whole layers of its own rows. ", keys.model,
+        ".sharding=all divides the weights among the ranks");
   CriticStart start;
   start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, keys.folder);
   start.network = load_model_config(start.folder);

@@ -26,7 +26,8 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
     const std::string key = section + "." + name;
     static_cast<void>(make_rule(source, key));
     if (source.folder) static_cast<void>(find_model_folder(*source.folder, key + ".folder"));
-    if (source.url) static_cast<void>(parse_http_address(*source.url, key + ".url"));
+    if (source.url.is_null()) continue;
+    for (const std::string& url : urls_of(source, key)) static_cast<void>(parse_http_address(url, key + ".url"));
   }
 }
 

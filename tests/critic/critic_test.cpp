@@ -51,17 +51,6 @@ std::vector<std::string> names_in(const Path& folder) {
   return names;
 }
 
-TEST(Critic, AJournalsCallReadsBack) {
-  const TrainCall call{"key \"1\"\n", "settings", "start", batch(3)};
-  const TrainCall read = read_train_call(to_bytes(call));
-  EXPECT_EQ(read.key, call.key);
-  EXPECT_EQ(read.settings, call.settings);
-  EXPECT_EQ(read.start, call.start);
-  EXPECT_EQ(read.batch, call.batch);
-  const std::string bytes = to_bytes(call);
-  EXPECT_THAT(error_of([&] { return read_train_call(bytes.substr(0, bytes.size() - 1)); }), HasSubstr("bytes for 6 rows of 8 tokens"));
-}
-
 // After every call of a run with saves and returns, a process that is killed there goes on with the same bits: weights, counts, results of
 // calls that are sent again, and the calls that follow.
 TEST(Critic, KilledAfterAnyCallItGoesOnWithTheSameBits) {

@@ -7,10 +7,13 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kedge/core/stop.h"
 #include "kedge/core/tensor.h"
 #include "kedge/dist/mesh.h"
+#include "kedge/dist/rank_orders.h"
+#include "kedge/dist/transport.h"
 
 namespace kedge {
 namespace {
@@ -36,6 +39,17 @@ void suspend_all(const Group& world) {
   for (int i = 0; i < 50; ++i) ::usleep(100000);
 }
 
+// A part of an order fails on one rank, while the others wait for it in a call that it does not make: one whose ranks compare what they
+// call ("order"), or a transport's, which do not ("exchange").
+void fail_in_order(const Group& world, std::string_view how, int who) {
+  RankOrders(world).carry_out("training", [&] {
+    if (world.rank() == who) throw Error("no memory left");
+    if (how == "order") return world.all_reduce(at::ones({3}), Reduce::sum);
+    const std::vector<Tensor> parts(static_cast<size_t>(world.size()), at::ones({3}));
+    world.transport(false).exchange(parts, std::vector<Tensor>{at::ones({3}), at::ones({3}), at::ones({3})});
+  });
+}
+
 void run(std::string_view how, int who) {
   const StopSignals signals;  // as in kedge's trainers: the launcher's SIGTERM leaves a rank time to say why it ends
   const Mesh mesh = Mesh::from_environment({.device = "cpu"});
@@ -43,6 +57,7 @@ void run(std::string_view how, int who) {
   mesh.world.all_reduce(tensor, Reduce::sum);
   if (mesh.world.rank() == 1) std::cout << "an unfinished line";
   if (how == "suspend") suspend_all(mesh.world);
+  if (how == "order" || how == "exchange") fail_in_order(mesh.world, how, who);
   if (how == "all" || (how != "work" && how != "suspend" && mesh.world.rank() == who)) return fail(how);
   mesh.world.all_reduce(tensor, Reduce::sum);
   mesh.world.barrier();

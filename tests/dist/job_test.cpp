@@ -115,6 +115,15 @@ TEST(Job, AnErrorIsAlsoInTheLogOfTheOtherRanks) {
   EXPECT_THAT(end.output, ContainsRegex(line_about(1, 0) + "ended: no room left on the disk; the job ends\n"));
 }
 
+// The servers' ranks: one that could not do its part would otherwise leave the others in a call for ever.
+TEST(Job, ARankThatFailsInAnOrderWhereOthersWaitForItEndsAllRanks) {
+  for (const char* how : {"order", "exchange"}) {
+    const Ending end = end_of_job(how);
+    EXPECT_EQ(end.exit_code, kExitWorld) << end.output;
+    EXPECT_THAT(end.output, HasSubstr("error [rank 1] training failed: no memory left")) << how;
+  }
+}
+
 TEST(Job, ARankThatExitsOnItsOwnEndsAllRanks) {
   const Ending end = end_of_job("exit");
   EXPECT_THAT(end.exit_code, Not(AnyOf(0, 124))) << end.output;

@@ -28,6 +28,10 @@ std::vector<std::string> addresses(const std::string& settings, std::string_view
 TEST(ServersOf, ReinforceAsksTheServerThatItsSettingsName) {
   EXPECT_THAT(addresses(R"({"remote_rm": {"reward_model": {"ip": "rm01", "port": 5555}}, "reward": {"sources": {}}})", "reinforce"),
               ElementsAre("reward server rm01:5555"));
+  EXPECT_THAT(addresses(R"({"remote_rm": {"reward_model": {"ip": ["a", "b"], "port": 5}}, "reward": {"sources": {}}})", "rs"),
+              ElementsAre("reward server a:5", "reward server b:5"));
+  EXPECT_THAT(addresses(R"({"remote_rm": {"reward_model": {"ip": "a", "port": [5, 6]}}, "reward": {"sources": {}}})", "rs"),
+              ElementsAre("reward server a:5", "reward server a:6"));
   EXPECT_THAT(addresses(R"({"remote_rm": null, "reward": {"sources": {}}})", "rs"), ElementsAre("reward server localhost:5555"));
   EXPECT_THAT(addresses(R"({"remote_rm": null, "reward": {"sources": {"nice": {"kind": "regex"}}}})", "reinforce"), IsEmpty());
 }

@@ -91,6 +91,26 @@ TEST(RewardSources, AddressesAndFoldersAreHeldAgainstTheirKeys) {
             "reward.sources.judge.folder: /no/such:");
 }
 
+TEST(RewardSources, SeveralServersShareTheRowsOfACall) {
+  const Judge one, other;
+  RewardSet set =
+      rewards_from(str("kind: server, url: ['http://127.0.0.1:", one.server.port(), "', 'http://127.0.0.1:", other.server.port(), "']"),
+                   {.tokenizer_fingerprint = "another"});
+  Rollouts rollouts;
+  for (const char* response : {"one", "two", "and a third that is longer", "", "five"})
+    rollouts.push_back(rollout("Count: ", response, {1, 2}));
+  const auto rewards = set.submit(rollouts).get();
+  for (size_t i = 0; i < rollouts.size(); ++i) EXPECT_EQ(rewards.at(i).value, one.offline("Count: " + rollouts[i]->response)) << i;
+}
+
+TEST(RewardSources, OnlyServersMayBeSeveral) {
+  EXPECT_EQ(error_of<UsageError>([] { (void)rewards_from("kind: http, url: ['http://a:1', 'http://b:1']", {}); }),
+            "reward.sources.judge.url: a list of addresses is for kind server; expected one address");
+  EXPECT_EQ(error_of<UsageError>([] { (void)rewards_from("kind: server, url: []", {}); }), "reward.sources.judge.url: an empty list");
+  EXPECT_EQ(error_of<UsageError>([] { (void)rewards_from("kind: server, url: [7]", {}); }),
+            "reward.sources.judge.url: expected an address, or a list of them, found [7]");
+}
+
 TEST(RewardSources, AServerThatStaysAwayIsNamed) {
   const int64_t port = HttpServer({}, [](const HttpRequest&, const HttpReply&) {}).port();
   RewardSet set = rewards_from(str("kind: server, wait_limit: 0.2, url: 'http://127.0.0.1:", port, "'"), {});

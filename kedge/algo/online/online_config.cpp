@@ -1,5 +1,7 @@
 #include "kedge/algo/online/online_config.h"
 
+#include <algorithm>
+
 #include "kedge/core/error.h"
 
 namespace kedge {
@@ -17,10 +19,38 @@ RunConfig online_run(const std::string& name, const std::string& rewards, const 
   return run;
 }
 
-RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length) {
+namespace {
+
+// A value, or those of a list.
+Json::Array all_of(const Json& value, const std::string& key) {
+  if (!value.is_array()) return {value};
+  check(!value.as_array(key).empty(), key, ": an empty list");
+  return value.as_array(key);
+}
+
+// A host and a port for each server; one of either goes with all of the other.
+Json urls_at(const RewardEndpoint& server, const std::string& key) {
+  const std::string ip = key + ".ip", port = key + ".port";
+  const Json::Array hosts = all_of(server.ip, ip), ports = all_of(server.port, port);
+  for (const Json& one : hosts)
+    check(one.is_text() && !one.as_text(ip).empty(), ip, ": expected a host, or a list of hosts, found ", server.ip.dump());
+  for (const Json& one : ports)
+    check(one.is_integer() && one.as_integer(port) >= 1 && one.as_integer(port) <= 65535, port,
+          ": expected a port from 1 to 65535, or a list of them, found ", server.port.dump());
+  check(hosts.size() == ports.size() || hosts.size() == 1 || ports.size() == 1, port, ": ", ports.size(), " ports for ", hosts.size(),
+        " hosts (", ip, "); expected one for each, or one for all");
+  Json::Array urls;
+  for (size_t i = 0; i < std::max(hosts.size(), ports.size()); ++i)
+    urls.emplace_back(str("http://", hosts[hosts.size() == 1 ? 0 : i].as_text(ip), ":", ports[ports.size() == 1 ? 0 : i].as_integer(port)));
+  return urls.size() == 1 ? urls.front() : Json(std::move(urls));
+}
+
+}  // namespace
+
+RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length, const std::string& key) {
   RewardSourceConfig source;
   source.kind = RewardKind::server;
-  source.url = str("http://", server.ip, ":", server.port);
+  source.url = urls_at(server, key);
   source.model_name = server.name;
   source.send = server.send;
   source.token_file = server.token_file;
@@ -36,7 +66,7 @@ RewardConfig reward_of(const RewardedConfig& config) {
         "reward.sources.NAME.url=http://HOST:PORT");
   if (reward.sources.empty()) {
     const RemoteRewardConfig remote = config.remote_rm.value_or(RemoteRewardConfig());
-    reward.sources.emplace("remote_rm", source_at(remote.reward_model, remote.pad_to_length));
+    reward.sources.emplace("remote_rm", source_at(remote.reward_model, remote.pad_to_length, "remote_rm.reward_model"));
   }
   check_rewards(reward);
   return reward;

@@ -223,19 +223,19 @@ struct OnlineModelConfig : NetworkConfig {
 
 // Keys of a `reward_model` on a server.
 struct RewardEndpoint {
-  std::string name = "reward_model", ip = "localhost";
-  int64_t port = 5555;
+  std::string name = "reward_model";
+  Json ip = "localhost", port = 5555;
   std::optional<RewardInput> send = {};
   std::optional<std::string> token_file = {};
   std::optional<double> wait_limit = {};
 
   void fields(auto&& field) {
     field("name", name, "the model's name on the server");
-    field("ip", ip, "the server's host");
-    field("port", port, "the server's port", at_least(1), at_most(65535));
+    field("ip", ip, "the server's host; or a list of servers of the same model, which share the calls");
+    field("port", port, "the server's port; of several a list, or the port of all");
     field("send", send, "what the server receives; null: auto (docs/rewards.md)");
     field("token_file", token_file, "file with the server's bearer token");
-    field("wait_limit", wait_limit, "how long the server may be unreachable; null: 6000", above(0), unit("s"));
+    field("wait_limit", wait_limit, "how long the server, or all of a list, may be unreachable; null: 6000", above(0), unit("s"));
     field.alias("host", "ip");
   }
 };
@@ -315,8 +315,8 @@ struct OnlineRunConfig : Shared {
 
 // The sources of `reward`, including the one that `remote_rm` configures. UsageError if both are given, or for invalid values.
 [[nodiscard]] RewardConfig reward_of(const RewardedConfig& config);
-// A source that is this model on a server.
-[[nodiscard]] RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length);
+// A source that is this model on a server, or on several. UsageError, opened by `key`, for invalid addresses.
+[[nodiscard]] RewardSourceConfig source_at(const RewardEndpoint& server, std::optional<int64_t> pad_to_length, const std::string& key);
 
 // Width of the rows that are sent to servers, by the key that sets it; without an entry, rows are as wide as the longest.
 using SentWidths = std::map<std::string, int64_t>;

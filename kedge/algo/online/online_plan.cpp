@@ -102,7 +102,7 @@ std::string ending_remedy(const OnlineSettings& settings) {
 void warn_of_settings(const OnlineSettings& settings) {
   if (!settings.names_reward)
     log_warn("no reward is configured (reward.sources, remote_rm): using the reward server at ",
-             settings.reward.sources.begin()->second.url.value_or("?"),
+             urls_of(settings.reward.sources.begin()->second, "remote_rm").front(),
              ", and waiting for it if it is not up; docs/rewards.md lists the kinds of rewards");
   const SamplingConfig& sampling = settings.rollouts.sampling_params;
   const std::string key = "model." + settings.name + ".sampling_params";

@@ -72,7 +72,7 @@ RewardConfig reward_of(const PpoConfig& config) {
   const bool combines = servers.combine_rm_and_critic_server && !config.local_critic;
   if (reward.sources.empty()) {
     check(!config.local_critic, "reward.sources: no reward is configured, and a local_critic returns none");
-    RewardSourceConfig source = source_at(servers.reward_model, servers.pad_to_length);
+    RewardSourceConfig source = source_at(servers.reward_model, servers.pad_to_length, "remote_critic_rm.reward_model");
     if (combines) source = {.kind = RewardKind::critic};
     reward.sources.emplace(combines ? "critic" : "remote_rm", std::move(source));
   }

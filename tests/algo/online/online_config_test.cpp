@@ -27,6 +27,27 @@ TEST(OnlineConfig, WithoutSourcesRewardsComeFromAServer) {
   EXPECT_EQ(remote.pad_to_length, 64);
 }
 
+TEST(OnlineConfig, HostsAndPortsMayBeListsOfServers) {
+  const auto urls = [](const Json& ip, const Json& port) {
+    RewardedConfig config;
+    config.remote_rm.emplace().reward_model = {.ip = ip, .port = port};
+    return reward_of(config).sources.at("remote_rm").url.dump_compact();
+  };
+  const Json two = Json::Array{"a", "b"}, ports = Json::Array{1, 2};
+  EXPECT_EQ(urls(two, 5), R"(["http://a:5","http://b:5"])");
+  EXPECT_EQ(urls("a", ports), R"(["http://a:1","http://a:2"])");
+  EXPECT_EQ(urls(two, ports), R"(["http://a:1","http://b:2"])");
+  EXPECT_EQ(urls(Json::Array{"a"}, 5), R"("http://a:5")");
+  EXPECT_EQ(error_of([&] {
+              return urls(two, Json::Array{1, 2, 3});
+            }),
+            "remote_rm.reward_model.port: 3 ports for 2 hosts (remote_rm.reward_model.ip); expected one for each, or one for all");
+  EXPECT_THAT(error_of([&] { return urls(Json::Array{}, 5); }), HasSubstr("remote_rm.reward_model.ip: an empty list"));
+  EXPECT_THAT(error_of([&] { return urls("a", 0); }), HasSubstr("remote_rm.reward_model.port: expected a port from 1 to 65535"));
+  EXPECT_THAT(error_of([&] { return urls("a", "x"); }), HasSubstr("found \"x\""));
+  EXPECT_THAT(error_of([&] { return urls(7, 5); }), HasSubstr("remote_rm.reward_model.ip: expected a host, or a list of hosts, found 7"));
+}
+
 TEST(OnlineConfig, AServerOfTheReferencesKindAndSourcesExcludeEachOther) {
   RewardedConfig config;
   config.reward.sources["short"].kind = RewardKind::length;
