@@ -1,30 +1,12 @@
 #include "kedge/run/preference_job.h"
 
-#include <algorithm>
 #include <type_traits>
 
-#include "kedge/algo/config_sections.h"
 #include "kedge/algo/supervised/dpo.h"
 #include "kedge/algo/supervised/kto.h"
 #include "kedge/model/files/model_files.h"
 
 namespace kedge {
-
-template <typename Config>
-Section PreferenceJob<Config>::section() {
-  return describe(config_);
-}
-
-template <typename Config>
-SupervisedSections PreferenceJob<Config>::sections() const {
-  return {.name = Config::Loop::kName,
-          .model_key = "pretrained_checkpoint.restore_from_path",
-          .model_path = config_.pretrained_checkpoint.restore_from_path,
-          .compute = config_.trainer,
-          .loop = config_.trainer.loop,
-          .run = config_.exp_manager,
-          .network = config_.model};
-}
 
 template <typename Config>
 void PreferenceJob<Config>::check_config() const {
@@ -33,23 +15,6 @@ void PreferenceJob<Config>::check_config() const {
   } else {
     check_kto_config(config_.model);
   }
-}
-
-template <typename Config>
-void PreferenceJob<Config>::limit_length(int64_t max_positions) {
-  config_.model.data.seq_length = std::min(config_.model.data.seq_length, max_positions);
-}
-
-template <typename Config>
-SupervisedBatches PreferenceJob<Config>::batches() const {
-  const auto& model = config_.model;
-  return {model.global_batch_size, model.micro_batch_size, config_.trainer.loop.train_random_sampler, static_cast<uint64_t>(model.seed),
-          false};
-}
-
-template <typename Config>
-std::vector<Path> PreferenceJob<Config>::files() const {
-  return data_files(config_.model.data, "model.data");
 }
 
 template <typename Config>

@@ -1,38 +1,13 @@
 #include "kedge/run/rm_job.h"
 
-#include <algorithm>
-
-#include "kedge/algo/config_sections.h"
 #include "kedge/core/error.h"
 #include "kedge/model/files/model_files.h"
 
 namespace kedge {
 
-Section RmJob::section() { return describe(config_); }
-
-SupervisedSections RmJob::sections() const {
-  return {.name = "rm",
-          .model_key = "pretrained_checkpoint.restore_from_path",
-          .model_path = config_.pretrained_checkpoint.restore_from_path,
-          .compute = config_.trainer,
-          .loop = config_.trainer.loop,
-          .run = config_.exp_manager,
-          .network = config_.model};
-}
-
 void RmJob::check_config() const { check_rm_config(config_); }
 
-void RmJob::limit_length(int64_t max_positions) { config_.model.data.seq_length = std::min(config_.model.data.seq_length, max_positions); }
-
-SupervisedBatches RmJob::batches() const {
-  const RmModelConfig& model = config_.model;
-  return {model.global_batch_size, model.micro_batch_size, config_.trainer.loop.train_random_sampler, static_cast<uint64_t>(model.seed),
-          false};
-}
-
 HeadOptions RmJob::head() const { return {HeadKind::score, config_.model.regression.num_attributes, false}; }
-
-std::vector<Path> RmJob::files() const { return data_files(config_.model.data, "model.data"); }
 
 // The network of the folder with its own score head, or with a new one.
 std::unique_ptr<Model> RmJob::load(const Path& folder, const StorageOptions& storage) const {
