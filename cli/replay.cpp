@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/inspect/answer_list.h"
 #include "kedge/inspect/replay_run.h"
+#include "kedge/metrics/progress.h"
 
 #include "cli/commands.h"
 #include "cli/text/replay_text.h"
@@ -63,7 +65,12 @@ std::string verdict_of(const StepComparison& comparison, bool is_exact) {
   const std::string step = str("step ", comparison.step);
   if (!comparison.matches()) return str(step, " differs: ", blame_of(comparison));
   if (comparison.quantities.empty()) return str(step, " was computed; nothing of it is recorded to compare with");
-  return str(step, " replays: ", is_exact ? "every value is equal bit for bit" : "every value is within the tolerance");
+  if (is_exact) return str(step, " replays: every value is equal bit for bit");
+  const auto most = std::max_element(comparison.quantities.begin(), comparison.quantities.end(),
+                                     [](const Quantity& a, const Quantity& b) { return a.largest_ignored < b.largest_ignored; });
+  return str(
+      step, " replays: every value is within the tolerance", most->largest_ignored == 0 ? ", and equal" : "",
+      most->largest_ignored == 0 ? "" : str("; the largest difference is ", format_number(most->largest_ignored), ", in ", most->name));
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ Json comparison_json(const StepComparison& comparison) {
       json.set("recorded", quantity.recorded);
       json.set("computed", quantity.computed);
     }
+    if (quantity.largest_ignored > 0) json.set("largest_ignored", quantity.largest_ignored);
     quantities.push_back(std::move(json));
   }
   for (const std::string& note : comparison.notes) notes.emplace_back(note);

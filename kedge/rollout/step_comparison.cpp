@@ -175,7 +175,11 @@ void QuantityCheck::compare(Number recorded, Number computed, const RecordPlace&
   const bool is_known = std::isfinite(recorded), is_number = std::isfinite(computed);
   if (recorded == computed || (!is_known && !is_number)) return;
   const double by = std::abs(double{recorded} - double{computed});
-  if (is_known && is_number && by <= tolerance_ * std::max(1.0, std::abs(double{recorded}))) return;
+  const double share = by / std::max(1.0, std::abs(double{recorded}));
+  if (is_known && is_number && share <= tolerance_) {
+    quantity_.largest_ignored = std::max(quantity_.largest_ignored, share);
+    return;
+  }
   differ(is_known && is_number ? by : 0, place, text_of(recorded), text_of(computed));
 }
 

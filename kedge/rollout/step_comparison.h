@@ -26,6 +26,7 @@ struct Quantity {
   double largest = 0;
   RecordPlace place = {};
   std::string recorded = {}, computed = {};
+  double largest_ignored = 0;  // of the differences within the tolerance, as a share of the value, or of 1 for values below 1
 };
 
 struct StepComparison {

@@ -54,3 +54,14 @@ end_server() {
 trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$folder"' EXIT
 # A port below those that the system gives to callers: one that calls a server which is away could otherwise be given the server's own.
 free_port() { python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import fault_support; print(fault_support.free_port())' "$here/../net"; }
+# replays FOLDER: one process computes the recorded steps again, from the first on; all values of the 10th are within 1e-5 of the record
+replays() {
+  "$kedge" replay "$1" --step 9 --json 2>/dev/null >replay.json || fail "$1 does not replay: $(cat replay.json)"
+  python3 - "$1" replay.json <<'PY' || fail "$1 replays with other numbers"
+import json, sys
+found = {quantity["name"]: quantity.get("largest_ignored", 0) for quantity in json.load(open(sys.argv[2]))["quantities"]}
+most = max(found, key=found.get)
+print(f"{sys.argv[1]}: replayed by one process, the largest relative difference is {found[most]:.2g}, in {most}; in the loss {found['update loss']:.2g}")
+assert found["log-probs"] > 0 and found[most] < 1e-5, found
+PY
+}

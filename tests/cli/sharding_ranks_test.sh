@@ -54,6 +54,7 @@ for ranks in ${KEDGE_TEST_ONLINE_RANKS:-2}; do
   done
   # One process computes the recorded rollouts' steps again: losses of ranks and of one process agree.
   expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_${ranks}_all
+  replays online_${ranks}_all
 done
 
 # Begun with one sharding, resumed with the others, to the bit; on other numbers of ranks within roundings.

@@ -67,8 +67,10 @@ rewarded=("${reinforce[@]}" "${rule[@]}" model.optim.lr=3e-4)
 expect 0 'done: step 20 of 20' on 2 online_split rewarded $split
 [ "$(grep -c '"train_rollouts/logprob_gap_max": 0\.0[,}]' online_split/metrics.jsonl)" = 20 ] || fail "generation and training differ: $(grep -o 'logprob_gap_max[^,]*' online_split/metrics.jsonl | sort | uniq -c)"
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_split
+replays online_split
 expect 0 'done: step 20 of 20' on 4 online_both rewarded $split model.sharding=all
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_both
+replays online_both
 
 # Generation in another layout: the responses of the run without resharding, as recorded, give its losses. The weights move before every
 # step, and on the CPU training computes the log-probabilities itself.
@@ -77,10 +79,13 @@ expect 0 'done: step 20 of 20' on 2 as_trained sharded
 expect 0 'done: step 20 of 20' on 2 resharded sharded model.generation.tensor_parallel_size=2
 close as_trained resharded 40
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect resharded
+replays resharded
 expect 0 'done: step 20 of 20' on 4 both_resharded rewarded $split model.sharding=all model.generation.tensor_parallel_size=4
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect both_resharded
+replays both_resharded
 expect 0 'done: step 20 of 20' on 2 back rewarded $split model.generation.tensor_parallel_size=1
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect back
+replays back
 expect 0 'resharded weights' "$kedge" plan "${sharded[@]:1}" --no-time --mesh 1x2 model.generation.tensor_parallel_size=2
 
 expect 2 'model.generation.tensor_parallel_size: 2 ranks do not divide the 3 ranks of the job' on 3 wrong rewarded model.generation.tensor_parallel_size=2

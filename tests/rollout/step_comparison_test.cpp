@@ -114,6 +114,8 @@ TEST(StepComparison, WithinATolerancePlacesStillCount) {
   };
   EXPECT_THAT(others(changed(change, 1e-3)), ElementsAre("advantages"));
   EXPECT_EQ(changed(change, 1e-3).find("weights after"), nullptr);
+  EXPECT_NEAR(changed(change, 1e-3).find("baselines")->largest_ignored, 5e-6, 1e-9) << "of a baseline of 2";
+  EXPECT_EQ(changed(change, 1e-3).find("advantages")->largest_ignored, 0);
   EXPECT_THAT(others(changed(change)), ElementsAre("baselines", "advantages", "weights after"));
 }
 

@@ -14,8 +14,9 @@ namespace {
 template <typename Job>
 void expect_common(const std::string& name) {
   Job job;
-  testing::load_job(job, {{"pretrained_checkpoint.restore_from_path=lm", "model.data.data_prefix={train: [a.jsonl], validation: [b.jsonl]}",
-                           "model.data.seq_length=100", "model.global_batch_size=6", "model.micro_batch_size=3", "model.seed=7",
+  testing::load_job(job, {{"pretrained_checkpoint.restore_from_path=lm",
+                           "model.data.data_prefix={train: [a.jsonl], validation: [b.jsonl], test: [c.jsonl]}", "model.data.seq_length=100",
+                           "model.global_batch_size=6", "model.micro_batch_size=3", "model.seed=7",
                            "trainer." + name + ".train_random_sampler=false", "trainer." + name + ".max_steps=4"}});
   const SupervisedSections sections = job.sections();
   EXPECT_EQ(sections.name, name);
@@ -27,7 +28,7 @@ void expect_common(const std::string& name) {
   EXPECT_EQ(batches.micro_size, 3);
   EXPECT_FALSE(batches.shuffle);
   EXPECT_EQ(batches.seed, 7U);
-  EXPECT_EQ(job.files(), (std::vector<Path>{"a.jsonl", "b.jsonl"}));
+  EXPECT_EQ(job.files(), (std::vector<Path>{"c.jsonl", "a.jsonl", "b.jsonl"}));
   job.limit_length(64);
   EXPECT_EQ(to_json(section_node(job.section())).at("model", "").at("data", "").at("seq_length", "").as_integer(""), 64);
   job.limit_length(80);

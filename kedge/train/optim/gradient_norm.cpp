@@ -96,7 +96,9 @@ Tensor leaf_sums(const Tensor& row) {
 double gradient_norm(const Parameters& parameters) {
   const NoGrad no_grad;
   const ShardOptions& shards = parameters.options().shards;
-  if (shards.num_ranks() == 1 && !parameters.is_split()) return at::linalg_vector_norm(parameters.flat_gradient()).item<double>();
+  // On a GPU a rank that is alone need not send its leaves' sums to the host.
+  if (shards.num_ranks() == 1 && !parameters.is_split() && parameters.flat_gradient().is_cuda())
+    return at::linalg_vector_norm(parameters.flat_gradient()).item<double>();
   const std::string own = own_leaf_sums(parameters);
   const bool is_cut = shards.kind != Sharding::none && shards.num_ranks() > 1;
   const std::vector<std::string> all = is_cut ? shards.shard.all_gather(own) : std::vector{own};

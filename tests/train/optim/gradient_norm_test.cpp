@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/norm.h>
 
 #include "tests/support/tensors.h"
 
@@ -23,6 +24,14 @@ TEST(GradientNorm, LeavesAreSummedWithoutRegardToTheRest) {
   }
   EXPECT_TRUE(at::equal(leaf_sums(row.narrow(0, 2 * kLeaf, 2 * kLeaf)), sums.narrow(0, 2, 2)));
   EXPECT_EQ(leaf_sums(at::empty({0})).numel(), 0);
+}
+
+// Of one rank too it does not depend on threads or on the CPU's vectors, and fp32 sums would lose digits of a million numbers.
+TEST(GradientNorm, OfOneRankIsExact) {
+  const Parameters parameters({{.name = "weight", .shape = {1000, 1100}, .decays = true}}, {.trainable = true});
+  parameters.flat_gradient().copy_(testing::normals({parameters.size()}, 3));
+  const double wanted = parameters.flat_gradient().to(at::kDouble).norm().item<double>();
+  EXPECT_NEAR(gradient_norm(parameters), wanted, 1e-12 * wanted);
 }
 
 TEST(GradientNorm, OneThatIsNotFiniteShows) {
