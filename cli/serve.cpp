@@ -145,8 +145,8 @@ int serve_reward(const Arguments& arguments) {
 PlanReport plan_serve_reward(const Arguments& arguments, const PlanOptions& options) {
   RewardServerConfig config;
   load_settings(config, arguments);
-  const Mesh mesh = open_plan_mesh(config.trainer);
   const Path folder = find_model_folder(config.rm_model_file, "rm_model_file");
+  const Mesh mesh = divide_ranks(open_plan_mesh(config.trainer, options.ranks), config, folder);
   const RewardMemory memory = reward_memory(config, folder, mesh);
   const int64_t free = free_room(mesh).device;
   PlanReport report;
@@ -175,9 +175,9 @@ void check_server_address(const ServerConfig& config, std::string_view section) 
   }
 }
 
-Mesh open_plan_mesh(const ComputeConfig& compute) {
-  Mesh mesh = open_mesh(compute);
-  check(mesh.world.size() == 1, "kedge plan: ", mesh.world.size(), " ranks were started; it is one process");
+Mesh open_plan_mesh(const ComputeConfig& compute, const std::optional<PlannedRanks>& planned) {
+  Mesh mesh = open_mesh(compute, planned);
+  check(planned || mesh.world.size() == 1, "kedge plan: ", mesh.world.size(), " ranks were started; it is one process");
   return mesh;
 }
 

@@ -11,8 +11,8 @@
 
 namespace kedge::cli {
 
-// Of a plan, which is one process.
-[[nodiscard]] Mesh open_plan_mesh(const ComputeConfig& compute);
+// Of a plan, which is one process, for itself or for the ranks that it imagines.
+[[nodiscard]] Mesh open_plan_mesh(const ComputeConfig& compute, const std::optional<PlannedRanks>& planned);
 // An Error if the address cannot be listened on; it names the key that sets another port, of this section.
 void check_server_address(const ServerConfig& config, std::string_view section);
 

@@ -42,7 +42,7 @@ PlanReport plan_serve_critic(const Arguments& arguments, const PlanOptions& opti
   CriticServerConfig config;
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(describe(config), given.file, given.overrides);
-  const Mesh mesh = open_plan_mesh(config.trainer);
+  const Mesh mesh = open_plan_mesh(config.trainer, options.ranks);
   const CriticStart start = find_critic_start(config, mesh);
   const MemoryFit& verdict = start.memory.verdict;
   PlanReport report;

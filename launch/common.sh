@@ -23,6 +23,7 @@ if setpriv --pdeathsig TERM true 2>/dev/null; then before_server+=(setpriv --pde
 if [ -n "${KEDGE_SERVER_GPUS:-}" ]; then before_server+=(env CUDA_VISIBLE_DEVICES="$KEDGE_SERVER_GPUS"); fi
 if [ -n "${KEDGE_ACTOR_GPUS:-}" ]; then before_actor+=(env CUDA_VISIBLE_DEVICES="$KEDGE_ACTOR_GPUS"); fi
 # mpirun forwards SIGUSR1 to its ranks and kills them at once on any other signal.
+if [ -n "${KEDGE_SERVER_RANKS:-}" ]; then before_server+=(mpirun -n "$KEDGE_SERVER_RANKS" --bind-to none) stop_signal=USR1; fi
 if [ -n "${KEDGE_RANKS:-}" ]; then before_actor+=(mpirun -n "$KEDGE_RANKS" --bind-to none) actor_signal=USR1; fi
 
 say() { printf '%(%H:%M:%S)T launch: %s\n' -1 "$*" >&2; }

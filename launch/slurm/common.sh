@@ -40,16 +40,25 @@ step_in() {
   step=(srun ${1:+--het-group="$1"} --nodes="$nodes" --ntasks=$((nodes * tasks)) --ntasks-per-node="$tasks" --overlap
     ${cpus:+--cpus-per-task="$cpus" --export="ALL,OMP_NUM_THREADS=$cpus"} "${container[@]}")
 }
-# ranks_in COMPONENT: sets $step, the command that starts the actor on all tasks of a component, and $ranks, the keys with their number.
-ranks_in() {
+# all_tasks_in COMPONENT: sets $step, the command that starts a program on all tasks of a component, and $ranks, the keys with their number.
+all_tasks_in() {
   local nodes tasks
   nodes=$(of_component JOB_NUM_NODES "$1")
   tasks=$(of_component TASKS_PER_NODE "$1")  # 8(x2)
   tasks=${tasks%%[(,]*}
   step_in "$1" "$nodes" "$tasks"
-  step+=(--mpi="$KEDGE_MPI" --kill-on-bad-exit=1 --output="$KEDGE_RUN/logs/actor-${SLURM_JOB_ID}_%t.log" --open-mode=append)
   # shellcheck disable=SC2034  # read by the scripts
   ranks=(trainer.num_nodes="$nodes" trainer.devices="$tasks")
+}
+# server_in COMPONENT: for a server, which is one process if the component has one task.
+server_in() {
+  all_tasks_in "$1"
+  [ "${ranks[*]}" = 'trainer.num_nodes=1 trainer.devices=1' ] || step+=(--mpi="$KEDGE_MPI" --kill-on-bad-exit=1)
+}
+# ranks_in COMPONENT: for the actor.
+ranks_in() {
+  all_tasks_in "$1"
+  step+=(--mpi="$KEDGE_MPI" --kill-on-bad-exit=1 --output="$KEDGE_RUN/logs/actor-${SLURM_JOB_ID}_%t.log" --open-mode=append)
 }
 
 # Slurm sends SIGTERM to every process of a job. It is not forwarded: a second one would end the actor without a save.

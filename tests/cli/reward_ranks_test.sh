@@ -38,6 +38,15 @@ rewards() {
     sed -nE 's/.*"data":\[([^]]*)\].*/\1/p'
 }
 
+# Ranks are planned before they are started.
+planned() { "$kedge" plan "$@" --json 2>/dev/null | grep -oE '"parameters": ?[0-9]+' | head -n 1 | tr -dc 0-9; }
+[ "$(planned "${serve_judge[@]:1}" --mesh 1x2 model.tensor_model_parallel_size=2)" -lt "$(planned "${serve_judge[@]:1}" --mesh 1x2)" ] ||
+  fail 'a reward model that two ranks compute together is planned to take as much as a complete one'
+[ "$(planned "${serve_critic[@]:1}" --mesh 1x2 model.sharding=all)" -lt "$(planned "${serve_critic[@]:1}" --mesh 1x2 model.sharding=none)" ] ||
+  fail 'a sharded critic is planned to take as much as a complete one'
+expect 0 '2 ranks' "$kedge" plan "${serve_critic[@]:1}" --mesh 1x2
+expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 3 ranks of the job' "$kedge" plan "${serve_judge[@]:1}" --mesh 1x3 model.tensor_model_parallel_size=2
+
 texts=(a 'ab c' 'c c c' 'ab ab ab ab ab ab ab ab ab ab ab c' 'b c a' 'bbbbbbbbbbbbb' 'c')
 serve one "${serve_judge[@]}" inference.port=0
 serve two "$mpirun" -n 2 "${serve_judge[@]}" inference.port=0

@@ -54,6 +54,14 @@ cmp ppo/actor/model/model.safetensors separate/actor/model/model.safetensors || 
 [ "$(stat -c %a reinforce/token)" = 600 ] || fail "the token has mode $(stat -c %a reinforce/token)"
 grep -qF "$(cat reinforce/token)" reinforce.log && fail 'the token is in the log'
 
+# Servers of two ranks. (mpirun passes SIGUSR1 on, by which they end.)
+if command -v mpirun >/dev/null; then
+  KEDGE_SERVER_RANKS=2 begin ranked ppo_separate.sh "${for_ppo[@]}" "${for_critic[@]}" model.sharding=all "${for_reward[@]}"
+  ends_with ranked 0
+  [ -f ranked/actor/model/model.safetensors ] || fail 'with servers of two ranks it leaves no model'
+  for name in critic reward; do grep -qE '(on|of) 2 ranks' ranked/logs/$name.log || fail "the $name server did not have two ranks: $(cat ranked/logs/$name.log)"; done
+fi
+
 # A file with NeMo-Aligner's keys, which names a reward server itself
 begin nemo reinforce.sh "$here/../../configs/reference/gpt_reinforce_actor.yaml" trainer.devices=1 trainer.num_nodes=1 trainer.precision=32 "${for_reinforce[@]}" trainer.reinforce.max_epochs=1 "${for_reward[@]}"
 ends_with nemo 0

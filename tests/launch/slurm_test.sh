@@ -42,6 +42,9 @@ submit rs rs.sbatch "${for_rs[@]}" "${for_reward[@]}"
 sbatch_options=(--ntasks-per-node=2)
 KEDGE_MODEL=lm KEDGE_TRAIN=train.jsonl KEDGE_VAL=val.jsonl submit sft sft.sbatch "${common[@]}" model.data.train_ds.global_batch_size=4 \
   model.data.train_ds.micro_batch_size=2 model.data.validation_ds.global_batch_size=4 trainer.sft.val_check_interval=15
+# A critic of two ranks
+sbatch_options=(--ntasks-per-node=2 --ntasks=2 : --ntasks-per-node=1)
+submit served_by_two ppo.sbatch "${for_ppo[@]}" "${for_critic[@]}" model.sharding=all
 # shellcheck disable=SC2034
 sbatch_options=()
 KEDGE_MODEL=lm KEDGE_TRAIN=pairs.jsonl KEDGE_VAL=val_pairs.jsonl submit rm rm.sbatch "${common[@]}" model.global_batch_size=4 model.micro_batch_size=2
@@ -102,7 +105,8 @@ job_ends widowed COMPLETED 0
 grep -q 'resumed from' "widowed/logs/actor-${job_of[widowed]}_0.log" || fail "it does not go on: $(cat widowed/logs/actor*)"
 same_launched ppo widowed
 same_critics ppo/critic widowed/critic
-for name in separate rs sft rm dpo kto; do job_ends $name COMPLETED 0; done
+for name in separate rs sft rm dpo kto served_by_two; do job_ends $name COMPLETED 0; done
+grep -q 'of 2 ranks' served_by_two/logs/critic-*.log || fail "the critic did not have two ranks: $(cat served_by_two/logs/critic-*)"
 cmp ppo/actor/model/model.safetensors separate/actor/model/model.safetensors || fail 'a reward server beside the critic teaches something else'
 for name in rs/actor sft; do grep -q '"ranks": 2' $name/run.json || fail "$name did not have two ranks: $(cat $name/run.json)"; done
 exit $((failures > 0))
