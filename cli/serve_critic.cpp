@@ -76,7 +76,7 @@ int serve_critic(const Arguments& arguments) {
   std::string shared = speaks ? open_run_folder(config.exp_manager, time_as_version()).string() : "";
   mesh.world.broadcast(shared, 0);
   const Path run_folder = shared;
-  CriticRanks ranks(mesh.world, run_folder);
+  CriticRanks ranks(mesh.world, start.group, run_folder);
   if (!speaks) return follow_until_told([&] { ranks.follow(start_model); });
   const ScratchFolder scratch(config.exp_manager, run_folder);
   const RunLock lock(run_folder);

@@ -38,7 +38,7 @@ void CriticRanks::start(const std::function<void()>& work) const {
 }
 
 Tensor CriticRanks::compute_values(const CriticModel& own, std::span<const TokenIds> rows) const {
-  return compute_shared(group(), rows, RowResult::of_token, [&](std::span<const TokenIds> some) {
+  return compute_shared(data_, rows, RowResult::of_token, [&](std::span<const TokenIds> some) {
     Tensor values;
     orders_.carry_out("computing values", [&] { values = own.values(some); });
     return values;
@@ -46,7 +46,7 @@ Tensor CriticRanks::compute_values(const CriticModel& own, std::span<const Token
 }
 
 Tensor CriticRanks::compute_rewards(CriticModel& own, std::span<const TokenIds> rows) const {
-  return compute_shared(group(), rows, RowResult::of_row, [&](std::span<const TokenIds> some) {
+  return compute_shared(data_, rows, RowResult::of_row, [&](std::span<const TokenIds> some) {
     Tensor rewards;
     orders_.carry_out("computing rewards", [&] { rewards = own.rewards(some); });
     return rewards;

@@ -16,8 +16,9 @@ namespace kedge {
 // Not thread-safe. The calls of rank 0 change all parts, or fail on all ranks; a rank that fails alone ends the job (RankOrders).
 class CriticRanks {
  public:
-  // All ranks of the job. `folder` is the critic's, in which all write their parts of a save.
-  CriticRanks(const Group& world, Path folder) : orders_(world), folder_(std::move(folder)) {}
+  // All ranks of the job, and those with different rows, where others compute the same ones with them. `folder` is the critic's, in which
+  // all write their parts of a save.
+  CriticRanks(const Group& world, Group data, Path folder) : orders_(world), data_(std::move(data)), folder_(std::move(folder)) {}
 
   [[nodiscard]] const Group& group() const { return orders_.world(); }
 
@@ -49,6 +50,7 @@ class CriticRanks {
   [[nodiscard]] Tensor compute_rewards(CriticModel& own, std::span<const TokenIds> rows) const;
 
   RankOrders orders_;
+  Group data_;
   Path folder_;
 };
 

@@ -22,6 +22,7 @@ MemoryInput input_of(const CriticServerConfig& config, const CriticRoom& room) {
   input.num_ranks = room.shards.num_ranks();
   input.shard_ranks = room.shards.shard.size();
   input.sharding = room.shards.kind;
+  input.tensor_ranks = room.tensor_ranks;
   input.rows = model.micro_batch_size;
   input.longest = std::min(model.encoder_seq_length, room.network.max_positions);
   input.tokens = input.rows * input.longest;
@@ -66,8 +67,9 @@ CriticMemory plan_critic_memory(const CriticServerConfig& config, const CriticRo
   memory.reward_model = memory.verdict.reference.value_or(kind);
   if (memory.verdict.reference) {
     const int64_t element = room.dtype == at::kFloat ? 4 : 2;
-    memory.reward_bytes =
-        reference_bytes(memory.reward_model, flat_size(make_parameters(room.network, room.head).specs) * element, room.is_cuda);
+    memory.reward_bytes = reference_bytes(
+        memory.reward_model, flat_size(make_parameters(split_config(room.network, {0, room.tensor_ranks}), room.head).specs) * element,
+        room.is_cuda);
   }
   return memory;
 }

@@ -15,6 +15,7 @@ struct CriticRoom {
   at::ScalarType dtype = at::kFloat;
   bool is_cuda = false;
   ShardOptions shards = {};
+  int tensor_ranks = 1;
   MemoryRoom free = {};
 };
 

@@ -33,16 +33,16 @@ void choose_head(CriticStart& start, const CriticServerConfig& config, const std
 
 CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh, const CriticKeys& keys) {
   static_cast<void>(critic_options(config));  // rejects invalid settings
-  check(config.model.tensor_model_parallel_size == 1, keys.model, ".tensor_model_parallel_size: ", config.model.tensor_model_parallel_size,
-        " is not supported: each rank of a critic computes whole layers of its own rows. ", keys.model,
-        ".sharding=all divides the weights among the ranks");
+  check(keys.may_split || config.model.tensor_model_parallel_size == 1, keys.model,
+        ".tensor_model_parallel_size: ", config.model.tensor_model_parallel_size, " is not supported: each rank computes whole layers of ",
+        "its own rows. ", keys.model, ".sharding=all divides the weights among the ranks; a critic server can be split");
   CriticStart start;
   start.folder = find_model_folder(config.pretrained_checkpoint.restore_from_path, keys.folder);
   start.network = load_model_config(start.folder);
-  start.group = mesh.world;
-  // Each rank computes whole layers of its own rows, also where those of the policy compute together.
-  const ShardOptions shards = shard_options(config.model, mesh.with_tensor_ranks(1), keys.model);
-  start.load = {.storage = training_storage(config.trainer, config.model, mesh.device, shards), .head = HeadKind::score};
+  const Mesh ranks = split_mesh(mesh.with_tensor_ranks(1), config.model, start.network, keys.model);  // whatever those of the policy are
+  start.group = ranks.data;
+  const ShardOptions shards = shard_options(config.model, ranks, keys.model);
+  start.load = {.storage = training_storage(config.trainer, config.model, mesh.device, shards, ranks.tensor), .head = HeadKind::score};
   start.load.seed = static_cast<uint64_t>(config.model.seed);
   choose_head(start, config, keys.folder);
   start.memory = plan_critic_memory(config, {.network = start.network,
@@ -50,6 +50,7 @@ CriticStart find_critic_start(const CriticServerConfig& config, const Mesh& mesh
                                              .dtype = start.load.storage.dtype,
                                              .is_cuda = mesh.device.is_cuda(),
                                              .shards = shards,
+                                             .tensor_ranks = ranks.tensor.size(),
                                              .free = free_room(mesh)});
   return start;
 }

@@ -17,13 +17,14 @@ struct CriticStart {
   LoadOptions load;
   HeadOptions head;
   bool draws_head = false;        // neither the folder nor an adapter has one
-  Group group = Group::single();  // the ranks that hold it together
+  Group group = Group::single();  // the ranks that have different rows
   CriticMemory memory;
 };
 
 // The keys of a critic's folder and of its network.
 struct CriticKeys {
   std::string folder = "pretrained_checkpoint.restore_from_path", model = "model";
+  bool may_split = true;  // ranks may compute it together: all of them get the same rows
 };
 
 // Before weights are read. UsageError for invalid settings; the caller checks whether it fits. All ranks of the mesh hold it together.

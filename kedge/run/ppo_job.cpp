@@ -11,7 +11,7 @@
 namespace kedge {
 namespace {
 
-CriticKeys local_keys() { return {.folder = "local_critic.restore_from_path", .model = "local_critic.model"}; }
+CriticKeys local_keys() { return {.folder = "local_critic.restore_from_path", .model = "local_critic.model", .may_split = false}; }
 
 ClientOptions client_options(const CriticServersConfig& config, const StopQuestion& stop) {
   const std::string key = "remote_critic_rm";

@@ -40,7 +40,7 @@ start_server() {
   "$@" >"$log" 2>&1 &
   server=$!
   for _ in $(seq 400); do
-    grep -qE "kill -SIGINT $server|^ready" "$log" && break
+    grep -qE "kill -SIGINT [0-9]+|^ready" "$log" && break
     sleep 0.05
   done
   port=$(sed -nE 's/.*(metrics at|ready at) http:\/\/[^:]*:([0-9]+).*/\2/p' "$log")

@@ -8,16 +8,18 @@ mpirun=("$@")
 . "$here/train_support.sh"
 . "$here/online_support.sh"
 . "$here/ppo_support.sh"
+served=() # what starts the critic, and its settings
 on() { # ranks, name, setting...: with a critic NAME_critic of its own, that ends with it
   local ranks=$1 name=$2 code
   shift 2
-  start_server "${name}_critic.log" "${serve_critic[@]}" exp_manager.explicit_log_dir="${name}_critic" trainer.ppo.port=0
+  start_server "${name}_critic.log" "${served[@]}" "${serve_critic[@]}" "${critic_settings[@]}" exp_manager.explicit_log_dir="${name}_critic" trainer.ppo.port=0
   "${mpirun[@]}" -n "$ranks" "${ppo[@]}" model.optim.lr=3e-4 exp_manager.explicit_log_dir="$name" remote_critic_rm.critic.port="$port" "$@"
   code=$?
-  kill -INT "$server"
+  kill -INT "$(sed -nE 's/.*kill -SIGINT ([0-9]+)/\1/p' "${name}_critic.log" | tail -n 1)"
   wait "$server" || echo "the critic ends with $?"
   return $code
 }
+critic_settings=()
 # close NAME OTHER: prompts and answers are equal; all that is computed is within 1e-5 of one another. The ranks' gradients are added in another order than one
 # rank adds them, so weights differ by roundings of about 1e-7, which grow over 20 steps. Advantages are divided by their deviation, of about 0.02 here, and differ
 # by as much more: 1e-4 for them and for the loss.
@@ -87,6 +89,17 @@ close one split
 expect 0 'done: step 20 of 20' on 2 resharded model.sharding=all model.generation.tensor_parallel_size=2
 expect 0 'done: step 20 of 20' on 1 recomputed model.ppo.logprobs=trainer
 close recomputed resharded
+# A critic whose ranks compute it together, sharded in addition, and resumed by one process
+served=("${mpirun[@]}" -n 2) critic_settings=(model.tensor_model_parallel_size=2)
+expect 0 'done: step 20 of 20' on 1 tensor_critic
+close one tensor_critic
+expect 0 'done: step 8' on 1 critic_begun trainer.ppo.max_steps=8
+served=("${mpirun[@]}" -n 4) critic_settings=(model.tensor_model_parallel_size=2 model.sharding=all)
+expect 0 'done: step 20 of 20' on 1 shared_critic
+close one shared_critic
+served=() critic_settings=()
+expect 0 'done: step 20 of 20' on 1 critic_begun
+close one critic_begun
 # Begun on two ranks, resumed on two and on one
 expect 0 'done: step 8' on 2 begun trainer.ppo.max_steps=8
 cp -r begun alone && cp -r begun_critic alone_critic

@@ -104,8 +104,6 @@ expect 2 'reward.sources.judge.url: http://localhost:1 is listed twice' \
 expect 2 'reward.sources.judge.url: a list of addresses is for kind server' \
   "${rewarded[@]}" exp_manager.explicit_log_dir=wrong 'reward.sources.judge={kind: http, url: ["http://localhost:1", "http://localhost:2"]}'
 expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 3 ranks of the job' "$mpirun" -n 3 "${serve_judge[@]}" inference.port=0 model.tensor_model_parallel_size=2
-expect 2 'model.tensor_model_parallel_size: 2 is not supported: .*model.sharding=all divides the weights' \
-  "$mpirun" -n 2 "${serve_critic[@]}" trainer.ppo.port=0 exp_manager.explicit_log_dir=wrong model.tensor_model_parallel_size=2
 kill -INT "${jobs_of[one]}" "${jobs_of[different]}"
 ends_well one
 ends_well different

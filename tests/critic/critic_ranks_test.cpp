@@ -43,7 +43,7 @@ class ServedJob {
       options.update.max_skipped_updates = 0;
       return std::make_unique<CriticModel>(judge_.load({.trainable = true, .shards = {.kind = kind_, .shard = group_}}), options);
     };
-    CriticRanks ranks(group_, folder_);
+    CriticRanks ranks(group_, group_, folder_);
     if (group_.rank() > 0) return ranks.follow(start);
     MetricsLog log{true};
     Critic critic({.folder = folder_, .start = start, .log = log, .ranks = group_.size() > 1 ? &ranks : nullptr});
