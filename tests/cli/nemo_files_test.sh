@@ -19,8 +19,8 @@ ranks_cpu=("${here_cpu[@]}")
 start=() in=alone
 prompts="model.data.data_prefix={train: [$data/synthetic-123.jsonl], validation: [$data/synthetic-123.jsonl], test: [$data/synthetic-123.jsonl]}"
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-# Rank 0 says how to stop it, and ends the others.
-stop_judge() { kill -INT "$(sed -nE 's/.*kill -SIGINT ([0-9]+)/\1/p' judge.log)"; }
+# stop LOG: rank 0 says there how to stop a server, and ends the others.
+stop() { kill -INT "$(sed -nE 's/.*kill -SIGINT ([0-9]+)/\1/p' "$1")"; }
 # await LOG: until a server is ready
 await() {
   for _ in $(seq 300); do
@@ -70,18 +70,18 @@ run_all() {
       "$prompts" model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=1 model.$name.num_rollout_samples=4 model.$name.length_params.max_length=8 \
       trainer.$name.max_steps=2 trainer.$name.val_check_interval=1 remote_rm.reward_model.port="$port"
   done
-  stop_judge
+  stop judge.log
   wait $judge || fail "the reward server ends with $?"
 
   port=$(free_port)
-  "$kedge" serve critic "$files/gpt_ppo_critic.yaml" "${here_cpu[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=$in/critic trainer.ppo.port="$port" \
+  "${start[@]}" "$kedge" serve critic "$files/gpt_ppo_critic.yaml" "${ranks_cpu[@]}" pretrained_checkpoint.restore_from_path=judge exp_manager.explicit_log_dir=$in/critic trainer.ppo.port="$port" \
     model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=1 >critic.log 2>&1 &
   critic=$!
   await critic.log
   expect 0 'done: step 2 of 2' "${start[@]}" "$kedge" ppo "$files/gpt_ppo_actor.yaml" "${ranks_cpu[@]}" pretrained_checkpoint.restore_from_path="$policy" exp_manager.explicit_log_dir=$in/ppo \
     "$prompts" model.encoder_seq_length=64 model.global_batch_size=4 model.micro_batch_size=1 model.ppo.num_rollout_samples=4 model.ppo.length_params.max_length=8 \
     trainer.ppo.max_steps=2 trainer.ppo.val_check_interval=1 remote_critic_rm.critic.port="$port"
-  kill -INT $critic
+  stop critic.log
   wait $critic || fail "the critic ends with $?: $(tail -n 5 critic.log)"
 }
 run_all
