@@ -53,7 +53,7 @@ class Deadline {
   std::thread thread_;
 };
 
-// Ranks that do not hear each other have nothing to go on with.
+// Ranks that cannot reach each other cannot continue.
 template <typename Talk>
 auto talk(const std::string& what, Talk&& call) {
   try {

@@ -9,7 +9,7 @@
 namespace kedge {
 
 // A value, as Group is. Used by one thread at a time. If ranks cannot reach each other, or one of them fails where the others wait for it,
-// the job ends with an error that names the rank: it could not go on with some of them.
+// the job ends with an error that names the rank: some ranks alone cannot continue.
 class RankOrders {
  public:
   // All ranks of the job. One rank alone gives orders to nobody.

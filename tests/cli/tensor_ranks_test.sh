@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs on ranks that compute every layer together (tensor parallelism): SFT, DPO, REINFORCE and PPO have the losses of one process within 1e-5, also where
+# Runs on ranks that compute every layer together (tensor parallelism): SFT and REINFORCE have the losses of one process within 1e-5, also where
 # such ranks are sharded; checkpoints are resumed in every other layout. tensor_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
