@@ -12,6 +12,7 @@
 #include "kedge/core/machine.h"
 #include "kedge/dist/mpi.h"
 #include "kedge/dist/nccl_transport.h"
+#include "kedge/dist/peer_sums.h"
 #include "kedge/dist/peer_transport.h"
 #include "kedge/dist/watchdog.h"
 
@@ -55,9 +56,18 @@ Group across(const Group& of, int size, TransportKind transport, at::Device devi
 
 Mesh Mesh::with_tensor_ranks(int size) const {
   Mesh mesh = *this;
-  mesh.tensor = size == 1 ? TensorRanks() : TensorRanks(neighbours(world, size, transport, device));
+  mesh.tensor = tensor_ranks_of(size);
   mesh.data = size == 1 ? world : across(world, size, transport, device);
   return mesh;
+}
+
+// A transport that is asked for by name carries everything, so that it can be seen alone.
+TensorRanks Mesh::tensor_ranks_of(int size) const {
+  if (size == 1) return {};
+  const Group group = neighbours(world, size, transport, device);
+  const bool by_peers = transport == TransportKind::peer || transport == TransportKind::automatic;
+  if (group.is_imagined() || !device.is_cuda() || !by_peers) return TensorRanks(group);
+  return TensorRanks(group, make_peer_sums(group, device));
 }
 
 Group Mesh::groups_of(int size) const { return neighbours(data, size, transport, device); }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,14 +13,12 @@
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
-#include "kedge/core/log.h"
+#include "kedge/dist/peer_memory.h"
 #include "kedge/dist/rank_places.h"
 
 namespace kedge {
 namespace {
 
-// What is shared with other processes is whole pages of the driver's, so nothing else should be in them.
-constexpr int64_t kPageBytes = int64_t{2} << 20;
 constexpr int64_t kAlignment = 256;  // of a part in the staging memory: copies are fastest from there
 
 void must(cudaError_t status, const char* call) {
@@ -40,60 +36,6 @@ std::span<std::byte> piece_of(const Tensor& tensor, int64_t round, int64_t lengt
 }
 
 int64_t num_rounds(const Tensor& tensor, int64_t length) { return rounded_up(size_in_bytes(tensor), length) / length; }
-
-// The own staging memory and, mapped into this process, that of the other ranks.
-class StagingMemory {
- public:
-  StagingMemory(const Group& group, at::Device device, int64_t bytes)
-      : group_(group), device_(device), parts_(static_cast<size_t>(group.size())) {
-    if (group.size() == 1) return;
-    const c10::DeviceGuard guard(device_);
-    void* own = nullptr;
-    must(cudaMalloc(&own, static_cast<size_t>(rounded_up(bytes, kPageBytes))), "cudaMalloc");
-    parts_[static_cast<size_t>(group.rank())] = static_cast<std::byte*>(own);
-    cudaIpcMemHandle_t handle{};
-    must(cudaIpcGetMemHandle(&handle, own), "cudaIpcGetMemHandle");
-    const std::vector<std::string> handles = group.all_gather({reinterpret_cast<const char*>(&handle), sizeof handle});
-    for (int other = 0; other < group.size(); ++other)
-      if (other != group.rank()) parts_[static_cast<size_t>(other)] = mapped(handles[static_cast<size_t>(other)], other);
-  }
-
-  // A rank's memory is freed when no other has it mapped any more. While an exception is on its way the others cannot be waited for, and
-  // the process is about to end.
-  ~StagingMemory() {
-    if (group_.size() == 1 || std::uncaught_exceptions() > 0) return;
-    const c10::DeviceGuard guard(device_);
-    for (int other = 0; other < group_.size(); ++other)
-      if (other != group_.rank()) static_cast<void>(cudaIpcCloseMemHandle((*this)[other]));
-    try {
-      group_.barrier();
-    } catch (const Error& error) {
-      log_error(error.what());
-    }
-    static_cast<void>(cudaFree((*this)[group_.rank()]));
-  }
-
-  StagingMemory(const StagingMemory&) = delete;
-  StagingMemory& operator=(const StagingMemory&) = delete;
-
-  [[nodiscard]] std::byte* operator[](int rank) const { return parts_[static_cast<size_t>(rank)]; }
-
- private:
-  static std::byte* mapped(const std::string& bytes, int rank) {
-    cudaIpcMemHandle_t handle{};
-    ensure(bytes.size() == sizeof handle, "a CUDA IPC handle of ", bytes.size(), " bytes");
-    std::memcpy(&handle, bytes.data(), sizeof handle);
-    void* data = nullptr;
-    const cudaError_t status = cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess);
-    check(status == cudaSuccess, "this GPU cannot read the memory of rank ", rank,
-          "'s: cudaIpcOpenMemHandle: ", cudaGetErrorString(status));
-    return static_cast<std::byte*>(data);
-  }
-
-  const Group group_;
-  const at::Device device_;
-  std::vector<std::byte*> parts_;
-};
 
 // A call takes as many rounds as its longest part needs. In a round every rank copies pieces into one half of its staging memory, all meet,
 // and every rank copies what is meant for it out of the others' halves. The next round uses the other halves: when a half is filled again
@@ -197,7 +139,7 @@ class PeerTransport final : public Transport {
   const Group group_;
   const at::Device device_;
   const int64_t half_bytes_;
-  const StagingMemory staging_;
+  const PeerMemory staging_;
   int64_t half_ = 0;
 };
 

@@ -56,15 +56,17 @@ void sum_in_slices(const Members& members, const Tensor& row) {
 
 }  // namespace
 
-bool TensorRanks::is_recordable() const { return !is_split() || group_.transport(true).is_recordable(); }
+bool TensorRanks::is_recordable() const { return !is_split() || sums_ || group_.transport(true).is_recordable(); }
 
 void TensorRanks::sum_(const Tensor& x) const { sum_(x, size()); }
 
 void TensorRanks::sum_(const Tensor& x, int sharers) const {
   if (sharers == 1 || x.numel() == 0) return;
   const c10::DeviceGuard guard(x.device());
-  const Members members{group_.transport(x.is_cuda()), rank() / sharers * sharers, sharers};
+  const int first = rank() / sharers * sharers;
   const Tensor row = x.view({-1});
+  if (sums_ && x.is_cuda() && sums_->should_sum(row)) return sums_->sum_(row, first, sharers);
+  const Members members{group_.transport(x.is_cuda()), first, sharers};
   sharers == 2 || row.numel() <= kSmall ? sum_at_once(members, row) : sum_in_slices(members, row);
 }
 

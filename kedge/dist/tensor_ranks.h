@@ -2,11 +2,13 @@
 // The ranks that compute every layer of one copy of a model together (tensor parallelism), and what their passes exchange. Calls are not
 // compared between ranks: they follow from the model and the batch, which are the same on all of them.
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "kedge/core/tensor.h"
 #include "kedge/dist/group.h"
+#include "kedge/dist/peer_sums.h"
 
 namespace kedge {
 
@@ -14,7 +16,7 @@ namespace kedge {
 class TensorRanks {
  public:
   TensorRanks() : TensorRanks(Group::single()) {}
-  explicit TensorRanks(Group group) : group_(std::move(group)) {}
+  explicit TensorRanks(Group group, std::shared_ptr<PeerSums> sums = nullptr) : group_(std::move(group)), sums_(std::move(sums)) {}
 
   [[nodiscard]] const Group& group() const { return group_; }
   [[nodiscard]] int rank() const { return group_.rank(); }
@@ -36,6 +38,7 @@ class TensorRanks {
 
  private:
   Group group_;
+  std::shared_ptr<PeerSums> sums_;  // null: the group's transport alone
 };
 
 }  // namespace kedge

@@ -14,7 +14,7 @@ namespace {
 
 using testing::world;
 
-TensorRanks ranks_of(int size) { return size == 1 ? TensorRanks() : TensorRanks(testing::mesh().groups_of(size)); }
+TensorRanks ranks_of(int size) { return testing::mesh().tensor_ranks_of(size); }
 
 void expect_weights(const Parameters& found, const Parameters& whole, const std::string& what) {
   const std::vector<ParameterPart> parts = found.parts();

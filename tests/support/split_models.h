@@ -18,7 +18,7 @@ inline constexpr const char* kSplitFamilies[] = {kTinyLlama, kTinyMistral, kTiny
 
 inline StorageOptions storage_of(int tensor_ranks, Sharding kind = Sharding::none, bool trainable = true) {
   StorageOptions storage{.device = mesh().device, .trainable = trainable};
-  if (tensor_ranks > 1) storage.tensor = TensorRanks(mesh().groups_of(tensor_ranks));
+  storage.tensor = mesh().tensor_ranks_of(tensor_ranks);
   const Group data = tensor_ranks == 1 ? world() : mesh().across_groups_of(tensor_ranks);
   storage.shards = {.kind = kind, .shard = data};
   return storage;
