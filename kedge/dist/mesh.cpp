@@ -52,22 +52,22 @@ Group across(const Group& of, int size, TransportKind transport, at::Device devi
   return of.is_imagined() ? Group::imagined(of.size() / size) : with_transport(of.split(of.rank() % size), transport, device);
 }
 
-}  // namespace
-
-Mesh Mesh::with_tensor_ranks(int size) const {
-  Mesh mesh = *this;
-  mesh.tensor = tensor_ranks_of(size);
-  mesh.data = size == 1 ? world : across(world, size, transport, device);
-  return mesh;
-}
-
 // A transport that is asked for by name carries everything, so that it can be seen alone.
-TensorRanks Mesh::tensor_ranks_of(int size) const {
+TensorRanks tensor_ranks(const Group& world, int size, TransportKind transport, at::Device device) {
   if (size == 1) return {};
   const Group group = neighbours(world, size, transport, device);
   const bool by_peers = transport == TransportKind::peer || transport == TransportKind::automatic;
   if (group.is_imagined() || !device.is_cuda() || !by_peers) return TensorRanks(group);
   return TensorRanks(group, make_peer_sums(group, device));
+}
+
+}  // namespace
+
+Mesh Mesh::with_tensor_ranks(int size) const {
+  Mesh mesh = *this;
+  mesh.tensor = tensor_ranks(world, size, transport, device);
+  mesh.data = size == 1 ? world : across(world, size, transport, device);
+  return mesh;
 }
 
 Group Mesh::groups_of(int size) const { return neighbours(data, size, transport, device); }

@@ -42,8 +42,6 @@ struct Mesh {
 
   // The same ranks where every `size` neighbours compute together. Collective; as many must divide the ranks.
   [[nodiscard]] Mesh with_tensor_ranks(int size) const;
-  // Those neighbours of this rank alone.
-  [[nodiscard]] TensorRanks tensor_ranks_of(int size) const;
 
   // Groups of as many neighbours of `data`: their tensors travel as those of all do. Collective; as many must divide the ranks.
   [[nodiscard]] Group groups_of(int size) const;

@@ -14,7 +14,7 @@ namespace {
 
 using testing::world;
 
-TensorRanks ranks_of(int size) { return testing::mesh().tensor_ranks_of(size); }
+const TensorRanks& ranks_of(int size) { return testing::mesh_of(size).tensor; }
 
 void expect_weights(const Parameters& found, const Parameters& whole, const std::string& what) {
   const std::vector<ParameterPart> parts = found.parts();

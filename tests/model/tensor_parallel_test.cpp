@@ -39,13 +39,14 @@ struct Kind {
 
 Tensor loss_of(const Model& model, const PackedBatch& batch, const PassOptions& pass) {
   if (model.head().kind == HeadKind::language) return testing::token_loss(model, batch, pass);
-  return (token_scores(model, batch, pass) * testing::normals({batch.ids.size(0), model.head().num_labels}, 9)).sum();
+  return (token_scores(model, batch, pass) * testing::normals({batch.ids.size(0), model.head().num_labels}, 9).to(batch.ids.device()))
+      .sum();
 }
 
 // Log-probabilities, and the gradient of every parameter.
 void expect_same_numbers(const Kind& kind) {
   StorageOptions alone{.device = testing::mesh().device, .trainable = !kind.lora}, together = alone;
-  together.tensor = TensorRanks(world());
+  together.tensor = testing::mesh_of(world().size()).tensor;
   const auto whole = testing::tiny_model(kind.family, alone, kind.head), split = testing::tiny_model(kind.family, together, kind.head);
   if (kind.lora) add_lora(*whole, kind.dropout), add_lora(*split, kind.dropout);
   const PackedBatch batch = testing::batch_of({7, 1, 12, 4}, alone.device);
@@ -82,7 +83,7 @@ TEST(TensorParallel, AdaptersToo) {
 TEST(TensorParallel, LogprobsAtATemperatureAndTheirEntropy) {
   const NoGrad no_grad;
   StorageOptions together{.device = testing::mesh().device};
-  together.tensor = TensorRanks(world());
+  together.tensor = testing::mesh_of(world().size()).tensor;
   const auto whole = testing::tiny_model(testing::kTinyLlama, {.device = together.device}),
              split = testing::tiny_model(testing::kTinyLlama, together);
   const PackedBatch batch = testing::batch_of({7, 12}, together.device);
@@ -99,7 +100,7 @@ TEST(TensorParallel, LogprobsAtATemperatureAndTheirEntropy) {
 TEST(TensorParallel, GeneratesTheSameText) {
   for (const char* family : testing::kSplitFamilies) {
     StorageOptions together{.device = testing::mesh().device};
-    together.tensor = TensorRanks(world());
+    together.tensor = testing::mesh_of(world().size()).tensor;
     const auto whole = testing::tiny_model(family, {.device = together.device}), split = testing::tiny_model(family, together);
     std::vector<std::vector<Completion>> of_both[2];
     for (const bool is_split : {false, true}) {
@@ -206,7 +207,7 @@ TEST(TensorParallel, MergedAdaptersGiveTheSameNumbers) {
   const NoGrad no_grad;
   for (const char* family : testing::kSplitFamilies) {
     StorageOptions together{.device = testing::mesh().device};
-    together.tensor = TensorRanks(world());
+    together.tensor = testing::mesh_of(world().size()).tensor;
     const auto split = testing::tiny_model(family, together);
     add_lora(*split);
     const PackedBatch batch = testing::batch_of({7, 12}, together.device);

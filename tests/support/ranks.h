@@ -9,6 +9,8 @@
 namespace kedge::testing {
 
 [[nodiscard]] const Mesh& mesh();
+// The same where every `tensor_ranks` neighbours compute together. Made once: to connect GPUs takes a second. All ranks call it.
+[[nodiscard]] const Mesh& mesh_of(int tensor_ranks);
 [[nodiscard]] inline const Group& world() { return mesh().world; }
 [[nodiscard]] inline int rank() { return world().rank(); }
 [[nodiscard]] inline int size() { return world().size(); }

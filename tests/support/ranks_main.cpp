@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace kedge::testing {
 namespace {
 
 std::optional<Mesh> the_mesh;
+std::map<int, Mesh> by_tensor_ranks;
 
 // Rank 0 prints as usual; the others speak only of what failed.
 class FailuresOfARank : public ::testing::EmptyTestEventListener {
@@ -30,6 +32,7 @@ int run_on_this_rank() {
     listeners.Append(new FailuresOfARank);
   }
   const int failed = RUN_ALL_TESTS();
+  by_tensor_ranks.clear();
   the_mesh.reset();
   return failed;
 }
@@ -37,6 +40,12 @@ int run_on_this_rank() {
 }  // namespace
 
 const Mesh& mesh() { return *the_mesh; }
+
+const Mesh& mesh_of(int tensor_ranks) {
+  const auto found = by_tensor_ranks.find(tensor_ranks);
+  return found != by_tensor_ranks.end() ? found->second
+                                        : by_tensor_ranks.emplace(tensor_ranks, mesh().with_tensor_ranks(tensor_ranks)).first->second;
+}
 
 }  // namespace kedge::testing
 

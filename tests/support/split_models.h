@@ -18,9 +18,8 @@ inline constexpr const char* kSplitFamilies[] = {kTinyLlama, kTinyMistral, kTiny
 
 inline StorageOptions storage_of(int tensor_ranks, Sharding kind = Sharding::none, bool trainable = true) {
   StorageOptions storage{.device = mesh().device, .trainable = trainable};
-  storage.tensor = mesh().tensor_ranks_of(tensor_ranks);
-  const Group data = tensor_ranks == 1 ? world() : mesh().across_groups_of(tensor_ranks);
-  storage.shards = {.kind = kind, .shard = data};
+  storage.tensor = mesh_of(tensor_ranks).tensor;
+  storage.shards = {.kind = kind, .shard = mesh_of(tensor_ranks).data};
   return storage;
 }
 
