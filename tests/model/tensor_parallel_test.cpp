@@ -140,6 +140,7 @@ struct Outcome {
 
 // Five updates: each data rank has its own rows.
 Outcome train(const Kind& kind, int tensor_ranks, Sharding sharding) {
+  if (testing::mesh().device.is_cuda()) make_cuda_deterministic();  // or no two runs have the same bits
   const StorageOptions storage = storage_of(tensor_ranks, sharding, !kind.lora);
   const auto model = testing::tiny_model(kind.family, storage, kind.head);
   if (kind.lora) add_lora(*model);
