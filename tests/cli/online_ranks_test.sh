@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # Online training on one and on two ranks: the same prompts, answers and rewards, and numbers equal up to the order of sums. online_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-shift
-mpirun=("$@")
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
 on() { # ranks, folder, algorithm, setting...
   local ranks=$1 folder=$2 algorithm=$3
