@@ -9,8 +9,7 @@ import json, sys
 
 
 def shown(value, unit):
-    if unit == "tok/s": return f"{value / 1000:.1f}k"
-    return f"{value:.2f} s" if unit == "s" else f"{value:.0f}"
+    return f"{value / 1000:.1f}k {unit}" if unit == "tok/s" else f"{value:.2f} s" if unit == "s" else f"{value:.0f} {unit}"
 
 
 def json_lines(text):
