@@ -1,14 +1,20 @@
 # Sourced by benchmarks of complete runs on an NVIDIA GPU, from the repository's root: builds with CUDA; then $kedge, $work, inputs and models of random
 # weights, a server in the background, and the card's memory as nvidia-smi sees it. $failed is what they exit with.
+# KEDGE=PROGRAM: this one, without a build. ACCELERATOR=cpu and VOCAB=512 try a benchmark without a GPU.
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # those who source this read what it sets
+accelerator=${ACCELERATOR:-gpu}
 shape=${SHAPE:-1b}
-export KEDGE_SETUP_DONE=1
-: "${KEDGE_TORCH:=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')}"
-export KEDGE_TORCH
-SECONDS=0
 preset=${PRESET:-cuda}  # cuda-ci: for Hopper alone, built in a third of the time
-scripts/build "$preset" kedge_program >/tmp/build-cuda.log 2>&1 || { grep -E 'error|FAILED' -A 5 /tmp/build-cuda.log | head -n 40; exit 1; }
-echo "built in $SECONDS s"
-kedge=$PWD/build/$preset/bin/kedge
+kedge=${KEDGE:-$PWD/build/$preset/bin/kedge}
+if [ -z "${KEDGE:-}" ]; then
+  export KEDGE_SETUP_DONE=1
+  : "${KEDGE_TORCH:=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')}"
+  export KEDGE_TORCH
+  SECONDS=0
+  scripts/build "$preset" kedge_program >/tmp/build-cuda.log 2>&1 || { grep -E 'error|FAILED' -A 5 /tmp/build-cuda.log | head -n 40; exit 1; }
+  echo "built in $SECONDS s"
+fi
 work=${KEDGE_BENCH_DIR:-$(mktemp -d)}
 mkdir -p "$work"
 server='' watcher='' failed=0
@@ -24,9 +30,9 @@ trap 'end "$server"; end "$watcher"; [ -n "${KEDGE_BENCH_DIR:-}" ] || rm -rf "$w
 make_inputs() {
   [ -e "$work/prompts.jsonl" ] && return
   mkdir -p "$work/words"
-  python3 - "$work" <<'PYTHON' || failed=1
+  python3 - "$work" "${VOCAB:-128256}" <<'PYTHON' || failed=1
 import json, random, sys
-work, size = sys.argv[1], 128256
+work, size = sys.argv[1], int(sys.argv[2])
 vocab = {letter: i for i, letter in enumerate("abc")} | {f"_{i:x}": i for i in range(3, size - 1)}
 end = dict(id=size - 1, content="<eos>", special=True, single_word=False, lstrip=False, rstrip=False, normalized=False)
 json.dump({"version": "1.0", "added_tokens": [end], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
@@ -44,7 +50,7 @@ make_model() {  # name, then further options
   [ -d "$work/$name" ] || "$kedge" init "$work/$name" --shape "$shape" --tokenizer "$work/words" --dtype bf16 "$@" >"$work/init.log" 2>&1 ||
     { tail -n 5 "$work/init.log"; failed=1; }
 }
-card_mib() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits --id=0; }
+card_mib() { [ "$accelerator" != gpu ] || nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits --id=0; }
 # watch_card NAME: until unwatch_card; its first line is what others hold.
 watch_card() {
   card_mib >"$work/card-$1.txt"

@@ -107,6 +107,7 @@ std::string ranks_text(const Mesh& mesh) {
 }
 
 int serve_reward(const Arguments& arguments) {
+  name_rank_in_log();
   RewardServerConfig config;
   load_settings(config, arguments);
   const auto begin = std::chrono::steady_clock::now();

@@ -57,6 +57,7 @@ PlanReport plan_serve_critic(const Arguments& arguments, const PlanOptions& opti
 }
 
 int serve_critic(const Arguments& arguments) {
+  name_rank_in_log();
   CriticServerConfig config;
   const ConfigArguments given = read_config_arguments(arguments);
   load_config(describe(config), given.file, given.overrides);

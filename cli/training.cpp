@@ -1,6 +1,7 @@
 #include "cli/training.h"
 
 #include "kedge/core/error.h"
+#include "kedge/dist/mesh.h"
 #include "kedge/run/job.h"
 
 #include "cli/commands.h"
@@ -20,6 +21,7 @@ std::unique_ptr<Job> load_job(std::string_view name, const Arguments& arguments)
 }
 
 int run_training(std::string_view name, const Arguments& arguments) {
+  name_rank_in_log();
   Arguments rest = arguments;
   const std::optional<Path> fork = take_fork(rest);
   return load_job(name, rest)->run({.fork = fork, .arguments = arguments});

@@ -8,11 +8,43 @@
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
+#include "kedge/core/random.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/model_folder.h"
 #include "kedge/model/spec/shapes.h"
 
 namespace kedge::cli {
+namespace {
+
+// Weights that are only timed: one piece of normal draws over and over, since drawing billions takes minutes. Its length is a prime, so
+// that neither rows nor layers are equal.
+void fill_weights(Parameters& parameters, uint64_t seed, double range) {
+  constexpr int64_t kPiece = 1048573;
+  const Random random(seed, 0);
+  Tensor draws = at::empty({kPiece}, at::kFloat);
+  float* out = draws.mutable_data_ptr<float>();
+  at::parallel_for(0, kPiece, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(random.normal(static_cast<uint64_t>(i)) * range);
+  });
+  draws = draws.to(parameters.options().device);
+  int64_t used = 0;
+  for (size_t i = 0; i < parameters.specs().size(); ++i) {
+    const Tensor weights = parameters.master(static_cast<int>(i)).view({-1});
+    const ParameterSpec::Init init = parameters.specs()[i].init;
+    if (init != ParameterSpec::Init::normal) {
+      weights.fill_(init == ParameterSpec::Init::ones ? 1 : 0);
+      continue;
+    }
+    for (int64_t first = 0, count = 0; first < weights.numel(); first += count) {
+      count = std::min(kPiece - used, weights.numel() - first);
+      weights.narrow(0, first, count).copy_(draws.narrow(0, used, count));
+      used = (used + count) % kPiece;
+    }
+  }
+  parameters.publish();
+}
+
+}  // namespace
 
 std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable, HeadKind head) {
   StorageOptions storage = flags.device.storage();
@@ -28,7 +60,7 @@ std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable,
     model = load_model(find_model_folder(*flags.model, "--model"), load);
   } else {
     model = std::make_unique<Model>(shape_config(*flags.shape), HeadOptions{.kind = head}, storage);
-    model->initialise(seed);
+    fill_weights(model->parameters(), seed, model->config().init_range);
   }
   if (flags.lora) {
     LoraConfig lora;

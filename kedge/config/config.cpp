@@ -184,7 +184,7 @@ void load_config(const Section& section, const std::optional<Path>& file, const 
   std::string all = warnings.size() == 1 ? warnings[0] : str(warnings.size(), " keys have no effect here:");
   if (warnings.size() > 1)
     for (const std::string& warning : warnings) all += "\n  " + warning;
-  log_warn(all);
+  log_warn_of_job(all);
 }
 
 std::vector<std::string> take_older_values(const Section& section, const Json& written) {

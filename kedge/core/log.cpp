@@ -113,6 +113,11 @@ void log_line(LogLevel level, std::string_view text) {
   write_all(str("\r\x1b[K", colour, line, colour.empty() ? "" : "\x1b[0m", "\n", state().status));
 }
 
+bool is_log_of_first_rank() {
+  const std::lock_guard lock(state().mutex);
+  return state().setup.rank == 0;
+}
+
 void set_log_file(const std::string& path) {
   const int file = path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (!path.empty() && file < 0) throw Error(str(path, ": cannot be opened for the log"));

@@ -28,6 +28,7 @@ void set_screen_level(LogLevel level);
 void set_status_line(std::string_view text);
 
 void log_line(LogLevel level, std::string_view text);
+[[nodiscard]] bool is_log_of_first_rank();
 
 // From now on lines are also appended to a file, with the date, up to the error that ends the process. Empty: stop that.
 void set_log_file(const std::string& path);
@@ -46,6 +47,11 @@ void log_info(const Parts&... parts) {
 template <typename... Parts>
 void log_warn(const Parts&... parts) {
   log_line(LogLevel::warn, str(parts...));
+}
+// Of what every rank finds, such as a setting or a file that all of them read: rank 0 alone says it.
+template <typename... Parts>
+void log_warn_of_job(const Parts&... parts) {
+  if (is_log_of_first_rank()) log_warn(parts...);
 }
 template <typename... Parts>
 void log_error(const Parts&... parts) {

@@ -22,6 +22,7 @@ namespace {
 // Open MPI's mpirun, MPICH's (and srun --mpi=pmi2), srun. In this order: on a cluster mpirun starts its daemons with srun,
 // whose variables its ranks inherit.
 constexpr std::array kNumRanks = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+constexpr std::array kRank = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
 constexpr std::array kLocalRank = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
 
 // The first of these variables that is set, as a number from `least` up.
@@ -37,6 +38,10 @@ std::optional<int> first_number(const Lookup& variable, std::span<const char* co
     return number;
   }
   return std::nullopt;
+}
+
+Launch read_environment() {
+  return read_launch([](const char* name) -> const char* { return std::getenv(name); });
 }
 
 Group with_transport(const Group& group, TransportKind kind, at::Device device) {
@@ -84,7 +89,9 @@ Launch read_launch(const Lookup& variable) {
         " are not): start with mpirun or srun --mpi=pmix");
   if (num_ranks.value_or(1) == 1) return {};
   check(can_meet, "srun started ", *num_ranks, " tasks that MPI cannot connect: start with srun --mpi=pmix");
-  return {.num_ranks = *num_ranks, .local_rank = first_number(variable, kLocalRank, 0).value_or(0)};
+  return {.num_ranks = *num_ranks,
+          .rank = first_number(variable, kRank, 0).value_or(0),
+          .local_rank = first_number(variable, kLocalRank, 0).value_or(0)};
 }
 
 at::Device device_of_rank(const MeshOptions& options, int local_rank, int num_cuda) {
@@ -93,8 +100,13 @@ at::Device device_of_rank(const MeshOptions& options, int local_rank, int num_cu
   return parse_device(options.device, options.device_key);
 }
 
+void name_rank_in_log() {
+  const Launch launch = read_environment();
+  set_up_log({.rank = launch.rank, .num_ranks = launch.num_ranks});
+}
+
 Mesh Mesh::from_environment(const MeshOptions& options) {
-  const Launch launch = read_launch([](const char* name) -> const char* { return std::getenv(name); });
+  const Launch launch = read_environment();
   const Group world = launch.num_ranks > 1 ? Group::over_mpi() : Group::single();
   set_up_log({.level = options.log_level, .rank = world.rank(), .num_ranks = world.size()});
   check(world.size() == launch.num_ranks, "the launcher started ", launch.num_ranks, " ranks, but MPI connects ", world.size(),

@@ -53,6 +53,9 @@ struct Mesh {
   static Mesh from_environment(const MeshOptions& options = {});
 };
 
+// Puts the rank into the log as the launcher has it, before there is a Mesh: for what is said about settings, which are read first.
+void name_rank_in_log();
+
 // Ends this process, and all ranks of its job with it, after the message is logged. For the one catch in main: it works
 // before, during and after the life of a Mesh.
 [[noreturn]] void end_job(std::string_view message, int exit_code);
@@ -60,6 +63,7 @@ struct Mesh {
 // What the launcher set.
 struct Launch {
   int num_ranks = 1;
+  int rank = 0;
   int local_rank = 0;
 };
 using Lookup = std::function<const char*(const char* name)>;  // std::getenv, or a table

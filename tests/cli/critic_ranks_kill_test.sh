@@ -3,10 +3,8 @@
 # other ends and names it, the job is started again with the same command, and policy, critic and numbers end as those of the run that was left alone.
 # critic_ranks_kill_test.sh KEDGE MPIRUN KILLS
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-mpirun=$2 kills=$3
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
+kills=$3
 . "$here/online_support.sh"
 . "$here/ppo_support.sh"
 RANDOM=${KEDGE_SEED:-17}
@@ -14,7 +12,7 @@ RANDOM=${KEDGE_SEED:-17}
 steps=$((kills * 5 + 20))
 port=$(free_port)
 ppo+=(trainer.ppo.max_epochs=$((steps / 5)) remote_critic_rm.critic.port="$port")
-serve=("$mpirun" -n 2 "${serve_critic[@]}" trainer.ppo.port="$port" model.sharding=all)
+serve=("$2" -n 2 "${serve_critic[@]}" trainer.ppo.port="$port" model.sharding=all)
 actor_pid= critic_pid=
 begin_actor() { # folder
   "${ppo[@]}" exp_manager.explicit_log_dir="$1" >"$1.log" 2>&1 &

@@ -2,11 +2,7 @@
 # kedge grpo on one, two and three ranks: for each averaging, and with dynamic sampling, the same answers, and numbers equal up to the order of sums.
 # grpo_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-shift
-mpirun=("$@")
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
 . "$here/grpo_support.sh"
 on() { # ranks, folder, setting...

@@ -41,7 +41,7 @@ expect 0 '"labels": 1' "$kedge" init judge "${tiny[@]}" --num-labels 1
 expect 0 '"labels": 3' "$kedge" init judges "${tiny[@]}" --num-labels 3
 expect 2 'missing --shape' "$kedge" init nothing
 expect 2 'missing OUT' "$kedge" init --shape tiny
-expect 2 'no shape "tinny"; nearest: tiny; there are tiny, nano, 135m' "$kedge" init nothing --shape tinny
+expect 2 'no shape "tinny"; nearest: tiny; there are tiny, nano, 30m, 135m' "$kedge" init nothing --shape tinny
 expect 2 'expected llama . mistral . qwen2 . qwen3 . gpt2' "$kedge" init nothing --shape tiny --family bert
 expect 2 'hidden size 64 is not a multiple of 5 heads' "$kedge" init nothing --shape tiny --num-heads 5
 expect 2 'num_attention_heads 4 is not a multiple of num_key_value_heads 3' "$kedge" init nothing --shape tiny --num-kv-heads 3

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # Online training on one and on two ranks: the same prompts, answers and rewards, and numbers equal up to the order of sums. online_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-shift
-mpirun=("$@")
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
 on() { # ranks, folder, algorithm, setting...
   local ranks=$1 folder=$2 algorithm=$3
@@ -52,6 +48,11 @@ expect 0 'done: step 20 of 20' on 2 lora_two reinforce model.peft.peft_scheme=lo
 expect 0 'done: step 20 of 20' on 1 lora_one reinforce model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=2
 close lora_one lora_two
 
+# What every rank finds is said once: a key without effect, an end string that is no token
+on 2 told reinforce trainer.reinforce.max_steps=1 model.mcore_gpt=true 'model.reinforce.sampling_params.end_strings=[cb]' >told.log 2>&1 || fail "two ranks: $(cat told.log)"
+for what in 'mcore_gpt' 'end string "cb" is not a single token'; do
+  [ "$(grep "$what" told.log | grep -c warning)" = 1 ] || fail "not one warning of two ranks: $what: $(cat told.log)"
+done
 # A mistake on every rank is one error
 expect 2 'global_batch_size: 8 answers do not divide into micro-batches of 1 on 3 ranks' on 3 three reinforce
 exit $((failures > 0))

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # kedge ppo on one and on two ranks: the same prompts and answers, and rewards, values and losses equal up to the order of sums. ppo_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-shift
-mpirun=("$@")
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
 . "$here/ppo_support.sh"
 served=() # what starts the critic, and its settings

@@ -2,10 +2,7 @@
 # A reward server of several ranks gives the rewards of one rank, and ends with all its ranks; a run that has two servers goes on when one of them is killed,
 # and ends as a run with one. reward_ranks_test.sh KEDGE MPIRUN
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-mpirun=$2
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
 . "$here/ppo_support.sh"
 "$kedge" init other --shape tiny --tokenizer letters --num-labels 1 --seed 4 --threads 1 >/dev/null 2>&1
@@ -49,9 +46,9 @@ expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 3 ranks of
 
 texts=(a 'ab c' 'c c c' 'ab ab ab ab ab ab ab ab ab ab ab c' 'b c a' 'bbbbbbbbbbbbb' 'c')
 serve one "${serve_judge[@]}" inference.port=0
-serve two "$mpirun" -n 2 "${serve_judge[@]}" inference.port=0
-serve three "$mpirun" -n 3 "${serve_judge[@]}" inference.port=0
-serve split "$mpirun" -n 2 "${serve_judge[@]}" inference.port=0 model.tensor_model_parallel_size=2
+serve two "${mpirun[@]}" -n 2 "${serve_judge[@]}" inference.port=0
+serve three "${mpirun[@]}" -n 3 "${serve_judge[@]}" inference.port=0
+serve split "${mpirun[@]}" -n 2 "${serve_judge[@]}" inference.port=0 model.tensor_model_parallel_size=2
 wanted=$(rewards one "${texts[@]}")
 [ "$(tr -cd , <<<"$wanted" | wc -c)" = 6 ] || fail "the rewards of one rank: $wanted"
 for name in two three; do
@@ -103,7 +100,7 @@ expect 2 'reward.sources.judge.url: http://localhost:1 is listed twice' \
   "${rewarded[@]}" exp_manager.explicit_log_dir=wrong 'reward.sources.judge={kind: server, url: ["http://localhost:1", "http://localhost:1"]}'
 expect 2 'reward.sources.judge.url: a list of addresses is for kind server' \
   "${rewarded[@]}" exp_manager.explicit_log_dir=wrong 'reward.sources.judge={kind: http, url: ["http://localhost:1", "http://localhost:2"]}'
-expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 3 ranks of the job' "$mpirun" -n 3 "${serve_judge[@]}" inference.port=0 model.tensor_model_parallel_size=2
+expect 2 'model.tensor_model_parallel_size: 2 ranks do not divide the 3 ranks of the job' "${mpirun[@]}" -n 3 "${serve_judge[@]}" inference.port=0 model.tensor_model_parallel_size=2
 kill -INT "${jobs_of[one]}" "${jobs_of[different]}"
 ends_well one
 ends_well different

@@ -2,16 +2,14 @@
 # A rank of a sharded run is killed or stopped at random moments: the others name it, the job ends, and in the end the run has the bits of one that was
 # left alone. sharding_kill_test.sh KEDGE MPIRUN KILLS [RANKS SETTING...]
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-mpirun=$2 kills=$3 ranks=${4:-3}
+. "$(dirname "$0")/ranks_support.sh"
+kills=$3 ranks=${4:-3}
 settings=("${@:5}")
 [ ${#settings[@]} -gt 0 ] || settings=(model.sharding=all)
-. "$here/train_support.sh"
 . "$here/online_support.sh"
 RANDOM=${KEDGE_SEED:-17}
 epochs=$((kills + 4))
-rewarded=("$mpirun" -n $ranks "${reinforce[@]}" "${rule[@]}" model.global_batch_size=12 model.reinforce.num_rollout_samples=6 model.reinforce.num_val_samples=6
+rewarded=("$2" -n $ranks "${reinforce[@]}" "${rule[@]}" model.global_batch_size=12 model.reinforce.num_rollout_samples=6 model.reinforce.num_val_samples=6
   trainer.reinforce.num_rollouts_per_prompt=2 trainer.reinforce.max_epochs=$epochs "${settings[@]}" model.optim.lr=3e-4)
 
 "${rewarded[@]}" exp_manager.explicit_log_dir=alone >alone.log 2>&1 || fail "the run that is left alone: $(tail -n 3 alone.log)"

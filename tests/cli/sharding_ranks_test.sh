@@ -2,11 +2,7 @@
 # Runs on ranks that hold the model together: whatever is sharded, 20 steps of SFT, reward models, REINFORCE, RS and PPO end with the same bits; a run
 # resumes with another sharding with the same bits too, and on another number of ranks with losses within 1e-5. sharding_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-shift
-mpirun=("$@")
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
 kinds=(optimizer gradients all)
 
@@ -19,12 +15,6 @@ on() { # ranks, folder, command, setting...
 same_weights() { # folder, other: the files that ranks write together have the bytes of those that rank 0 writes alone
   cmp "$1/model/model.safetensors" "$2/model/model.safetensors" || fail "$1 and $2 end with different weights"
   diff -rq "$(last_of "$1")/model" "$(last_of "$2")/model" || fail "the checkpoints of $1 and $2 have different models"
-}
-losses() { grep -oE '"(train|validation|train_optim)/loss": [^,]*' "$1/metrics.jsonl" | sed 's/.*: //'; }
-close() { # folder, other, losses wanted: within 1e-5 of each other, relative to the first
-  paste <(losses "$1") <(losses "$2") | awk -v a="$1" -v b="$2" -v wanted="$3" '
-    { d = $1 - $2; if (d < 0) d = -d; size = $1 < 0 ? -$1 : $1; if (size > 1) d /= size; if (d > most) most = d }
-    END { printf "%s and %s: %d losses, largest difference %g\n", a, b, NR, most; exit !(NR == wanted && most < 1e-5) }' || fail "$1 and $2 differ"
 }
 
 train=("${sft[@]}" model.data.train_ds.global_batch_size=12 model.data.train_ds.micro_batch_size=1 trainer.sft.max_epochs=50 trainer.sft.max_steps=20

@@ -2,11 +2,7 @@
 # Runs on ranks that compute every layer together (tensor parallelism): SFT and REINFORCE have the losses of one process within 1e-5, also where
 # such ranks are sharded; checkpoints are resumed in every other layout. tensor_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
-here=$(realpath "$(dirname "$0")")
-. "$here/commands_support.sh"
-shift
-mpirun=("$@")
-. "$here/train_support.sh"
+. "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
 
 on() { # ranks, folder, command, setting...
@@ -18,12 +14,6 @@ on() { # ranks, folder, command, setting...
   else
     "${mpirun[@]}" -n "$ranks" "${words[@]}" trainer.transport="${KEDGE_TEST_TRANSPORT:-auto}" exp_manager.explicit_log_dir="$folder" "$@"
   fi
-}
-losses() { grep -oE '"(train|validation|train_optim)/loss": [^,]*' "$1/metrics.jsonl" | sed 's/.*: //'; }
-close() { # folder, other, losses wanted: within 1e-5 of each other, relative to the first
-  paste <(losses "$1") <(losses "$2") | awk -v a="$1" -v b="$2" -v wanted="$3" '
-    { d = $1 - $2; if (d < 0) d = -d; size = $1 < 0 ? -$1 : $1; if (size > 1) d /= size; if (d > most) most = d }
-    END { printf "%s and %s: %d losses, largest difference %g\n", a, b, NR, most; exit !(NR == wanted && most < 1e-5) }' || fail "$1 and $2 differ"
 }
 split=model.tensor_model_parallel_size=2
 

@@ -26,6 +26,7 @@ std::string lines_written(const LogSetup& setup) {
   log_debug("d", 1);
   log_info("i", 2);
   log_warn("w", 3);
+  log_warn_of_job("j", 4);
   set_up_log({});
   return ::testing::internal::GetCapturedStderr();
 }
@@ -41,6 +42,11 @@ TEST(Log, OtherRanksOnlyWarn) {
   const std::string text = lines_written({.level = LogLevel::debug, .rank = 1, .num_ranks = 2});
   EXPECT_EQ(text.find("i2"), std::string::npos);
   EXPECT_NE(text.find("warning [rank 1] w3\n"), std::string::npos);
+}
+
+TEST(Log, WhatEveryRankFindsIsSaidByTheFirst) {
+  EXPECT_NE(lines_written({.rank = 0, .num_ranks = 2}).find("warning [rank 0] j4\n"), std::string::npos);
+  EXPECT_EQ(lines_written({.rank = 1, .num_ranks = 2}).find("j4"), std::string::npos);
 }
 
 TEST(Log, NoColourOutsideATerminal) { EXPECT_EQ(lines_written({}).find('\x1b'), std::string::npos); }

@@ -9,17 +9,13 @@
 #include "kedge/core/error.h"
 #include "kedge/critic/critic.h"
 
-#include "tests/support/expect_error.h"
-#include "tests/support/ranks.h"
-#include "tests/support/toy_critic.h"
+#include "tests/support/critic_job.h"
 
 namespace kedge {
 namespace {
 
-using testing::error_of;
+using namespace testing;  // the job, its ranks and its rows
 using ::testing::HasSubstr;
-using testing::toy_critic_batch;
-using testing::world;
 
 const std::vector<TokenIds> kAskedRows = {{1, 2, 3, 4}, {7, 8}, {9, 10, 11, 12, 13, 14}, {5}};
 
@@ -28,36 +24,20 @@ std::vector<float> floats_of(const Tensor& tensor) {
 }
 std::vector<float> critic_values(const Critic& critic) { return floats_of(critic.values(kAskedRows)); }
 
-// A job of these ranks in rank 0's folder: `use` is what is done with the critic there, while the others follow.
-class ServedJob {
- public:
-  ServedJob(const Group& ranks, Sharding kind) : group_(ranks), kind_(kind), folder_(run_.path().string()) { group_.broadcast(folder_, 0); }
-  ~ServedJob() { group_.barrier(); }
-  ServedJob(const ServedJob&) = delete;
-  ServedJob& operator=(const ServedJob&) = delete;
-
-  void run(const std::function<void(Critic& critic)>& use) const {
-    const auto start = [this] {
-      CriticOptions options = testing::toy_rewarding_options();
-      options.group = group_;
-      options.update.max_skipped_updates = 0;
-      return std::make_unique<CriticModel>(judge_.load({.trainable = true, .shards = {.kind = kind_, .shard = group_}}), options);
-    };
-    CriticRanks ranks(group_, group_, folder_);
-    if (group_.rank() > 0) return ranks.follow(start);
-    MetricsLog log{true};
-    Critic critic({.folder = folder_, .start = start, .log = log, .ranks = group_.size() > 1 ? &ranks : nullptr});
-    use(critic);
-    ranks.stop();
-  }
-
- private:
-  Group group_;
-  Sharding kind_;
-  testing::JudgeFolder judge_;
-  testing::TempFolder run_;
-  std::string folder_;
-};
+// `use` is what is done with the critic of rank 0, while the others follow.
+void run_served(const CriticJob& job, const std::function<void(Critic& critic)>& use) {
+  const auto start = [&job] {
+    CriticOptions options = toy_rewarding_options();
+    options.update.max_skipped_updates = 0;
+    return job.start(options);
+  };
+  CriticRanks ranks(job.group(), job.group(), job.folder());
+  if (job.group().rank() > 0) return ranks.follow(start);
+  MetricsLog log{true};
+  Critic critic({.folder = job.folder(), .start = start, .log = log, .ranks = job.group().size() > 1 ? &ranks : nullptr});
+  use(critic);
+  ranks.stop();
+}
 
 struct ServedCourse {
   std::vector<float> before, rewards, after;
@@ -67,7 +47,7 @@ struct ServedCourse {
 // Six rows are two updates, of two micro-batches and of one: with three ranks, some have none. Each part is a process of its own, which
 // goes on from the folder: from calls alone, from a save, from a save and calls.
 ServedCourse served_course_of(const Group& group, Sharding kind) {
-  const ServedJob job(group, kind);
+  const CriticJob job(group, kind);
   ServedCourse course;
   std::vector<float> last;
   const auto goes_on = [&](Critic& critic, int64_t calls) {
@@ -76,7 +56,7 @@ ServedCourse served_course_of(const Group& group, Sharding kind) {
       EXPECT_EQ(critic_values(critic), last) << calls;
     }
   };
-  job.run([&](Critic& critic) {
+  run_served(job, [&](Critic& critic) {
     goes_on(critic, 0);
     course.before = critic_values(critic);
     course.rewards = floats_of(critic.rewards(kAskedRows));
@@ -84,13 +64,13 @@ ServedCourse served_course_of(const Group& group, Sharding kind) {
     last = critic_values(critic);
     EXPECT_NE(last, course.before);
   });
-  job.run([&](Critic& critic) {
+  run_served(job, [&](Critic& critic) {
     goes_on(critic, 3);
     EXPECT_EQ(critic.train(toy_critic_batch(6, 6, 2), "call 2").train_calls, 3) << "a call that is sent again has no effect";
     EXPECT_EQ(critic_values(critic), last);
     static_cast<void>(critic.save(5, "save"));
   });
-  job.run([&](Critic& critic) {
+  run_served(job, [&](Critic& critic) {
     goes_on(critic, 3);
     const std::vector<float> saved = last;
     static_cast<void>(critic.train(toy_critic_batch(6, 6, 9), "lost"));
@@ -100,7 +80,7 @@ ServedCourse served_course_of(const Group& group, Sharding kind) {
     course.loss = critic.train(toy_critic_batch(6, 6, 7), "last").loss.value();
     last = course.after = critic_values(critic);
   });
-  job.run([&](Critic& critic) {
+  run_served(job, [&](Critic& critic) {
     goes_on(critic, 4);
     EXPECT_EQ(floats_of(critic.rewards(kAskedRows)), course.rewards) << "whatever it has learned";
     static_cast<void>(critic.restore(0, "start"));
@@ -130,11 +110,11 @@ TEST(CriticRanks, LearnTheSameWhateverIsShardedAndAlmostWhatOneRankDoes) {
 
 TEST(CriticRanks, ACallThatFailsHasNoEffectOnAnyRank) {
   for (const Sharding kind : {Sharding::none, Sharding::all}) {
-    const ServedJob job(world(), kind);
+    const CriticJob job(world(), kind);
     std::vector<float> good, next;
     CriticBatch endless = toy_critic_batch(4, 6, 3);
     endless.returns.assign(endless.returns.size(), std::numeric_limits<float>::infinity());
-    job.run([&](Critic& critic) {
+    run_served(job, [&](Critic& critic) {
       static_cast<void>(critic.train(toy_critic_batch(6, 6, 1), "good"));
       good = critic_values(critic);
       EXPECT_THAT(error_of<Error>([&] { static_cast<void>(critic.train(endless, "bad")); }), HasSubstr("gradients that are not finite"));
@@ -143,7 +123,7 @@ TEST(CriticRanks, ACallThatFailsHasNoEffectOnAnyRank) {
       static_cast<void>(critic.train(toy_critic_batch(6, 6, 2), "next"));
       next = critic_values(critic);
     });
-    job.run([&](Critic& critic) {
+    run_served(job, [&](Critic& critic) {
       EXPECT_EQ(critic.train_calls(), 2);
       EXPECT_EQ(critic_values(critic), next);
     });

@@ -6,40 +6,25 @@
 #include "kedge/critic/local_critic.h"
 #include "kedge/train/checkpoint/state_parts.h"
 
-#include "tests/support/expect_error.h"
-#include "tests/support/ranks.h"
-#include "tests/support/toy_critic.h"
+#include "tests/support/critic_job.h"
 
 namespace kedge {
 namespace {
 
-using testing::error_of;
+using namespace testing;  // the job, its ranks and its rows
 using ::testing::HasSubstr;
-using testing::toy_critic_batch;
-using testing::world;
 
-// The ranks write into rank 0's folder, which stays until all are done with it.
 struct Held {
-  Held(const Group& ranks, Sharding kind) : group(ranks), folder(run.path().string()) {
-    group.broadcast(folder, 0);
-    const auto start = [this, kind] {
-      CriticOptions options = testing::toy_critic_options();
-      options.group = group;
-      return std::make_unique<CriticModel>(judge.load({.trainable = true, .shards = {.kind = kind, .shard = group}}), options);
-    };
-    critic.emplace(CriticParts{.folder = folder, .start = start, .log = log, .group = group});
-    local.emplace(*critic);
-  }
-  ~Held() { group.barrier(); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+  Held(const Group& ranks, Sharding kind)
+      : job(ranks, kind),
+        critic({.folder = job.folder(), .start = [this] { return job.start(toy_critic_options()); }, .log = log, .group = ranks}) {}
 
   // Of two rows on rank 0, of none on the others.
   [[nodiscard]] std::vector<float> values() {
     std::vector<std::future<RolloutValues>> asked;
     for (const TokenIds& ids : {TokenIds{1, 2, 3, 4}, TokenIds{7, 8}})
-      if (group.rank() == 0) asked.push_back(local->values({std::make_shared<Rollout>(Rollout{.ids = ids})}));
-    local->compute_values();
+      if (job.group().rank() == 0) asked.push_back(local.values({std::make_shared<Rollout>(Rollout{.ids = ids})}));
+    local.compute_values();
     std::vector<float> all;
     for (auto& one : asked) {
       const std::vector<float> values = one.get().values.at(0);
@@ -48,13 +33,10 @@ struct Held {
     return all;
   }
 
-  Group group;
-  testing::JudgeFolder judge;
-  testing::TempFolder run;
-  std::string folder;
+  CriticJob job;
   MetricsLog log{true};
-  std::optional<Critic> critic;
-  std::optional<LocalCritic> local;
+  Critic critic;
+  LocalCritic local{critic};
 };
 
 struct Course {
@@ -67,19 +49,19 @@ struct Course {
 Course course_of(const Group& group, Sharding kind) {
   Held held(group, kind);
   Course course;
-  course.print = start_print(held.critic->model().model());
-  EXPECT_EQ(held.local->restore(0), 0);
+  course.print = start_print(held.critic.model().model());
+  EXPECT_EQ(held.local.restore(0), 0);
   course.before = held.values();
-  for (uint64_t round = 0; round < 3; ++round) held.local->train(toy_critic_batch(6, 6, round));
-  held.local->save(5, 0).get();
+  for (uint64_t round = 0; round < 3; ++round) held.local.train(toy_critic_batch(6, 6, round));
+  held.local.save(5, 0).get();
   course.saved = held.values();
-  held.local->train(toy_critic_batch(6, 6, 7));
-  held.local->finish_training();
+  held.local.train(toy_critic_batch(6, 6, 7));
+  held.local.finish_training();
   course.after = held.values();
-  course.loss = held.local->last_loss().value();
-  EXPECT_EQ(held.local->restore(5), 3);
+  course.loss = held.local.last_loss().value();
+  EXPECT_EQ(held.local.restore(5), 3);
   course.restored = held.values();
-  held.local->save(5, 0).get();  // it is saved already, which rank 0 tells the others
+  held.local.save(5, 0).get();  // it is saved already, which rank 0 tells the others
   return course;
 }
 
@@ -109,17 +91,17 @@ TEST(LocalCriticRanks, LearnsTheSameWhateverIsShardedAndAlmostTheSameAlone) {
 // Rank 0 tells it, the run goes on, and the next save may succeed.
 TEST(LocalCriticRanks, AfterAPartThatCannotBeWrittenTheNextSaveSucceeds) {
   Held held(world(), Sharding::all);
-  held.local->train(toy_critic_batch(6, 6, 1));
-  const Path stage = parts_stage(held.folder, held.critic->model().step());
+  held.local.train(toy_critic_batch(6, 6, 1));
+  const Path stage = parts_stage(held.job.folder(), held.critic.model().step());
   if (world().rank() > 0) make_folder(stage / "state" / str("state.", world().rank(), ".safetensors") / "in the way");
   world().barrier();
-  const auto saving = held.local->save(1, 0);
+  const auto saving = held.local.save(1, 0);
   if (world().rank() == 0) {
     EXPECT_THAT(error_of<Error>([&] { saving.get(); }), HasSubstr("rank 1: "));
   }
   world().barrier();
-  held.local->save(2, 0).get();
-  EXPECT_EQ(held.local->restore(2), 1);
+  held.local.save(2, 0).get();
+  EXPECT_EQ(held.local.restore(2), 1);
 }
 
 }  // namespace

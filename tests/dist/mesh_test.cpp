@@ -21,6 +21,7 @@ Launch launch(const Variables& variables) {
 
 TEST(Launch, AProcessStartedAloneIsOneRank) {
   EXPECT_EQ(launch({}).num_ranks, 1);
+  EXPECT_EQ(launch({}).rank, 0);
   EXPECT_EQ(launch({}).local_rank, 0);
   // Inside sbatch or salloc, but not started by srun.
   EXPECT_EQ(launch({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}}).num_ranks, 1);
@@ -29,19 +30,26 @@ TEST(Launch, AProcessStartedAloneIsOneRank) {
 TEST(Launch, ReadsMpirun) {
   const Launch found = launch({{"OMPI_COMM_WORLD_SIZE", "6"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "2"}, {"PMIX_RANK", "5"}});
   EXPECT_EQ(found.num_ranks, 6);
+  EXPECT_EQ(found.rank, 5);
   EXPECT_EQ(found.local_rank, 2);
 }
 
 TEST(Launch, MpirunInsideSlurmIsMpirun) {
-  const Launch found =
-      launch({{"OMPI_COMM_WORLD_SIZE", "8"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "0"}});
+  const Launch found = launch({{"OMPI_COMM_WORLD_SIZE", "8"},
+                               {"OMPI_COMM_WORLD_RANK", "7"},
+                               {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
+                               {"SLURM_STEP_NUM_TASKS", "2"},
+                               {"SLURM_PROCID", "1"},
+                               {"SLURM_LOCALID", "0"}});
   EXPECT_EQ(found.num_ranks, 8);
+  EXPECT_EQ(found.rank, 7);
   EXPECT_EQ(found.local_rank, 3);
 }
 
 TEST(Launch, ReadsSrun) {
   const Launch pmix = launch({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_LOCALID", "1"}, {"PMIX_RANK", "3"}});
   EXPECT_EQ(pmix.num_ranks, 4);
+  EXPECT_EQ(pmix.rank, 3);
   EXPECT_EQ(pmix.local_rank, 1);
   const Launch pmi2 = launch({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_LOCALID", "1"}, {"PMI_SIZE", "4"}, {"PMI_RANK", "3"}});
   EXPECT_EQ(pmi2.num_ranks, 4);

@@ -361,6 +361,9 @@ StepReport OnlineTrainer::run_validation() {
   ensure(parts_.validation != nullptr, "a validation without prompts");
   const std::vector<int64_t> batch = first_rows(std::min(settings_.rollouts.num_val_samples, parts_.validation->size()));
   RolloutRows rows;
+  // What the policy generates with is also what it recomputes log-probabilities with: weights that ranks hold together are gathered once.
+  std::optional<WholeWeights> whole;
+  if (policy_.has_reference() && !trusts_engine_ && resharded_ == nullptr) whole.emplace(parts_.model.parameters());
   {
     const GenerationWeights weights = hold_weights();
     rows = maker_.generate(wish(kValidation, batch, 0));  // all use the same random numbers, so that metrics differ only by the policy
@@ -377,6 +380,7 @@ StepReport OnlineTrainer::run_validation() {
     } else {
       policy_.logprobs(passes, rows);
     }
+    whole.reset();  // a swapped reference takes their place
     policy_.reference_logprobs(passes, rows);
     exchange_logprobs(parts_.group, own, rows);
   }

@@ -31,8 +31,8 @@ void OnlineTrainer::look_at_invariants(const OnlineStep& step, const Metrics& me
 void OnlineTrainer::look_at_gap(const Metrics& metrics) {
   const double gap = metrics.find("logprob_gap_max").value_or(0);
   if (!trusts_engine_ || settings_.rollouts.logprobs != LogprobSource::automatic || gap == 0) return;
-  log_warn("step ", round_, ": log-probabilities of generation and of training differ by up to ", gap,
-           "; from now on they are recomputed before every step's updates");
+  log_warn_of_job("step ", round_, ": log-probabilities of generation and of training differ by up to ", gap,
+                  "; from now on they are recomputed before every step's updates");
   trusts_engine_ = false;
 }
 

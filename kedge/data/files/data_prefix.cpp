@@ -64,7 +64,7 @@ DataPrefix parse_data_prefix(const Json& prefix, const std::optional<std::string
     parsed.shares = parse_splits(*splits_string, key);
     return parsed;
   }
-  if (splits_string) log_warn(key, ": names a file for each split; splits_string \"", *splits_string, "\" is ignored");
+  if (splits_string) log_warn_of_job(key, ": names a file for each split; splits_string \"", *splits_string, "\" is ignored");
   for (const auto& [split, value] : prefix.as_object(key)) {
     check(std::find(kSplits.begin(), kSplits.end(), split) != kSplits.end() || split.starts_with("validation"), key, ": no split \"", split,
           "\"; expected train, validation, test, or a name that begins with validation",

@@ -41,7 +41,7 @@ KtoDataset::KtoDataset(Rows rows, TextEncoder encoder, const DataConfig& config,
   }
   kept_.filter([&](int64_t row) { return static_cast<int64_t>(encode(row).ids.size()) <= config_.seq_length; });
   check(size() > 0, rows_.name(), ": no row has at most ", config_.seq_length, " tokens");
-  if (num_dropped() > 0) log_warn(rows_.name(), ": left out ", num_dropped(), " rows of more than ", config_.seq_length, " tokens");
+  if (num_dropped() > 0) log_warn_of_job(rows_.name(), ": left out ", num_dropped(), " rows of more than ", config_.seq_length, " tokens");
 }
 
 KtoExample KtoDataset::encode(int64_t number) const {

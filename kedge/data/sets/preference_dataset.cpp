@@ -110,8 +110,8 @@ PreferenceDataset::PreferenceDataset(Rows rows, TextEncoder encoder, const Prefe
     std::sort(different.begin(), different.end());
     std::string lines;
     for (size_t i = 0; i < std::min(different.size(), kLinesNamed); ++i) lines += (i == 0 ? "" : ", ") + std::to_string(different[i]);
-    log_warn(rows_.name(), ": left out ", different.size(), " pairs whose sides have different prompts; lines ", lines,
-             different.size() > kLinesNamed ? ", ..." : "");
+    log_warn_of_job(rows_.name(), ": left out ", different.size(), " pairs whose sides have different prompts; lines ", lines,
+                    different.size() > kLinesNamed ? ", ..." : "");
   }
   if (config_.drop_over_long) kept_.filter([&](int64_t row) { return !too_long(encode(row)); });
   check(size() > 0, rows_.name(), ": no pair is left");

@@ -18,7 +18,7 @@ PromptDataset::PromptDataset(Rows rows, TextEncoder encoder, const DataConfig& c
   }
   kept_.filter([&](int64_t row) { return read(row).has_value(); });
   check(size() > 0, rows_.name(), ": no prompt has at most ", max_tokens_, " tokens");
-  if (num_dropped() > 0) log_warn(rows_.name(), ": left out ", num_dropped(), " prompts of more than ", max_tokens_, " tokens");
+  if (num_dropped() > 0) log_warn_of_job(rows_.name(), ": left out ", num_dropped(), " prompts of more than ", max_tokens_, " tokens");
 }
 
 std::optional<PromptExample> PromptDataset::read(int64_t row_number) const {

@@ -40,7 +40,7 @@ RegressionDataset::RegressionDataset(Rows rows, TextEncoder encoder, const DataC
   }
   kept_.filter([&](int64_t row) { return read(row).has_value(); });
   check(size() > 0, rows_.name(), ": no text has at most ", config_.seq_length, " tokens");
-  if (num_dropped() > 0) log_warn(rows_.name(), ": left out ", num_dropped(), " texts of more than ", config_.seq_length, " tokens");
+  if (num_dropped() > 0) log_warn_of_job(rows_.name(), ": left out ", num_dropped(), " texts of more than ", config_.seq_length, " tokens");
 }
 
 std::optional<RegressionExample> RegressionDataset::read(int64_t number) const {

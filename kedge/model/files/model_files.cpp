@@ -46,7 +46,7 @@ void load_slices(Model& model, const WeightFiles& files, const Path& folder, boo
     files.drop(name);
   }
   if (!not_finite.empty())
-    log_warn(folder.string(), ": ", not_finite.size(), " tensors hold NaN or infinities, the first is ", not_finite.front());
+    log_warn_of_job(folder.string(), ": ", not_finite.size(), " tensors hold NaN or infinities, the first is ", not_finite.front());
 }
 
 void write_file(const Model& model, const SavedFile& planned, WeightType type, const Path& path) {

@@ -8,7 +8,7 @@
 namespace kedge {
 namespace {
 
-constexpr std::array<NamedShape, 7> kShapes = {{
+constexpr std::array<NamedShape, 13> kShapes = {{
     {"tiny",
      "",
      "for tests: a step takes milliseconds",
@@ -30,7 +30,7 @@ constexpr std::array<NamedShape, 7> kShapes = {{
       .tied = true,
       .norm_eps = 1e-5}},
     {"0.6b",
-     "",
+     "qwen3-0.6b",
      "as Qwen3 0.6B",
      {.family = Family::qwen3,
       .hidden_size = 1024,
@@ -57,7 +57,7 @@ constexpr std::array<NamedShape, 7> kShapes = {{
       .rope_theta = 500000,
       .norm_eps = 1e-5}},
     {"4b",
-     "",
+     "qwen3-4b",
      "as Qwen3 4B",
      {.family = Family::qwen3,
       .hidden_size = 2560,
@@ -82,6 +82,84 @@ constexpr std::array<NamedShape, 7> kShapes = {{
       .max_positions = 8192,
       .rope_theta = 500000,
       .norm_eps = 1e-5}},
+    {"qwen2.5-0.5b",
+     "",
+     "as Qwen2.5 0.5B",
+     {.family = Family::qwen2,
+      .hidden_size = 896,
+      .num_layers = 24,
+      .num_heads = 14,
+      .num_kv_heads = 2,
+      .mlp_size = 4864,
+      .vocab_size = 151936,
+      .max_positions = 32768,
+      .tied = true,
+      .rope_theta = 1e6}},
+    {"qwen2.5-1.5b",
+     "",
+     "as Qwen2.5 1.5B",
+     {.family = Family::qwen2,
+      .hidden_size = 1536,
+      .num_layers = 28,
+      .num_heads = 12,
+      .num_kv_heads = 2,
+      .mlp_size = 8960,
+      .vocab_size = 151936,
+      .max_positions = 32768,
+      .tied = true,
+      .rope_theta = 1e6}},
+    {"qwen2.5-3b",
+     "",
+     "as Qwen2.5 3B",
+     {.family = Family::qwen2,
+      .hidden_size = 2048,
+      .num_layers = 36,
+      .num_heads = 16,
+      .num_kv_heads = 2,
+      .mlp_size = 11008,
+      .vocab_size = 151936,
+      .max_positions = 32768,
+      .tied = true,
+      .rope_theta = 1e6}},
+    {"qwen2.5-7b",
+     "",
+     "as Qwen2.5 7B",
+     {.family = Family::qwen2,
+      .hidden_size = 3584,
+      .num_layers = 28,
+      .num_heads = 28,
+      .num_kv_heads = 4,
+      .mlp_size = 18944,
+      .vocab_size = 152064,
+      .max_positions = 32768,
+      .rope_theta = 1e6}},
+    {"qwen3-1.7b",
+     "",
+     "as Qwen3 1.7B",
+     {.family = Family::qwen3,
+      .hidden_size = 2048,
+      .num_layers = 28,
+      .num_heads = 16,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .mlp_size = 6144,
+      .vocab_size = 151936,
+      .max_positions = 40960,
+      .tied = true,
+      .rope_theta = 1e6}},
+    {"qwen3-8b",
+     "",
+     "as Qwen3 8B",
+     {.family = Family::qwen3,
+      .hidden_size = 4096,
+      .num_layers = 36,
+      .num_heads = 32,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .mlp_size = 12288,
+      .vocab_size = 151936,
+      .max_positions = 40960,
+      .rope_theta = 1e6}},
 }};
 
 Json gpt2_json(const ModelShape& shape) {
@@ -131,8 +209,11 @@ ModelShape find_shape(std::string_view name, std::string_view where) {
   std::string list;
   for (const NamedShape& entry : kShapes) {
     if (name == entry.name || (!name.empty() && name == entry.other_name)) return entry.shape;
-    known.emplace_back(entry.name);
-    list += str(list.empty() ? "" : ", ", entry.name);
+    for (const std::string_view one : {entry.name, entry.other_name}) {
+      if (one.empty()) continue;
+      known.emplace_back(one);
+      list += str(list.empty() ? "" : ", ", one);
+    }
   }
   throw UsageError(str(where, ": no shape \"", name, "\"", nearest_hint(std::string(name), known), "; there are ", list));
 }

@@ -169,8 +169,8 @@ JsonTokenizer::JsonTokenizer(const Json& json, const std::string& origin)
   add_tokens(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
     if (const auto id = added_.find(tokens[i].content); id && *id != ids[i])
-      log_warn(where, "[", i, "]: the token \"", tokens[i].content, "\" has the id ", *id, ", not ", ids[i],
-               ", as in the tokenizers package");
+      log_warn_of_job(where, "[", i, "]: the token \"", tokens[i].content, "\" has the id ", *id, ", not ", ids[i],
+                      ", as in the tokenizers package");
 }
 
 JsonTokenizer::Model JsonTokenizer::make_model(const Json& json, const std::string& where) {

@@ -23,9 +23,9 @@ EndRules make_end_rules(const TextEncoder& encoder, std::span<const std::string>
     if (is_one_more && encoder.decode(ids).ends_with(end)) {
       if (std::find(rules.end_ids.begin(), rules.end_ids.end(), ids.back()) == rules.end_ids.end()) rules.end_ids.push_back(ids.back());
     } else {
-      log_warn("end string \"", end,
-               "\" is not a single token of this tokenizer: answers are searched for its text, which is slow, and a token that "
-               "continues past its end is missed");
+      log_warn_of_job("end string \"", end,
+                      "\" is not a single token of this tokenizer: answers are searched for its text, which is slow, and a token that "
+                      "continues past its end is missed");
       rules.end_texts.push_back(end);
     }
   }

@@ -114,7 +114,8 @@ PostProcessor bos_and_eos(const SpecialTokenFiles& files, const SpecialIds& spec
 void warn_of_moved_ids(const Tokenizer& tokenizer, const SpecialTokenFiles& files, const Path& folder) {
   for (const auto& [id, token] : files.added)
     if (const auto given = tokenizer.id_of(token.content); given && *given != id)
-      log_warn(folder.string(), ": the added token \"", token.content, "\" has the id ", *given, ", not ", id, ", as in transformers");
+      log_warn_of_job(folder.string(), ": the added token \"", token.content, "\" has the id ", *given, ", not ", id,
+                      ", as in transformers");
 }
 
 }  // namespace

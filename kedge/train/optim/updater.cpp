@@ -22,7 +22,7 @@ UpdateResult Updater::apply(double lr) {
   result.skipped = true;
   ++num_skipped_;
   ++num_in_a_row_;
-  log_warn("an update is skipped: its gradients are not finite; ", num_skipped_, " so far");
+  log_warn_of_job("an update is skipped: its gradients are not finite; ", num_skipped_, " so far");
   if (num_in_a_row_ > config_.max_skipped_updates)
     throw Error(
         str(num_in_a_row_, " updates in a row had gradients that are not finite; a smaller learning rate may help, or check the data"));

@@ -126,6 +126,22 @@ TEST(OnlineRanks, OneThatAnswersNothingTakesPartInAllElse) { expect_as_alone({.n
 // Hardly any answer ends, so that most of the time no rank has anything to learn from.
 TEST(OnlineRanks, OneThatLearnsNothingTakesPartInAllElse) { expect_as_alone({.num_prompts = 1, .unfinished = Unfinished::drop}); }
 
+// Once for generation and the log-probabilities that are recomputed; the reference is a model of its own.
+TEST(OnlineRanks, AValidationGathersThePolicyOnce) {
+  OnlineToy toy(testing::byte_model({}, {.trainable = true, .shards = {.kind = Sharding::all, .shard = world()}}));
+  toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.1;
+  toy.reinforce.model.rollouts.logprobs = LogprobSource::trainer;
+  toy.reinforce.model.rollouts.reference = ReferencePlace::resident;
+  toy.reinforce.model.global_batch_size = 12;
+  toy.reinforce.trainer.loop.num_rollouts_per_prompt = 3;
+  OnlineParts parts = toy.parts();
+  parts.group = world();
+  ReinforceTrainer trainer(parts, toy.reinforce);
+  const int64_t before = toy.model->parameters().placement();
+  EXPECT_NEAR(*trainer.run_validation().metrics.find("val_rollouts/init_policy_kl"), 0, 1e-6);
+  EXPECT_EQ(toy.model->parameters().placement(), before + 1);
+}
+
 // Not by a bit.
 TEST(OnlineRanks, WhatIsShardedChangesNothing) {
   const std::vector<Step> none = run(world(), false, {.sharding = Sharding::none});

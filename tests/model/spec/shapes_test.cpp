@@ -20,12 +20,25 @@ int64_t num_parameters(const ModelConfig& config) {
 }
 
 TEST(Shapes, TheNamedOnesHaveTheParametersTheyAreKnownFor) {
-  // SmolLM 135M, Qwen3 0.6B, Llama 3.2 1B and Llama 3 8B as published; the others by hand:
+  // SmolLM 135M, Llama 3.2 1B, Llama 3 8B, Qwen2.5 and Qwen3 as published; the others by hand:
   // tiny: layer 64 + (4 + 2 * 2) * 16 * 64 + 64 * 64 + 64 + 3 * 192 * 64 = 49,280; 2 layers + 2 * 512 * 64 + 64.
   // nano: layer 512 + (8 + 2 * 4) * 64 * 512 + 512 * 512 + 512 + 3 * 1376 * 512 = 2,900,992; 8 layers + 2 * 8192 * 512 + 512.
-  const std::vector<std::pair<const char*, int64_t>> wanted = {{"tiny", 164160},    {"nano", 31597056},  {"30m", 31597056},
-                                                               {"135m", 134515008}, {"0.6b", 596049920}, {"1b", 1235814400},
-                                                               {"4b", 4022468096},  {"8b", 8030261248}};
+  const std::vector<std::pair<const char*, int64_t>> wanted = {{"tiny", 164160},
+                                                               {"nano", 31597056},
+                                                               {"30m", 31597056},
+                                                               {"135m", 134515008},
+                                                               {"0.6b", 596049920},
+                                                               {"1b", 1235814400},
+                                                               {"4b", 4022468096},
+                                                               {"8b", 8030261248},
+                                                               {"qwen2.5-0.5b", 494032768},
+                                                               {"qwen2.5-1.5b", 1543714304},
+                                                               {"qwen2.5-3b", 3085938688},
+                                                               {"qwen2.5-7b", 7615616512},
+                                                               {"qwen3-0.6b", 596049920},
+                                                               {"qwen3-1.7b", 1720574976},
+                                                               {"qwen3-4b", 4022468096},
+                                                               {"qwen3-8b", 8190735360}};
   for (const auto& [name, parameters] : wanted) EXPECT_EQ(num_parameters(shape_config(name)), parameters) << name;
 }
 
@@ -45,6 +58,10 @@ TEST(Shapes, EveryNamedOneIsAConfigJsonOfItsSizes) {
   EXPECT_EQ(shape_config("1b").head_dim, 64);
   EXPECT_EQ(shape_config("8b").head_dim, 128);
   EXPECT_EQ(shape_config("0.6b").head_dim, 128);
+  EXPECT_EQ(shape_config("qwen2.5-0.5b").head_dim, 64);
+  EXPECT_TRUE(shape_config("qwen2.5-7b").qkv_bias);
+  EXPECT_EQ(shape_config("qwen3-1.7b").head_dim, 128);
+  EXPECT_FALSE(shape_config("qwen3-8b").qkv_bias);
 }
 
 TEST(Shapes, AnyShapeCanBeOfAnyFamily) {
@@ -62,7 +79,9 @@ TEST(Shapes, AnyShapeCanBeOfAnyFamily) {
 
 TEST(Shapes, AnUnknownNameAndSizesThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(error_of([] { return find_shape("tinny", "--shape"); }),
-            "--shape: no shape \"tinny\"; nearest: tiny; there are tiny, nano, 135m, 0.6b, 1b, 4b, 8b");
+            "--shape: no shape \"tinny\"; nearest: tiny; there are tiny, nano, 30m, 135m, 0.6b, qwen3-0.6b, 1b, 4b, qwen3-4b, 8b, "
+            "qwen2.5-0.5b, qwen2.5-1.5b, qwen2.5-3b, qwen2.5-7b, qwen3-1.7b, qwen3-8b");
+  EXPECT_THAT(error_of([] { return find_shape("qwen3-0.6", "--shape"); }), HasSubstr("nearest: qwen3-0.6b"));
   EXPECT_THAT(error_of([] { return find_shape("", "--shape"); }), HasSubstr("no shape \"\""));
   ModelShape shape = find_shape("tiny", "--shape");
   shape.num_heads = 7;
