@@ -29,32 +29,43 @@ uint64_t host_bit_sum(const Tensor& weights, int64_t first) {
   return sum;
 }
 
-// The factors of places, [count] int64.
-Tensor factors_of(int64_t begin, int64_t end, at::Device device) {
-  Tensor factors = at::arange(begin + 1, end + 1, at::TensorOptions().dtype(at::kLong).device(device));
-  factors.mul_(static_cast<int64_t>(kPlaceStep));
-  factors.bitwise_xor_(factors.bitwise_right_shift(at::Scalar(int64_t{kPlaceShift})).bitwise_and_(at::Scalar(kHalf)));
-  return factors.mul_(static_cast<int64_t>(kPlaceSpread)).bitwise_or_(at::Scalar(int64_t{1}));
+// The factors of places, which are counted from 1 here. Overwrites `places`, int64.
+Tensor factors_of(Tensor places) {
+  places.mul_(static_cast<int64_t>(kPlaceStep));
+  places.bitwise_xor_(places.bitwise_right_shift(at::Scalar(int64_t{kPlaceShift})).bitwise_and_(at::Scalar(kHalf)));
+  return places.mul_(static_cast<int64_t>(kPlaceSpread)).bitwise_or_(at::Scalar(int64_t{1}));
 }
 
 }  // namespace
 
-uint64_t tensor_bit_sum(const Tensor& weights, int64_t elements_at_a_time, int64_t first) {
+uint64_t tensor_bit_sum(const Tensor& rows, int64_t elements_at_a_time, int64_t first, int64_t step) {
   const NoGrad no_grad;
-  const Tensor words = weights.view(at::kInt);
-  Tensor sum = at::zeros({}, at::TensorOptions().dtype(at::kLong).device(weights.device()));
-  for (int64_t begin = 0; begin < weights.numel(); begin += elements_at_a_time) {
-    const int64_t end = std::min(weights.numel(), begin + elements_at_a_time);
+  const at::TensorOptions places = at::TensorOptions().dtype(at::kLong).device(rows.device());
+  const Tensor words = rows.view(at::kInt), columns = at::arange(first + 1, first + 1 + rows.size(1), places);
+  Tensor sum = at::zeros({}, places);
+  const int64_t rows_at_a_time = std::max<int64_t>(1, elements_at_a_time / rows.size(1));
+  for (int64_t begin = 0; begin < rows.size(0); begin += rows_at_a_time) {
+    const int64_t end = std::min(rows.size(0), begin + rows_at_a_time);
     Tensor products = words.slice(0, begin, end).to(at::kLong).bitwise_and_(at::Scalar(kHalf));
-    sum += products.mul_(factors_of(first + begin, first + end, weights.device())).sum();
+    sum += products.mul_(factors_of(at::arange(begin, end, places).mul_(step).unsqueeze(1) + columns)).sum();
   }
   return static_cast<uint64_t>(sum.item<int64_t>());
 }
 
+uint64_t tensor_bit_sum(const Tensor& weights, int64_t elements_at_a_time, int64_t first) {
+  const int64_t width = std::min(elements_at_a_time, weights.numel()), whole = width == 0 ? 0 : weights.numel() / width * width;
+  if (width == 0) return 0;
+  const uint64_t sum = tensor_bit_sum(weights.narrow(0, 0, whole).view({-1, width}), width, first, width);
+  return whole == weights.numel()
+             ? sum
+             : sum + tensor_bit_sum(weights.narrow(0, whole, weights.numel() - whole).unsqueeze(0), width, first + whole, 0);
+}
+
 namespace {
 
+constexpr int64_t kAtATime = int64_t{1} << 22U;  // 160 MiB
+
 uint64_t sum_from(const Tensor& weights, int64_t first) {
-  constexpr int64_t kAtATime = int64_t{1} << 22U;  // 160 MiB
   return weights.is_cpu() ? host_bit_sum(weights, first) : tensor_bit_sum(weights, kAtATime, first);
 }
 
@@ -66,6 +77,14 @@ std::string weights_hash(const Tensor& weights) {
 }
 
 namespace {
+
+// Of complete rows of a matrix whose columns are cut: they are apart in the complete one. On a GPU a call for each would take seconds.
+uint64_t sum_of_rows(const Tensor& rows, int64_t first, int64_t whole_width) {
+  if (!rows.is_cpu()) return tensor_bit_sum(rows, kAtATime, first, whole_width);
+  uint64_t sum = 0;
+  for (int64_t row = 0; row < rows.size(0); ++row) sum += host_bit_sum(rows[row], first + row * whole_width);
+  return sum;
+}
 
 // Elements [begin, end) of this rank's flat buffer are in `weights`, which begins at `origin`. Their sum by their places in the complete
 // model, for those that no tensor rank before this one has.
@@ -80,11 +99,15 @@ uint64_t split_sum(const Parameters& parameters, const Tensor& weights, int64_t 
       if (parameters.options().tensor.rank() % rows.sharers != 0) continue;
       const int64_t begin = own[i] + rows.own * width;
       const int64_t first = std::max(begin, origin), last = std::min(begin + rows.count * width, origin + weights.numel());
-      // Rows of a matrix whose columns are cut are apart in the complete one.
+      const auto place_of = [&](int64_t at) {
+        return whole[i] + (rows.whole + (at - begin) / width) * whole_width + part.columns.begin + (at - begin) % width;
+      };
       for (int64_t at = first; at < last;) {
-        const int64_t row = (at - begin) / width, column = (at - begin) % width;
-        const int64_t count = width == whole_width ? last - at : std::min(last - at, width - column);
-        sum += sum_from(weights.narrow(0, at - origin, count), whole[i] + (rows.whole + row) * whole_width + part.columns.begin + column);
+        const int64_t column = (at - begin) % width, complete_rows = column == 0 ? (last - at) / width : 0;
+        const bool is_block = width != whole_width && complete_rows > 0;
+        const int64_t count = width == whole_width ? last - at : is_block ? complete_rows * width : std::min(last - at, width - column);
+        const Tensor piece = weights.narrow(0, at - origin, count);
+        sum += is_block ? sum_of_rows(piece.view({-1, width}), place_of(at), whole_width) : sum_from(piece, place_of(at));
         at += count;
       }
     }
