@@ -54,6 +54,11 @@ void sum_in_slices(const Members& members, const Tensor& row) {
       members, [&](int) { return mine; }, slice, row.narrow(0, 0, 0));
 }
 
+Tensor rows_of(const Tensor& x, int rank, int num_ranks) {
+  const Share share = share_of(x.size(0), rank, num_ranks);
+  return x.narrow(0, share.begin, share.end - share.begin);
+}
+
 }  // namespace
 
 bool TensorRanks::is_recordable() const { return !is_split() || sums_ || group_.transport(true).is_recordable(); }
@@ -92,6 +97,31 @@ Tensor TensorRanks::gather_columns(const Tensor& x, int64_t columns) const {
     shapes.push_back({x.size(0), share.end - share.begin});
   }
   return at::cat(gather(x, shapes), 1);
+}
+
+Tensor TensorRanks::sum_rows(const Tensor& x) const {
+  if (!is_split()) return x;
+  const c10::DeviceGuard guard(x.device());
+  std::vector<Tensor> sent, received;
+  for (int to = 0; to < size(); ++to) sent.push_back(rows_of(x, to, size()).view({-1}));
+  Tensor sum = at::empty_like(rows_of(x, rank(), size()));
+  const Tensor &mine = sent[static_cast<size_t>(rank())], row = sum.view({-1});
+  for (int from = 0; from < size(); ++from) received.push_back(from == rank() ? mine : at::empty_like(mine));
+  group_.transport(x.is_cuda()).exchange(sent, received);
+  sum_in_order(received, row);
+  return sum;
+}
+
+Tensor TensorRanks::gather_rows(const Tensor& x, int64_t rows) const {
+  if (!is_split()) return x;
+  const c10::DeviceGuard guard(x.device());
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[0] = rows;
+  Tensor all = at::empty(shape, x.options());
+  std::vector<Tensor> received;
+  for (int from = 0; from < size(); ++from) received.push_back(rows_of(all, from, size()).view({-1}));
+  group_.transport(x.is_cuda()).exchange(std::vector(received.size(), x.contiguous().view({-1})), received);
+  return all;
 }
 
 }  // namespace kedge

@@ -36,6 +36,12 @@ class TensorRanks {
   // Every rank's tensor, of the shapes that they have there. The own one is returned as it is.
   [[nodiscard]] std::vector<Tensor> gather(const Tensor& x, const std::vector<std::vector<int64_t>>& shapes) const;
 
+  // Of every rank's [rows, columns] the sum, of this rank's rows alone, cut as share_of(rows, ...) does; some ranks may have none. The bits
+  // that sum_() gives them. The sum does not share memory with x, unless there is one rank.
+  [[nodiscard]] Tensor sum_rows(const Tensor& x) const;
+  // The other way round: every rank's own rows of `rows`, one below the other.
+  [[nodiscard]] Tensor gather_rows(const Tensor& x, int64_t rows) const;
+
  private:
   Group group_;
   std::shared_ptr<PeerSums> sums_;  // null: the group's transport alone

@@ -35,7 +35,7 @@ Tensor from_vector(const std::vector<int32_t>& numbers) {
 // The same numbers as in training.
 void add_outputs_(Tensor& x, const LayerView& layer, const LinearView& linear, const Tensor& in) {
   if (layer.ranks == nullptr) return add_adapted_linear_(x, in, linear);
-  x = summed_linear(in, linear, {}, x, *layer.ranks);
+  x = summed_linear(in, linear, {}, x, {layer.ranks});
 }
 
 }  // namespace

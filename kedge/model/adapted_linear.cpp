@@ -1,5 +1,7 @@
 #include "kedge/model/adapted_linear.h"
 
+#include <algorithm>
+
 #include <ATen/Parallel.h>
 
 #include "kedge/core/random.h"
@@ -61,11 +63,10 @@ void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& v
     sum.narrow(1, adapter.row, adapter.rows).add_(linear(linear(x, adapter.a, Tensor()), adapter.b, Tensor()), adapter.scale);
 }
 
-Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside, const TensorRanks& ranks) {
+Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside, const TokenSlices& tokens) {
   LinearView own = view;
   own.bias = Tensor();
-  Tensor y = adapted_linear(x, own, seed);
-  ranks.sum_(y);
+  Tensor y = tokens.sum(adapted_linear(x, own, seed));
   if (view.bias.defined()) y.add_(view.bias);
   return y.add_(beside);
 }
@@ -75,6 +76,12 @@ Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSe
   if (view.adapters == nullptr) return dx;
   for (const AdapterView& adapter : *view.adapters) add_product_(dx, product(output_gradient(dy, adapter, seed), adapter.b), adapter.a);
   return dx;
+}
+
+bool has_gradients(const LinearView& view) {
+  if (view.weight_gradient.defined() || view.bias_gradient.defined()) return true;
+  return view.adapters != nullptr &&
+         std::any_of(view.adapters->begin(), view.adapters->end(), [](const AdapterView& adapter) { return adapter.a_gradient.defined(); });
 }
 
 void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed) {

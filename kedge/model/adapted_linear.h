@@ -6,6 +6,7 @@
 
 #include "kedge/core/tensor.h"
 #include "kedge/model/adapters.h"
+#include "kedge/model/token_slices.h"
 
 namespace kedge {
 
@@ -22,11 +23,14 @@ using DropoutSeed = std::optional<uint64_t>;
 [[nodiscard]] Tensor adapted_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside = {});
 // Adds the layer's output to `sum` in place, nothing dropped: for passes that are not recorded.
 void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& view);
-// adapted_linear() of a layer whose inputs are split over ranks: each has some columns of x and of the weight, and gets the sum.
+// adapted_linear() of a layer whose inputs are split over ranks: each has some columns of x and of the weight, and gets the sum, of all
+// rows or of its own ones. `beside` has those.
 [[nodiscard]] Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside,
-                                   const TensorRanks& ranks);
+                                   const TokenSlices& tokens);
 // The gradient of x.
 [[nodiscard]] Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed);
+// Are there weights or adapters to train?
+[[nodiscard]] bool has_gradients(const LinearView& view);
 // Adds the gradients of weights and adapters to their buffers.
 void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed);
 

@@ -21,7 +21,9 @@ struct Decoder::Tape : torch::CustomClassHolder {
   Tape(const Decoder& decoder_of, const PackedBatch& batch_of, const PassOptions& options_of)
       : decoder(decoder_of), batch(batch_of), options(options_of) {}
 
-  [[nodiscard]] PassContext context() const { return {batch, rotation.cos.defined() ? &rotation : nullptr, options.dropout_seed}; }
+  [[nodiscard]] PassContext context() const {
+    return {batch, rotation.cos.defined() ? &rotation : nullptr, options.dropout_seed, decoder.slices_of(batch.ids.size(0))};
+  }
 
   const Decoder& decoder;
   PackedBatch batch;
@@ -29,7 +31,7 @@ struct Decoder::Tape : torch::CustomClassHolder {
   bool adapted = false;  // were adapters switched on?
   Rotation rotation;
   std::vector<LayerState> layers;
-  Tensor last;  // the last layer's output
+  Tensor last;  // the last layer's output, of the tokens that this rank has
   Normed norm;
 };
 
@@ -96,17 +98,25 @@ Decoder::OwnTokens Decoder::own_tokens(const Tensor& ids) const {
   return {(ids - own.whole).mul_(are_own), are_own};
 }
 
+TokenSlices Decoder::slices_of(int64_t num_tokens) const {
+  if (!parameters_.is_split()) return {};
+  return {&parameters_.options().tensor, parameters_.options().divides_tokens, num_tokens};
+}
+
 Tensor Decoder::embed(const Tensor& ids, const Tensor& positions) const {
+  return embed(ids, positions, parameters_.is_split() ? TokenSlices{&parameters_.options().tensor} : TokenSlices{});
+}
+
+Tensor Decoder::embed(const Tensor& ids, const Tensor& positions, const TokenSlices& tokens) const {
   const Tensor& table = parameters_.value(places_.embedding);
   Tensor x;
-  if (parameters_.is_split()) {
+  if (tokens.is_split()) {
     const OwnTokens own = own_tokens(ids);
-    x = table.index_select(0, own.rows).mul_(own.are_own.unsqueeze(1));
-    parameters_.options().tensor.sum_(x);
+    x = tokens.sum(table.index_select(0, own.rows).mul_(own.are_own.unsqueeze(1)));
   } else {
     x = table.index_select(0, ids);
   }
-  if (places_.positions >= 0) x.add_(parameters_.value(places_.positions).index_select(0, positions));
+  if (places_.positions >= 0) x.add_(parameters_.value(places_.positions).index_select(0, tokens.own(positions)));
   return x;
 }
 
@@ -115,7 +125,7 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
   const PassContext context = tape.context();
   check(places_.positions < 0 || tape.batch.max_length <= config_.max_positions, "a row of ", tape.batch.max_length, " tokens, but this ",
         name_of(config_.family), " model has only ", config_.max_positions, " positions");
-  Tensor x = embed(tape.batch.ids, tape.batch.positions);
+  Tensor x = embed(tape.batch.ids, tape.batch.positions, context.tokens);
   if (keep) tape.layers.resize(static_cast<size_t>(config_.num_layers));
   for (size_t i = 0; i < static_cast<size_t>(config_.num_layers); ++i) {
     if (keep && tape.options.checkpoint) tape.layers[i].x = x;
@@ -125,7 +135,7 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
   }
   parameters_.end_forward();
   Normed normed = norm(x, last_norm());
-  Tensor out = std::exchange(normed.out, Tensor());
+  Tensor out = context.tokens.all(std::exchange(normed.out, Tensor()));
   if (keep) tape.last = std::move(x), tape.norm = std::move(normed);
   return out;
 }
@@ -133,9 +143,9 @@ Tensor Decoder::forward(Tape& tape, bool keep) const {
 void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
   ensure(tape.adapted == (adapters_ != nullptr && adapters_->enabled()), "adapters were switched between a pass and its backward");
   parameters_.begin_backward();
-  Tensor dx = norm_backward(dhidden, tape.last, tape.norm, last_norm(), {});
-  tape.last.reset(), tape.norm = {};
   const PassContext context = tape.context();
+  Tensor dx = norm_backward(context.tokens.own(dhidden), tape.last, tape.norm, last_norm(), {});
+  tape.last.reset(), tape.norm = {};
   const bool wants_embedding = parameters_.options().trainable;
   for (size_t i = tape.layers.size(); i-- > 0;) {
     parameters_.begin_layer_backward(i);
@@ -146,6 +156,7 @@ void Decoder::backward(Tape& tape, const Tensor& dhidden) const {
     parameters_.end_layer_backward(i);
   }
   if (wants_embedding) {
+    dx = context.tokens.all(dx);
     parameters_.open_embedding_gradient();
     if (parameters_.is_split()) {
       const OwnTokens own = own_tokens(tape.batch.ids);

@@ -47,6 +47,9 @@ class Decoder {
     Tensor rows, are_own;
   };
   [[nodiscard]] OwnTokens own_tokens(const Tensor& ids) const;
+  [[nodiscard]] TokenSlices slices_of(int64_t num_tokens) const;
+  // Of the tokens that this rank has.
+  [[nodiscard]] Tensor embed(const Tensor& ids, const Tensor& positions, const TokenSlices& tokens) const;
 
   const ModelConfig& config_;
   const ModelParameters& places_;

@@ -13,7 +13,7 @@ struct LayerView {
   LinearView qkv, out, gate_up, down;
   AttentionShape shape;
   GateKind gate;
-  const TensorRanks* ranks = nullptr;  // that compute the layer together, each with its own heads; null: this one alone
+  const TensorRanks* ranks = nullptr;  // that compute the layer together, each with its own heads; null: this one alone. For generation
 };
 
 // What all layers of a pass share.
@@ -21,10 +21,11 @@ struct PassContext {
   const PackedBatch& batch;
   const Rotation* rotation = nullptr;  // null: learned positions
   DropoutSeed dropout_seed;
+  TokenSlices tokens = {};  // of the residual stream and its norms; attention and the MLP see all tokens
 };
 
 struct LayerState {
-  Tensor x;        // the layer's input
+  Tensor x;        // the layer's input; like h and the statistics of both norms, of the tokens that this rank has there
   Normed norm1;    // statistics; the outputs are dropped
   Tensor raw_qkv;  // before the norms of queries and keys, if there are any
   Normed q_norm, k_norm;
@@ -37,9 +38,6 @@ struct LayerState {
 
 // Queries and keys normalized per head, in a copy of qkv; fills `keep` if it is not null. For families whose q_norm has weights.
 [[nodiscard]] Tensor norm_heads(const LayerView& layer, const Tensor& qkv, LayerState* keep);
-
-// x plus the outputs of `out` or `down`, of all ranks.
-[[nodiscard]] Tensor add_outputs(const LayerView& layer, const LinearView& linear, const Tensor& in, DropoutSeed seed, const Tensor& x);
 
 // The layer's output; fills `keep` if it is not null.
 [[nodiscard]] Tensor layer_forward(const LayerView& layer, const PassContext& pass, const Tensor& x, LayerState* keep);

@@ -10,9 +10,10 @@
 namespace kedge {
 namespace {
 
-std::vector<std::vector<ParameterPart>> parts_of_ranks(const ModelConfig& config, const HeadOptions& head, const TensorRanks& ranks) {
+std::vector<std::vector<ParameterPart>> parts_of_ranks(const ModelConfig& config, const HeadOptions& head, const StorageOptions& storage) {
   std::vector<std::vector<ParameterPart>> parts;
-  for (int rank = 0; rank < ranks.size() && ranks.is_split(); ++rank) parts.push_back(parameter_parts(config, head, {rank, ranks.size()}));
+  const int size = storage.tensor.size();
+  for (int rank = 0; rank < size && size > 1; ++rank) parts.push_back(parameter_parts(config, head, {rank, size, storage.divides_tokens}));
   return parts;
 }
 
@@ -23,7 +24,7 @@ Model::Model(ModelConfig config, const HeadOptions& head, const StorageOptions& 
       own_shape_(split_config(config_, {storage.tensor.rank(), storage.tensor.size()})),
       head_(head),
       places_(make_parameters(config_, head)),
-      parameters_(places_.specs, storage, parts_of_ranks(config_, head, storage.tensor)),
+      parameters_(places_.specs, storage, parts_of_ranks(config_, head, storage)),
       decoder_(std::make_unique<Decoder>(own_shape_, places_, parameters_, nullptr)) {}
 
 void Model::initialise_head(uint64_t seed) {

@@ -24,6 +24,7 @@ struct StorageOptions {
   ShardOptions shards = {};     // the ranks that hold the parameters together
   TensorRanks tensor = {};      // those that compute with them together, each with its own rows or columns of the matrices
   bool comes_and_goes = false;  // without memory but between take_values() and drop_values(); not to train
+  bool divides_tokens = false;  // in passes: each tensor rank keeps its own tokens where no product needs all (model/token_slices.h)
 };
 
 // How many elements a flat buffer of such parameters has, with the gaps between the slices.

@@ -18,12 +18,27 @@ void Parameters::zero_gradients() {
 // Of elements that several tensor ranks have. Those of a pass, or of an update, whichever is summed over other ranks next.
 void Parameters::sum_summands(size_t bucket) const {
   if (!is_split()) return;
+  Share run;
+  int sharers = 1;
+  const auto sum_run = [&] { options_.tensor.sum_(gradient_buckets_[bucket].narrow(0, run.begin, length(run)), sharers); };
   for (const auto& [parameter, begin] : places_in(bucket)) {
     const ParameterPart& own = part(parameter);
-    if (!own.has_summands) continue;
-    for (const ParameterPart::Rows& range : own.rows)
-      options_.tensor.sum_(gradients_[static_cast<size_t>(parameter)].narrow(0, range.own, range.count), range.sharers);
+    const ParameterSpec& spec = specs_[static_cast<size_t>(parameter)];
+    const int64_t width = spec.size() / spec.shape[0];
+    for (const ParameterPart::Rows& range : own.rows) {
+      if (!own.has_summands || range.sharers == 1) continue;
+      const int64_t first = range.own * width, last = first + range.count * width;
+      // With the gap after the parameter, which is zero: neighbours, such as all norms of a network, are one sum.
+      const Share elements{begin + first, begin + (last == spec.size() ? flat_size({spec}) : last)};
+      if (range.sharers == sharers && elements.begin == run.end) {
+        run.end = elements.end;
+        continue;
+      }
+      sum_run();
+      run = elements, sharers = range.sharers;
+    }
   }
+  sum_run();
 }
 
 void Parameters::finish_gradients() {

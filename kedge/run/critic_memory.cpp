@@ -23,6 +23,7 @@ MemoryInput input_of(const CriticServerConfig& config, const CriticRoom& room) {
   input.shard_ranks = room.shards.shard.size();
   input.sharding = room.shards.kind;
   input.tensor_ranks = room.tensor_ranks;
+  input.token_ranks = model.sequence_parallel ? room.tensor_ranks : 1;
   input.rows = model.micro_batch_size;
   input.longest = std::min(model.encoder_seq_length, room.network.max_positions);
   input.tokens = input.rows * input.longest;

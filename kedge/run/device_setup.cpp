@@ -70,7 +70,8 @@ ShardOptions shard_options(const NetworkConfig& network, const Mesh& mesh, const
 
 StorageOptions training_storage(const ComputeConfig& compute, const NetworkConfig& network, at::Device device, const ShardOptions& shards,
                                 const TensorRanks& tensor) {
-  const StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none, shards, tensor};
+  StorageOptions storage{dtype_of(compute, device), device, network.peft.peft_scheme == PeftScheme::none, shards, tensor};
+  storage.divides_tokens = network.sequence_parallel && tensor.is_split();
   check(storage.dtype != at::kHalf, "trainer.precision: ", *compute.precision, " is not supported; bf16 has the range that training needs");
   return storage;
 }

@@ -46,7 +46,7 @@ int64_t held_by_checkpoints(const RunConfig& run) {
 
 DiskPlan plan_disk(const RunConfig& run, int64_t max_steps, int64_t save, const MemoryInput& network) {
   MemoryInput whole = network;  // on disk, whatever ranks share
-  whole.num_ranks = whole.shard_ranks = whole.tensor_ranks = 1;
+  whole.num_ranks = whole.shard_ranks = whole.tensor_ranks = whole.token_ranks = 1;
   whole.sharding = Sharding::none;
   const MemoryPlan memory = plan_memory(whole);
   const CheckpointConfig& config = run.checkpoint_callback_params;

@@ -145,6 +145,7 @@ void OnlineSetup::plan_memory(const Options& options) {
   input.optimizer = settings.model.optim;
   input.num_ranks = mesh.data.size();
   input.tensor_ranks = mesh.tensor.size();
+  input.token_ranks = storage.divides_tokens ? input.tensor_ranks : 1;
   input.shard_ranks = storage.shards.shard.size();
   input.sharding = storage.shards.kind;
   const int64_t rows = settings.model.global_batch_size / mesh.data.size();

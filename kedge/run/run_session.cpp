@@ -33,6 +33,7 @@ constexpr std::array kRules = {
     ChangeRule{"model.sharding_group", ChangeKind::converted, "gradients are summed in another order"},
     ChangeRule{"model.collectives", ChangeKind::converted, "gradients are summed in another order"},
     ChangeRule{"model.tensor_model_parallel_size", ChangeKind::converted, "layers are summed in another order"},
+    ChangeRule{"model.sequence_parallel", ChangeKind::converted, "gradients of norms are summed in another order"},
     ChangeRule{"model.generation", ChangeKind::converted, "responses are computed in another layout"},
     ChangeRule{"local_critic.model.sharding", ChangeKind::free, ""},
     ChangeRule{"local_critic.model.sharding_group", ChangeKind::converted, "gradients are summed in another order"},

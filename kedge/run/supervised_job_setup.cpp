@@ -41,6 +41,7 @@ MemoryRequest SupervisedSetup::memory_request() const {
   input.optimizer = sections.network.optim;
   input.num_ranks = mesh.data.size();
   input.tensor_ranks = mesh.tensor.size();
+  input.token_ranks = storage().divides_tokens ? input.tensor_ranks : 1;
   input.shard_ranks = shards.shard.size();
   input.sharding = shards.kind;
   input.tokens = data.largest_micro.tokens;

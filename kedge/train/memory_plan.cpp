@@ -55,31 +55,32 @@ class MicroBatchMemory {
   Peak play() {
     Peak peak;
     tally_.take(thread_scratch() + rotation() + batch());
-    tally_.take(wide(m_.hidden_size));  // the embedding's output
+    outputs();  // the embedding's
     for (int64_t layer = 0; layer < m_.num_layers; ++layer) forward(layer, !in_.checkpoint);
-    tally_.take(wide(m_.hidden_size) + norm_stats(1));  // the last norm: the hidden states
+    tally_.take(wide(m_.hidden_size) + norm_stats());  // the last norm: the hidden states, of all tokens
     peak.kept = tally_.live() - thread_scratch();
     in_.head.kind == HeadKind::language ? language_head() : score_head();
-    tally_.take(wide(m_.hidden_size));  // the gradient of the last layer's output
+    tally_.take(stream());  // the gradient of the last layer's output
     tally_.pass(norm_sums());
-    tally_.drop(wide(m_.hidden_size) + norm_stats(1));  // the output itself
+    tally_.drop(stream() + norm_stats());  // the output itself
     for (int64_t layer = m_.num_layers; layer-- > 0;) {
       if (in_.checkpoint) {
         forward(layer, true);
-        tally_.drop(wide(m_.hidden_size));  // its output, computed before
+        tally_.drop(stream());  // its output, computed before
       }
       backward(layer, layer > 0 || trains_all_);
     }
-    if (trains_all_ && in_.is_cuda && narrow_type()) tally_.pass(in_.tokens * m_.hidden_size * 4);
+    if (trains_all_) tally_.pass(gathered() + (in_.is_cuda && narrow_type() ? in_.tokens * m_.hidden_size * 4 : 0));
     peak.most = tally_.most();
     return peak;
   }
   // A forward-only pass.
   int64_t look() {
-    tally_.take(thread_scratch() + rotation() + batch() + wide(m_.hidden_size));
+    tally_.take(thread_scratch() + rotation() + batch());
+    outputs();
     for (int64_t layer = 0; layer < m_.num_layers; ++layer) {
       forward(layer, false);
-      tally_.drop(wide(m_.hidden_size));  // its input
+      tally_.drop(stream());  // its input
     }
     tally_.take(wide(m_.hidden_size));
     if (in_.head.kind == HeadKind::language) {
@@ -96,14 +97,20 @@ class MicroBatchMemory {
   [[nodiscard]] int64_t wide(int64_t columns) const { return in_.tokens * columns * element(); }
   [[nodiscard]] int64_t column(int64_t count) const { return in_.tokens * count * 4; }
 
-  [[nodiscard]] int64_t norm_stats(int64_t rows_a_token) const { return column(rows_a_token) * (m_.norm == NormKind::layer ? 2 : 1); }
+  // The residual stream: rows of the tokens that a rank has between the layers' products. And rows of all tokens, put together for a
+  // product from those of each rank.
+  [[nodiscard]] int64_t own_tokens() const { return (in_.tokens + in_.token_ranks - 1) / in_.token_ranks; }
+  [[nodiscard]] int64_t stream() const { return own_tokens() * m_.hidden_size * element(); }
+  [[nodiscard]] int64_t gathered() const { return in_.token_ranks > 1 ? wide(m_.hidden_size) : 0; }
+
+  [[nodiscard]] int64_t norm_stats() const { return own_tokens() * 4 * (m_.norm == NormKind::layer ? 2 : 1); }
   [[nodiscard]] int64_t head_norm_stats() const { return m_.qk_norm ? column(m_.num_heads + m_.num_kv_heads) : 0; }
   [[nodiscard]] bool is_flash() const { return in_.is_cuda && narrow_type() && flash_takes(m_.head_dim); }
   [[nodiscard]] int64_t log_sums() const { return in_.is_cuda && !is_flash() ? 0 : column(m_.num_heads); }
   [[nodiscard]] int64_t rotation() const { return m_.learned_positions ? 0 : column(m_.rope.dim); }
   [[nodiscard]] int64_t batch() const { return in_.tokens * 4 * 8; }  // ids, positions, places, targets
   // Norms' weight gradients are summed by blocks on CUDA.
-  [[nodiscard]] int64_t norm_sums() const { return in_.is_cuda ? std::min<int64_t>(in_.tokens, 264) * m_.hidden_size * 4 : 0; }
+  [[nodiscard]] int64_t norm_sums() const { return in_.is_cuda ? std::min<int64_t>(own_tokens(), 264) * m_.hidden_size * 4 : 0; }
   // Attention's copies of a head's keys, values and their gradients; a thread keeps them.
   [[nodiscard]] int64_t thread_scratch() const { return in_.is_cuda ? 0 : in_.threads * 4 * in_.longest * m_.head_dim * 4; }
   // On a CPU the library's bf16 products make a reordered copy of the weight, and a weight's gradient is computed separately,
@@ -130,16 +137,25 @@ class MicroBatchMemory {
 
   // What a layer keeps in addition to its input.
   [[nodiscard]] int64_t layer_state() const {
-    return 2 * norm_stats(1) + head_norm_stats() + log_sums() +
-           wide((m_.qk_norm ? 2 : 1) * m_.qkv_size() + m_.q_size() + m_.hidden_size + m_.gate_up_size());
+    return 2 * norm_stats() + head_norm_stats() + log_sums() + stream() +
+           wide((m_.qk_norm ? 2 : 1) * m_.qkv_size() + m_.q_size() + m_.gate_up_size());
+  }
+
+  // A product's outputs, of all tokens, become those of the tokens that a rank has.
+  void outputs() {
+    tally_.take(wide(m_.hidden_size));
+    keep_own();
+  }
+  void keep_own() {
+    if (in_.token_ranks > 1) tally_.take(stream()), tally_.drop(wide(m_.hidden_size));
   }
 
   // Leaves the output and the input, and the layer's state if it is kept.
   void forward(int64_t layer, bool keep) {
-    const int64_t hidden = wide(m_.hidden_size);
-    tally_.take(hidden + norm_stats(1));
-    tally_.take(wide(m_.qkv_size()));
+    tally_.take(stream() + norm_stats());
+    tally_.take(gathered() + wide(m_.qkv_size()));
     qkv_adapters(layer, 1);
+    tally_.drop(gathered());
     if (m_.qk_norm) {
       const int64_t normed = wide(m_.q_size() + m_.kv_size());
       tally_.take(wide(m_.qkv_size()) + normed + head_norm_stats());
@@ -148,21 +164,24 @@ class MicroBatchMemory {
     }
     tally_.take(wide(m_.q_size()) + log_sums());
     if (in_.is_cuda && !is_flash()) tally_.pass(plain_scores());
-    tally_.take(hidden);
+    tally_.take(wide(m_.hidden_size));
     out_adapters(layer, 1);
-    tally_.take(hidden + norm_stats(1));
-    tally_.take(wide(m_.gate_up_size()));
+    keep_own();
+    tally_.take(stream() + norm_stats());
+    tally_.take(gathered() + wide(m_.gate_up_size()));
     gate_up_adapters(layer, 1);
+    tally_.drop(gathered());
     tally_.take(wide(m_.mlp_size));
-    tally_.take(hidden);
+    tally_.take(wide(m_.hidden_size));
     down_adapters(layer, 1);
-    tally_.drop(wide(m_.mlp_size) + 2 * hidden);
+    keep_own();
+    tally_.drop(wide(m_.mlp_size) + 2 * stream());
     if (!keep) tally_.drop(layer_state());
   }
 
   void backward(int64_t layer, bool wants_input) {
-    const int64_t hidden = wide(m_.hidden_size), gate_up = wide(m_.gate_up_size()), mlp = wide(m_.mlp_size);
-    tally_.take(mlp);
+    const int64_t gate_up = wide(m_.gate_up_size()), mlp = wide(m_.mlp_size);
+    tally_.take(gathered() + mlp);
     input_gradient(m_.hidden_size, m_.mlp_size);
     down_adapters(layer, 1);
     tally_.take(gate_up + mlp);
@@ -170,38 +189,43 @@ class MicroBatchMemory {
     tally_.drop(mlp);
     weight_gradient(m_.hidden_size, m_.mlp_size);
     down_adapters(layer, 2);
-    tally_.drop(gate_up + mlp);  // those of the forward pass, and the gate's output once more
-    tally_.take(hidden);
+    tally_.drop(gathered() + gate_up + mlp);  // and those of the forward pass, and the gate's output once more
+    tally_.take(stream() + gathered());
     weight_gradient(m_.gate_up_size(), m_.hidden_size);
     gate_up_adapters(layer, 2);
+    tally_.drop(stream() + gathered());
+    tally_.take(wide(m_.hidden_size));
     input_gradient(m_.gate_up_size(), m_.hidden_size);
     gate_up_adapters(layer, 1);
-    tally_.take(hidden);
+    keep_own();
+    tally_.take(stream());
     tally_.pass(norm_sums());
-    tally_.drop(hidden + hidden + gate_up);  // the norm's output gradient, the state's h, the gate's gradient
+    tally_.drop(2 * stream() + gate_up);  // the norm's output gradient, the state's h, the gate's gradient
+    tally_.take(gathered());
     weight_gradient(m_.hidden_size, m_.q_size());
     out_adapters(layer, 2);
     tally_.take(wide(m_.q_size()));
     input_gradient(m_.hidden_size, m_.q_size());
     out_adapters(layer, 1);
     attention_backward();
-    tally_.drop(2 * wide(m_.q_size()) + wide(m_.qkv_size()) + log_sums());
+    tally_.drop(gathered() + 2 * wide(m_.q_size()) + wide(m_.qkv_size()) + log_sums());
     if (m_.qk_norm) tally_.pass(3 * wide(m_.q_size()));
-    tally_.take(hidden);
+    tally_.take(stream() + gathered());
     weight_gradient(m_.qkv_size(), m_.hidden_size);
     qkv_adapters(layer, 2);
-    tally_.drop(hidden);
+    tally_.drop(stream() + gathered());
     if (wants_input) {
-      tally_.take(hidden);
+      tally_.take(wide(m_.hidden_size));
       input_gradient(m_.qkv_size(), m_.hidden_size);
       qkv_adapters(layer, 1);
-      tally_.take(hidden);
+      keep_own();
+      tally_.take(stream());
       tally_.pass(norm_sums());
-      tally_.drop(hidden);
+      tally_.drop(stream());
     }
     // The state that is left with the layer's input, the gradients of qkv and h, and that of the output, which the new one replaces.
-    tally_.drop(hidden + 2 * norm_stats(1) + head_norm_stats() + (m_.qk_norm ? wide(m_.qkv_size()) : 0));
-    tally_.drop(wide(m_.qkv_size()) + 2 * hidden);
+    tally_.drop(stream() + 2 * norm_stats() + head_norm_stats() + (m_.qk_norm ? wide(m_.qkv_size()) : 0));
+    tally_.drop(wide(m_.qkv_size()) + 2 * stream());
   }
 
   // Leaves the gradient of qkv.
@@ -337,8 +361,9 @@ MemoryInput of_one_rank(const MemoryInput& input) {
 MemoryPlan plan_memory(const MemoryInput& input) {
   if (input.tensor_ranks > 1) {
     MemoryPlan plan = plan_memory(of_one_rank(input));
-    // Every rank's summands of a layer's outputs, while they are added up.
-    plan.workspace += input.tensor_ranks * input.tokens * input.model.hidden_size * (input.dtype == at::kFloat ? 4 : 2);
+    // Every rank's summands of a layer's outputs, while they are added up: of all tokens, or of the own ones.
+    const int64_t summands = input.token_ranks > 1 ? 1 : input.tensor_ranks;
+    plan.workspace += summands * input.tokens * input.model.hidden_size * (input.dtype == at::kFloat ? 4 : 2);
     return plan;
   }
   const ModelParameters places = make_parameters(input.model, input.head);

@@ -24,6 +24,7 @@ struct MemoryInput {
   OptimizerConfig optimizer;
   int num_ranks = 1, shard_ranks = 1;  // in all, and of those that share one copy of the model
   int tensor_ranks = 1;                // that compute together what is one rank otherwise
+  int token_ranks = 1;                 // as many if they divide the tokens between the layers' products (model/token_slices.h)
   Sharding sharding = Sharding::none;
   // The largest micro-batch: tokens of all its rows, and of its longest row.
   int64_t tokens = 0, rows = 1, longest = 0;

@@ -93,6 +93,7 @@ struct NetworkConfig {
   std::optional<int64_t> sharding_group;
   Collectives collectives = Collectives::ordered;
   int64_t tensor_model_parallel_size = 1;
+  bool sequence_parallel = false;
   PeftConfig peft;
   OptimConfig optim;
 
@@ -114,6 +115,10 @@ struct NetworkConfig {
           "neighbouring ranks that compute every layer together, each with its own heads and its share of the MLP and of the vocabulary; "
           "the others have other rows of a batch",
           at_least(1));
+    field("sequence_parallel", sequence_parallel,
+          "ranks that compute every layer together divide the tokens of a pass where a layer's products do not need all of them: norms are "
+          "computed, and the inputs of layers kept, for each rank's own tokens. The same numbers in less memory; without such ranks, "
+          "nothing");
     field("peft", peft, "adapters");
     field("optim", optim, "the optimizer");
     field.ignored("enable_nge", "there is only one generator");
@@ -139,7 +144,6 @@ struct NetworkConfig {
                   "model.tensor_model_parallel_size their computation",
                   {"1"});
     field.refused("context_parallel_size", "rows are not split over ranks", {"1"});
-    field.ignored("sequence_parallel", "norms are computed by every tensor rank");
   }
 };
 

@@ -82,7 +82,8 @@ TensorWireInput tensor_wire_input(const MemoryInput& input) {
           .hidden = input.model.hidden_size,
           .vocabulary = input.model.vocab_size,
           .element_bytes = input.dtype == at::kFloat ? 4 : 2,
-          .recomputes = input.checkpoint};
+          .recomputes = input.checkpoint,
+          .divides_tokens = input.token_ranks > 1};
 }
 
 int64_t tensor_wire_bytes(const TensorWireInput& input, const TensorWireTokens& tokens) {
@@ -90,8 +91,11 @@ int64_t tensor_wire_bytes(const TensorWireInput& input, const TensorWireTokens& 
   // A row that is summed: two ranks send each other all of it, more of them slices to be summed, and their own sums to all.
   const double others = input.tensor_ranks - 1, sent = input.tensor_ranks == 2 ? 1 : 2 * others / input.tensor_ranks;
   const auto layers = static_cast<double>(input.layers);
-  const double forward = 2 * layers + 1;                                         // after attention, after the MLP; the embedding
-  const double backward = 2 * layers + 1 + (input.recomputes ? 2 * layers : 0);  // before each of them; the head
+  const double forward = 2 * layers + 1;                                   // after attention, after the MLP; the embedding
+  double backward = 2 * layers + 1 + (input.recomputes ? 2 * layers : 0);  // before each of them; the head
+  // Where ranks divide the tokens, a sum is two halves: rows that are summed for each rank, and those that ranks put together elsewhere.
+  // Inputs of attention and of the MLP are put together once more for the weights' gradients, and the embedding's gradient is.
+  if (input.divides_tokens) backward += layers + 0.5;
   const double rows = tokens.trained * (forward + backward) + tokens.seen * forward;
   const double logits = tokens.drawn * static_cast<double>(input.vocabulary) * 4 * others / input.tensor_ranks;
   return static_cast<int64_t>(rows * sent * static_cast<double>(input.hidden * input.element_bytes) + logits);

@@ -40,6 +40,7 @@ struct TensorWireInput {
   int64_t layers = 0, hidden = 0, vocabulary = 0;
   int64_t element_bytes = 4;  // of what passes between layers
   bool recomputes = false;    // the activations of a layer in its backward pass
+  bool divides_tokens = false;
 };
 // Tokens that they compute, each rank all of them.
 struct TensorWireTokens {

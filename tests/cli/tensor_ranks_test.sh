@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs on ranks that compute every layer together (tensor parallelism): SFT and REINFORCE have the losses of one process within 1e-5, also where
-# such ranks are sharded; checkpoints are resumed in every other layout. tensor_ranks_test.sh KEDGE MPIRUN...
+# such ranks are sharded or divide the tokens; checkpoints are resumed in every other layout. tensor_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
 . "$(dirname "$0")/ranks_support.sh"
 . "$here/online_support.sh"
@@ -30,11 +30,27 @@ for kind in none all; do
 done
 cmp sft_split_none/model/model.safetensors sft_split_all/model/model.safetensors || fail 'another sharding has other weights'
 
+# Each rank with its own tokens where norms are computed. The first step has the bits of ranks with all tokens; after it weights of norms
+# may differ by roundings. One rank has all tokens anyway.
+slices=model.sequence_parallel=true
+expect 0 'done: step 20 of 20' on 2 sft_slices train $split $slices
+close sft_split sft_slices 22
+[ "$(losses sft_slices | head -1)" = "$(losses sft_split | head -1)" ] || fail 'the first loss differs where ranks divide the tokens'
+expect 0 'done: step 20 of 20' on 4 sft_slices_all train $split $slices model.sharding=all model.activations_checkpoint_granularity=full
+close sft_split_all sft_slices_all 22
+expect 0 'done: step 2 of 2' on 1 alone_slices train $slices trainer.sft.max_steps=2
+[ "$(losses alone_slices | head -1)" = "$(losses sft_alone | head -1)" ] || fail 'one rank alone has another loss'
+activations() { "$kedge" plan "${train[@]:1}" --no-time --json --mesh 1x2 $split "$@" | grep -oE '"activations": *[0-9]+' | head -1 | grep -oE '[0-9]+'; }
+[ "$(activations $slices)" -lt "$(activations)" ] || fail "planned activations: $(activations $slices) with divided tokens, $(activations) without"
+
 # Adapters; the model's folder is that of the first rank.
 lora=(model.peft.peft_scheme=lora model.peft.lora_tuning.target_modules='[all]' model.peft.lora_tuning.adapter_dropout=0.1)
 expect 0 'done: step 20 of 20' on 1 lora_alone train "${lora[@]}"
 expect 0 'done: step 20 of 20' on 2 lora_split train $split "${lora[@]}"
 close lora_alone lora_split 22
+# Norms are frozen, so nothing differs.
+expect 0 'done: step 20 of 20' on 2 lora_slices train $split $slices "${lora[@]}"
+cmp lora_split/model/adapter_model.safetensors lora_slices/model/adapter_model.safetensors || fail 'adapters differ where ranks divide the tokens'
 
 # Begun in one layout, resumed in the others.
 expect 0 'done: step 10' on 2 begun train $split trainer.sft.max_steps=10
@@ -47,6 +63,8 @@ cp -r begun to_both && expect 0 'resumed from to_both.* at step 10' on 4 to_both
 close sft_alone to_both 22
 cp -r begun to_same && expect 0 'resumed from to_same.* at step 10' on 2 to_same train $split
 cmp sft_split/model/model.safetensors to_same/model/model.safetensors || fail 'resumed in the same layout, it ends with other weights'
+cp -r begun to_slices && expect 0 'resumed from to_slices.* at step 10' on 2 to_slices train $split $slices
+close sft_split to_slices 22
 cp -r begun_alone to_split && expect 0 'resumed from to_split.* at step 10' on 2 to_split train $split
 close sft_alone to_split 22
 cp -r lora_split lora_resumed && rm -r lora_resumed/checkpoints/*step=20-* && expect 0 'resumed from lora_resumed.* at step 10' on 1 lora_resumed train "${lora[@]}"
@@ -58,6 +76,9 @@ expect 0 'done: step 20 of 20' on 2 online_split rewarded $split
 [ "$(grep -c '"train_rollouts/logprob_gap_max": 0\.0[,}]' online_split/metrics.jsonl)" = 20 ] || fail "generation and training differ: $(grep -o 'logprob_gap_max[^,]*' online_split/metrics.jsonl | sort | uniq -c)"
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_split
 replays online_split
+expect 0 'done: step 20 of 20' on 2 online_slices rewarded $split $slices
+[ "$(grep -c '"train_rollouts/logprob_gap_max": 0\.0[,}]' online_slices/metrics.jsonl)" = 20 ] || fail 'generation and training differ where ranks divide the tokens'
+replays online_slices
 expect 0 'done: step 20 of 20' on 4 online_both rewarded $split model.sharding=all
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_both
 replays online_both

@@ -50,12 +50,29 @@ TEST(TensorRanks, GathersColumnsOfDifferentWidths) {
   EXPECT_TRUE(at::equal(ranks.gather_columns(all.narrow(1, own.begin, own.end - own.begin), 31), all));
 }
 
+// Fewer rows than ranks, too.
+TEST(TensorRanks, SumsOfItsOwnRowsHaveTheBitsOfTheCompleteSum) {
+  const TensorRanks ranks(world());
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const int64_t rows : {1, 3, 7, 2000}) {
+      const Tensor mine = values_of(world().rank(), rows, dtype), before = mine.clone(), all = mine.clone();
+      ranks.sum_(all);
+      const Share own = share_of(rows, world().rank(), world().size());
+      const Tensor found = ranks.sum_rows(mine);
+      EXPECT_TRUE(at::equal(found, all.narrow(0, own.begin, own.end - own.begin))) << rows;
+      EXPECT_TRUE(at::equal(mine, before)) << rows;
+      EXPECT_TRUE(at::equal(ranks.gather_rows(found, rows), all)) << rows;
+    }
+}
+
 TEST(TensorRanks, OneRankHasNothingToExchange) {
   const TensorRanks alone;
   const Tensor x = normals({2, 3}, 4), before = x.clone();
   alone.sum_(x);
   EXPECT_TRUE(at::equal(x, before));
   EXPECT_TRUE(at::equal(alone.gather_columns(x, 3), before));
+  EXPECT_TRUE(at::equal(alone.sum_rows(x), before));
+  EXPECT_TRUE(at::equal(alone.gather_rows(x, 2), before));
 }
 
 }  // namespace

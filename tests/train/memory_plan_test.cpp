@@ -170,6 +170,23 @@ TEST(MemoryPlan, ARankCountsItsShare) {
   EXPECT_EQ(of(Sharding::all).workspace - of(Sharding::gradients).workspace, 2 * 4480 * 2);
 }
 
+// Of ten tokens a rank of two keeps five in the residual stream: the embedding's output, and of each layer two norms' statistics, the sum
+// after attention and the output.
+TEST(MemoryPlan, RanksThatDivideTokensKeepTheirOwn) {
+  const MemoryPlan whole = plan_with([](MemoryInput&input) { input.tensor_ranks = 2; }),
+                   divided = plan_with([](MemoryInput&input) { input.tensor_ranks = input.token_ranks = 2; });
+  EXPECT_EQ(whole.activations - divided.activations, 5 * 4 * (24 + 2 * (2 + 2 * 24) + 1));
+  EXPECT_LE(divided.workspace, whole.workspace + 10 * 4 * 24);
+  EXPECT_LT(divided.peak(), whole.peak());
+  EXPECT_EQ(divided.parameters, whole.parameters);
+  const MemoryPlan recomputed = plan_with([](MemoryInput&input) { input.tensor_ranks = input.token_ranks = 2, input.checkpoint = true; }),
+                   whole_recomputed = plan_with([](MemoryInput&input) { input.tensor_ranks = 2, input.checkpoint = true; });
+  EXPECT_EQ(whole_recomputed.activations - recomputed.activations, 5 * 4 * (3 * 24 + 1));
+  // More ranks than tokens: some have one, others none.
+  EXPECT_GT(plan_with([](MemoryInput& input) { input.tensor_ranks = input.token_ranks = 2, input.tokens = 1, input.rows = 1; }).activations,
+            0);
+}
+
 TEST(MemoryPlan, TheOptimizersSettingsCount) {
   const auto of = [](auto&& change) { return plan_with([&](MemoryInput& input) { change(input); }); };
   EXPECT_EQ(of([](MemoryInput& input) { input.optimizer.name = OptimizerKind::sgd; }).optimizer, 0);

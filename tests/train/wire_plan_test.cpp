@@ -68,5 +68,16 @@ TEST(WirePlan, BetweenGroupsTravelsARanksPartTwice) {
   EXPECT_EQ(wire_bytes(tiny(Sharding::all, 1, 1), {.passes = 1, .updates = 1}, 0).in_group, 0);
 }
 
+// In the backward pass inputs are put together once more, half a sum each; a forward pass sends as much as before.
+TEST(WirePlan, RanksThatDivideTokensSendInputsOnceMore) {
+  for (const int ranks : {1, 2, 4, 8}) {
+    TensorWireInput plan{.tensor_ranks = ranks, .layers = 3, .hidden = 16, .vocabulary = 31, .element_bytes = 2};
+    const int64_t trained = tensor_wire_bytes(plan, {.trained = 8}), seen = tensor_wire_bytes(plan, {.seen = 8});
+    plan.divides_tokens = true;
+    EXPECT_EQ(tensor_wire_bytes(plan, {.seen = 8}), seen);
+    EXPECT_EQ(tensor_wire_bytes(plan, {.trained = 8}) - trained, 8 * 16 * 2 * 7 * (ranks - 1) / ranks);
+  }
+}
+
 }  // namespace
 }  // namespace kedge

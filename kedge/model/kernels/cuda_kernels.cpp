@@ -27,6 +27,7 @@ float* floats(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_d
 // The device of a tensor, and the error check of a launch.
 template <typename F>
 void run_on(const Tensor& tensor, F&& launch) {
+  if (tensor.numel() == 0) return;  // a grid has at least one block
   const c10::cuda::CUDAGuard guard(tensor.device());
   launch(c10::cuda::getCurrentCUDAStream().stream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();

@@ -90,8 +90,14 @@ std::vector<ParameterPart> parameter_parts(const ModelConfig& whole, const HeadO
   const auto of_vocabulary = [&](const ParameterSpec& spec) { return some_rows(spec, {{ids.begin, 0, ids.end - ids.begin, 1}}); };
   set(places.embedding, of_vocabulary);
   set(places.head, of_vocabulary);
+  // Of norms between layers each rank has what its own tokens add to the gradients.
+  const auto set_norm = [&](std::initializer_list<int> weights) {
+    for (const int place : weights) set(place, [&](const ParameterSpec& spec) { return everything(spec, split, split.divides_tokens); });
+  };
+  set_norm({places.norm, places.norm_bias});
   const LayerCut cut = cut_layer(whole, split);
   for (const LayerParameters& layer : places.layers) {
+    set_norm({layer.norm1, layer.norm1_bias, layer.norm2, layer.norm2_bias});
     for (const int place : {layer.qkv, layer.qkv_bias}) set(place, [&](const ParameterSpec& spec) { return some_rows(spec, cut.qkv); });
     for (const int place : {layer.gate_up, layer.gate_up_bias})
       set(place, [&](const ParameterSpec& spec) { return some_rows(spec, cut.gate_up); });

@@ -11,7 +11,8 @@
 namespace kedge {
 
 struct TensorSplit {
-  int rank = 0, size = 1;  // among the ranks that hold one copy of the model together
+  int rank = 0, size = 1;       // among the ranks that hold one copy of the model together
+  bool divides_tokens = false;  // does each compute the layers' norms for tokens of its own?
 
   [[nodiscard]] bool is_split() const { return size > 1; }
 };

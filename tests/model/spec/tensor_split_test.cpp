@@ -93,6 +93,22 @@ TEST(TensorSplit, EveryElementIsWhereTheRanksSayItIs) {
     }
 }
 
+// Of norms around the layers' products each rank has a summand of the gradients if ranks divide the tokens, otherwise the sum.
+TEST(TensorSplit, NormsOfOwnTokensHaveSummands) {
+  const ModelConfig config = random_config(3, 2);
+  const ModelParameters places = make_parameters(config, {});
+  for (const bool divides_tokens : {false, true}) {
+    const auto parts = parameter_parts(config, {}, {1, 2, divides_tokens});
+    const auto has_summands = [&](int place) { return place < 0 ? divides_tokens : parts[static_cast<size_t>(place)].has_summands; };
+    EXPECT_EQ(has_summands(places.norm), divides_tokens);
+    EXPECT_EQ(has_summands(places.norm_bias), divides_tokens);
+    for (const LayerParameters& layer : places.layers)
+      for (const int place : {layer.norm1, layer.norm1_bias, layer.norm2, layer.norm2_bias}) EXPECT_EQ(has_summands(place), divides_tokens);
+    EXPECT_FALSE(has_summands(places.layers[0].out));
+    EXPECT_FALSE(has_summands(places.embedding));
+  }
+}
+
 TEST(TensorSplit, SaysWhatCannotBeDivided) {
   ModelConfig config = random_config(1, 4);
   config.num_heads = 6, config.num_kv_heads = 3, config.mlp_size = 8;
