@@ -13,6 +13,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/inspect/eval_policies.h"
+#include "kedge/model/kernels/shared_prompts.h"
 #include "kedge/reward/reward_set.h"
 #include "kedge/reward/reward_sources.h"
 #include "kedge/run/device_setup.h"
@@ -222,7 +223,11 @@ class Evaluation {
       std::vector<int64_t> places(rows.size()), lengths;
       std::iota(places.begin(), places.end(), 0);
       for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
-      const std::vector<Pass> passes = plan_passes(places, lengths, online.rollouts.tokens_per_pass);
+      const bool shares = online.rollouts.share_prompts && options_.samples > 1 &&
+                          can_share_prompts(policies.model().config(), policies.model().device(), lengths_.context);
+      RowGroups groups = shares ? prompt_groups(rows, true) : RowGroups();
+      groups.may_divide = true;
+      const std::vector<Pass> passes = plan_passes(places, lengths, online.rollouts.tokens_per_pass, groups);
       if (trusts_engine(online.rollouts.logprobs, policies.model().device(), false)) {
         for (RolloutRow& row : rows) row.logprobs = row.rollout->logprobs;
       } else {

@@ -110,6 +110,8 @@ std::vector<Remedy> remedies_for(const MemoryDemand& demand, const MemoryKeys& k
                           if (look_follows) other.look = other.look / all * size;
                           other.update.tokens = std::max(other.update.longest, other.update.tokens * size / all);
                           other.update.rows = std::max<int64_t>(1, other.update.rows * size / all);
+                          if (other.update.prompts > 0) other.update.prompts = std::max<int64_t>(1, other.update.prompts * size / all);
+                          other.update.answers = other.update.answers * size / all;
                         },
                         size / 2 >= least});
   if (demand.generation && demand.generation->given)

@@ -66,14 +66,15 @@ StepWork step_work(const OnlineSetup& setup) {
   const auto ranks = static_cast<int64_t>(setup.mesh.data.size());
   StepWork work{.pass = of_one_rank(setup.memory_request.demand.update), .device = setup.mesh.device};
   const int64_t trained = settings.rollouts.num_rollout_samples * settings.rows_per_prompt / ranks;
-  const auto tokens = static_cast<double>(trained * setup.usual_length);
+  const int64_t prompt = setup.usual_length - setup.lengths.max_new;
+  const double tokens = static_cast<double>(trained * setup.usual_length) * computed_share(settings, setup.usual_length, prompt);
   work.update_tokens = tokens * static_cast<double>(settings.epochs);
   work.look_tokens = tokens * ((setup.recomputes_logprobs() ? 1 : 0) + (settings.wants_reference ? 1 : 0));
   work.num_updates = setup.plan.updates_per_step;
   work.engine = settings.model.engine;
   if (setup.generates_apart) work.generator = split_config(setup.network, {0, setup.generation.tensor.size()});
   work.answers = settings.rollouts.num_rollout_samples * settings.samples_per_prompt / setup.generation.data.size();
-  work.prompt_tokens = setup.usual_length - setup.lengths.max_new;
+  work.prompt_tokens = prompt;
   work.answer_tokens = setup.lengths.max_new;
   return work;
 }
@@ -81,7 +82,9 @@ StepWork step_work(const OnlineSetup& setup) {
 WireEvents wire_events(const OnlineSetup& setup) {
   const OnlineSettings& settings = setup.settings;
   const int64_t rows = settings.model.global_batch_size / setup.mesh.data.size();
-  const int64_t per_update = std::max<int64_t>(1, rows * setup.usual_length / settings.rollouts.tokens_per_pass);
+  const double share = computed_share(settings, setup.usual_length, setup.usual_length - setup.lengths.max_new);
+  const auto tokens = static_cast<int64_t>(static_cast<double>(rows * setup.usual_length) * share);
+  const int64_t per_update = std::max<int64_t>(1, tokens / settings.rollouts.tokens_per_pass);
   WireEvents events{.updates = setup.plan.updates_per_step};
   events.passes = per_update * events.updates;
   // For generation first.
@@ -143,6 +146,7 @@ int OnlineJob::run(const RunOptions& options) {
   RunSession session(run, options.arguments, options.fork);
   const OnlineSettings agreed = settings();  // an older run keeps values that it had before there were keys for them
   setup.settings.rollouts.logprob_temperature = agreed.rollouts.logprob_temperature;
+  setup.settings.rollouts.share_prompts = setup.settings.rollouts.share_prompts && agreed.rollouts.share_prompts;
   setup.settings.identity = agreed.identity + files_fingerprint(setup);
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);

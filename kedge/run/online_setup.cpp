@@ -10,6 +10,7 @@
 #include "kedge/data/files/rows.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/files/model_folder.h"
+#include "kedge/model/kernels/shared_prompts.h"
 #include "kedge/net/http.h"
 #include "kedge/reward/reward_sources.h"
 #include "kedge/run/device_setup.h"
@@ -54,6 +55,7 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
   check(!generation.tensor.is_split() || !settings.loop.batch_iterator.use_flask, "trainer.", settings.name,
         ".batch_iterator.use_flask: ranks that generate together (",
         generates_apart ? "model.generation.tensor_parallel_size" : "model.tensor_model_parallel_size", ") cannot take prompts one by one");
+  if (!can_share_prompts(network, mesh.device, lengths.context)) settings.rollouts.share_prompts = false;
   open_prompts();
   plan = plan_online(settings, prompts->size(), validation != nullptr, mesh.data.size());
   storage = training_storage(job.compute(), settings.model, mesh.device, shard_options(settings.model, mesh), mesh.tensor);
@@ -150,8 +152,15 @@ void OnlineSetup::plan_memory(const Options& options) {
   input.sharding = storage.shards.kind;
   const int64_t rows = settings.model.global_batch_size / mesh.data.size();
   input.longest = lengths.context;
-  input.tokens = std::min(rows * lengths.context, std::max(settings.rollouts.tokens_per_pass, lengths.context));
+  // A step's responses to a prompt may be in one update, or in as many as there are.
+  const int64_t all = (rows + settings.rows_per_prompt - 1) / settings.rows_per_prompt * longest_group(settings, lengths);
+  const int64_t most = plan.updates_per_step == settings.epochs ? std::min(rows * lengths.context, all) : rows * lengths.context;
+  input.tokens = std::min(most, std::max(settings.rollouts.tokens_per_pass, lengths.context));
   input.rows = std::max<int64_t>(1, input.tokens / lengths.context);
+  if (settings.rollouts.share_prompts && settings.rows_per_prompt > 1) {
+    input.prompts = std::max<int64_t>(1, input.tokens / longest_group(settings, lengths));
+    input.answers = input.prompts * settings.rows_per_prompt;
+  }
   input.checkpoint = settings.model.activations_checkpoint_granularity == Recompute::full;
   input.threads = at::get_num_threads();
   demand.saves = plan.intervals.save > 0 && job.config().exp_manager.saves();

@@ -164,6 +164,8 @@ class MicroBatchMemory {
     }
     tally_.take(wide(m_.q_size()) + log_sums());
     if (in_.is_cuda && !is_flash()) tally_.pass(plain_scores());
+    // The answers' outputs with their prompts, and those that are added, in fp32.
+    if (is_flash() && in_.prompts > 0) tally_.pass(wide(m_.q_size()) + 3 * column(m_.q_size()));
     tally_.take(wide(m_.hidden_size));
     out_adapters(layer, 1);
     keep_own();
@@ -232,12 +234,13 @@ class MicroBatchMemory {
   void attention_backward() {
     if (is_flash()) {
       // By head: the sums of the queries' gradients in fp32 (rows padded to 128), and keys' and values' before their group is summed.
-      const int64_t padded = in_.tokens + 128 * in_.rows;
+      const int64_t padded = in_.tokens + 128 * (in_.prompts > 0 ? in_.prompts + in_.answers : in_.rows);
       const bool grouped = m_.num_heads != m_.num_kv_heads;
       const int64_t sums = padded * (m_.q_size() + m_.num_heads) * 4 + (grouped ? 2 * wide(m_.q_size()) : 0);
       tally_.take(wide(m_.qkv_size()));
       tally_.pass(sums);
-      tally_.pass(wide(m_.qkv_size()));  // the three side by side
+      if (in_.prompts > 0) tally_.pass(wide(m_.qkv_size()) + sums);  // once more, for the answers with their prompts
+      tally_.pass(wide(m_.qkv_size()));                              // the three side by side
       return;
     }
     tally_.take(wide(m_.qkv_size()));
@@ -248,7 +251,7 @@ class MicroBatchMemory {
 
   // Replaces the hidden states by their gradient.
   void language_head() {
-    const int64_t predicted = std::max<int64_t>(in_.tokens - in_.rows, 0);
+    const int64_t predicted = std::max<int64_t>(in_.tokens - (in_.prompts > 0 ? in_.prompts : in_.rows), 0);
     const LogitMemory memory = logit_memory(in_.is_cuda, m_.vocab_size);
     const int64_t logit = in_.is_cuda ? 4 : element();
     int64_t budget = memory.waiting_bytes, waiting = 0, num_waiting = 0;

@@ -103,6 +103,35 @@ expect 0 'logprob_temperature=one: the run began before this key existed' "${grp
 same_online old older
 is older model.grpo.logprob_temperature one
 
+# Prompts computed once: the same responses and rewards, losses within 1e-5, and less to compute. A run that began before the key existed stays as it was.
+for shares in true false; do
+  expect 0 'done: step 4 of 4' "${grpo[@]}" trainer.grpo.max_steps=4 model.grpo.share_prompts=$shares exp_manager.explicit_log_dir="share_$shares"
+  expect 0 'step 3 replays: every value is equal bit for bit' "$kedge" replay "share_$shares" --regenerate
+done
+python3 - <<'PY' || fail 'shared prompts'
+import json
+runs = [[json.loads(line) for line in open(f"share_{shares}/metrics.jsonl")] for shares in ("true", "false")]
+losses = [[line["train_optim/loss"] for line in run if "train_optim/loss" in line] for run in runs]
+rewards = [[line["train_rollouts/rewards"] for line in run if "train_rollouts/rewards" in line] for run in runs]
+assert len(losses[0]) == len(losses[1]) >= 4 and all(abs(a - b) < 1e-5 for a, b in zip(*losses)), losses
+assert rewards[0] == rewards[1], rewards
+PY
+cp -r share_false before
+expect 0 'done: step 6 of 6' "${grpo[@]}" trainer.grpo.max_steps=6 model.grpo.share_prompts=false exp_manager.explicit_log_dir=share_false
+python3 - before <<'PY'
+import glob, re, sys
+for path, pattern in [*((path, r'\s*"share_prompts":\s*false,|,\s*"hash":\s*"[0-9a-f]{16}"') for path in glob.glob(f"{sys.argv[1]}/checkpoints/*/meta.json")),
+                      (f"{sys.argv[1]}/config.yaml", r"\n *share_prompts: false")]:
+    text = open(path).read()
+    changed = re.sub(pattern, "", text)
+    assert changed != text, path
+    open(path, "w").write(changed)
+PY
+expect 0 'step 3 replays: every value is equal bit for bit' "$kedge" replay before
+expect 0 'share_prompts=false: the run began before this key existed' "${grpo[@]}" trainer.grpo.max_steps=6 exp_manager.explicit_log_dir=before
+same_online share_false before
+is before model.grpo.share_prompts false
+
 # A file of NeMo-Aligner's, whose log-probabilities have no temperature
 echo 'model: {reinforce: {sampling_params: {temperature: 0.7, top_p: 1.0}}}' >nemo.yaml
 expect 0 '^converted \(1 key\)$' "$kedge" config reinforce --keys nemo.yaml

@@ -8,6 +8,7 @@
 #include "kedge/core/error.h"
 
 #include "tests/support/model_logits.h"
+#include "tests/support/shared_rows.h"
 #include "tests/support/tiny_models.h"
 
 namespace kedge {
@@ -43,6 +44,27 @@ TEST(Model, ATokensLogprobDoesNotDependOnTheBatch) {
   for (const char* family : {testing::kTinyLlama, testing::kTinyQwen3, testing::kTinyGpt2})
     worst = std::max(worst, testing::difference_to_rows_alone(*tiny_model(family, {}), testing::rows_of(kLengths)));
   EXPECT_EQ(worst, 0);
+}
+
+// Every family, Mistral's with a window inside the prompt; with and without recomputation. Log-probabilities bit for bit, gradients but for
+// the order of sums.
+TEST(Model, ASharedPromptChangesNoLogprob) {
+  const testing::SharedRows rows = testing::shared_rows({{9, {4, 2, 7}}, {20, {3, 30}}, {5, {6}}, {1, {2, 2, 2, 2}}});
+  for (const char* family : {testing::kTinyLlama, testing::kTinyMistral, testing::kTinyQwen3, testing::kTinyGpt2})
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+      for (const bool checkpoint : {false, true}) {
+        const auto look = [&](const PackedBatch& batch, const PredictedTokens& predicted) {
+          const auto model = tiny_model(family, {.dtype = dtype, .trainable = true});
+          const Tensor logprobs = model_logprobs(*model, batch, predicted, {}, {.checkpoint = checkpoint, .dropout_seed = {}}).logprobs;
+          backward((logprobs * normals(logprobs.sizes(), 7)).sum());
+          return std::pair(logprobs.detach(), model->parameters().flat_gradient().clone());
+        };
+        const auto [apart, wanted] = look(rows.apart, rows.apart_predicted);
+        const auto [shared, found] = look(rows.shared, rows.shared_predicted);
+        EXPECT_TRUE(same_bits(shared, apart)) << family;
+        EXPECT_LT((found - wanted).norm().item<double>() / wanted.norm().item<double>(), dtype == at::kFloat ? 1e-5 : 0.02) << family;
+        EXPECT_TRUE(same_bits(look(rows.shared, rows.shared_predicted).second, found)) << family;
+      }
 }
 
 TEST(Model, EveryParameterOfALanguageModelGetsAGradient) {

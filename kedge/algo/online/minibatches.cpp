@@ -1,7 +1,9 @@
 #include "kedge/algo/online/minibatches.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "kedge/core/error.h"
 #include "kedge/dist/partition.h"
@@ -38,35 +40,104 @@ struct Unit {
   int64_t tokens = 0;
 };
 
-// In the order in which the first row of each comes. Without groups each row is one.
-std::vector<Unit> units_of(Numbers rows, Numbers lengths, Numbers groups) {
-  std::vector<Unit> units;
-  std::map<int64_t, size_t> places;
-  for (const int64_t row : rows) {
-    const bool is_new = groups.empty() || places.emplace(at(groups, row), units.size()).second;
-    Unit& unit = is_new ? units.emplace_back() : units[places.at(at(groups, row))];
-    unit.rows.push_back(row);
-    unit.tokens += at(lengths, row);
+// Puts rows into units. `lengths` and `groups` must outlive it.
+class Units {
+ public:
+  Units(Numbers lengths, const RowGroups& groups) : lengths_(lengths), groups_(groups) {}
+
+  // In the order in which the first row of each comes.
+  [[nodiscard]] std::vector<Unit> of(Numbers rows) const {
+    std::vector<Unit> units;
+    std::map<int64_t, size_t> places;
+    for (const int64_t row : rows) {
+      const bool is_new = groups_.groups.empty() || places.emplace(at(groups_.groups, row), units.size()).second;
+      Unit& unit = is_new ? units.emplace_back() : units[places.at(at(groups_.groups, row))];
+      add(unit, row);
+    }
+    for (Unit& unit : units) std::sort(unit.rows.begin(), unit.rows.end());
+    return units;
   }
-  for (Unit& unit : units) std::sort(unit.rows.begin(), unit.rows.end());
-  return units;
+
+  // Each in `count` parts, if it has so many rows.
+  [[nodiscard]] std::vector<Unit> divided(std::span<const Unit> units, int64_t count) const {
+    std::vector<Unit> parts;
+    for (const Unit& unit : units) {
+      const auto num_parts = static_cast<int>(std::min(count, std::ssize(unit.rows)));
+      for (int i = 0; i < num_parts; ++i) {
+        const Share share = share_of(std::ssize(unit.rows), i, num_parts);
+        Unit& next = parts.emplace_back();
+        for (const int64_t row : part(unit.rows, share.begin, share.end - share.begin)) add(next, row);
+      }
+    }
+    return parts;
+  }
+
+  // In parts of at most so many tokens, at least one row.
+  [[nodiscard]] std::vector<Unit> within(std::span<const Unit> units, int64_t tokens) const {
+    std::vector<Unit> parts;
+    for (const Unit& unit : units) {
+      parts.emplace_back();
+      for (const int64_t row : unit.rows) {
+        if (!parts.back().rows.empty() && parts.back().tokens + added(parts.back(), row) > tokens) parts.emplace_back();
+        add(parts.back(), row);
+      }
+    }
+    return parts;
+  }
+
+  [[nodiscard]] bool may_divide() const { return groups_.may_divide; }
+  [[nodiscard]] bool shares() const { return !groups_.shared.empty(); }
+
+ private:
+  [[nodiscard]] int64_t added(const Unit& unit, int64_t row) const {
+    return at(lengths_, row) - (shares() && !unit.rows.empty() ? at(groups_.shared, row) : 0);
+  }
+  void add(Unit& unit, int64_t row) const {
+    unit.tokens += added(unit, row);
+    unit.rows.push_back(row);
+  }
+
+  Numbers lengths_;
+  const RowGroups& groups_;
+};
+
+std::vector<int64_t> sizes_of(std::span<const Unit> units) {
+  std::vector<int64_t> sizes;
+  for (const Unit& unit : units) sizes.push_back(unit.tokens);
+  return sizes;
+}
+
+// Divided so often that the rank with the most tokens has as few as possible.
+std::vector<Unit> balanced(const Units& by, std::vector<Unit> whole, int num_ranks) {
+  if (num_ranks == 1 || !by.may_divide()) return whole;
+  int64_t most_rows = 1;
+  for (const Unit& unit : whole) most_rows = std::max(most_rows, std::ssize(unit.rows));
+  std::vector<Unit> best = whole;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t count = 1; count <= most_rows; ++count) {
+    std::vector<Unit> units = by.divided(whole, count);
+    const std::vector<int64_t> sizes = sizes_of(units);
+    int64_t most = 0;
+    for (int rank = 0; rank < num_ranks; ++rank) most = std::max(most, sum_over(share_by_size(sizes, rank, num_ranks), sizes));
+    if (most < least) least = most, best = std::move(units);
+  }
+  return best;
 }
 
 // A rank's, about as many tokens as any other's, in their order.
 std::vector<Unit> units_of_rank(std::vector<Unit> units, int rank, int num_ranks) {
-  std::vector<int64_t> sizes;
-  for (const Unit& unit : units) sizes.push_back(unit.tokens);
   std::vector<Unit> own;
-  for (const int64_t place : share_by_size(sizes, rank, num_ranks)) own.push_back(std::move(units[static_cast<size_t>(place)]));
+  for (const int64_t place : share_by_size(sizes_of(units), rank, num_ranks)) own.push_back(std::move(units[static_cast<size_t>(place)]));
   return own;
 }
 
-std::vector<Pass> passes_of(std::span<const Unit> units, int64_t tokens_per_pass) {
+std::vector<Pass> passes_of(const Units& by, std::vector<Unit> units, int64_t tokens_per_pass) {
+  if (by.may_divide()) units = by.within(units, tokens_per_pass);
   std::vector<Pass> passes;
   int64_t tokens = 0;  // of the last pass
   for (const Unit& unit : units) {
     if (passes.empty() || tokens + unit.tokens > tokens_per_pass) {
-      passes.emplace_back();
+      passes.push_back({.shares_prompts = by.shares()});
       tokens = 0;
     }
     passes.back().rows.insert(passes.back().rows.end(), unit.rows.begin(), unit.rows.end());
@@ -122,19 +193,22 @@ std::vector<double> weights_by(LossNorm norm, Numbers rows, Numbers counts, int6
 
 }  // namespace
 
-std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass) {
-  return passes_of(units_of(rows, lengths, {}), tokens_per_pass);
+std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass,
+                              const RowGroups& groups) {
+  const Units units(lengths, groups);
+  return passes_of(units, units.of(rows), tokens_per_pass);
 }
 
 std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths, const BatchSizes& sizes, int rank,
-                                        int num_ranks, std::span<const int64_t> groups) {
+                                        int num_ranks, const RowGroups& groups) {
   check_sizes(std::ssize(order), sizes, num_ranks);
   ensure(rank >= 0 && rank < num_ranks, "rank ", rank, " of ", num_ranks);
+  const Units units(lengths, groups);
   std::vector<Minibatch> plan;
   for (int64_t begin = 0; begin < std::ssize(order); begin += sizes.global_size) {
     const Numbers all = part(order, begin, sizes.global_size);
-    plan.push_back({.rows = {all.begin(), all.end()},
-                    .passes = passes_of(units_of_rank(units_of(all, lengths, groups), rank, num_ranks), sizes.tokens_per_pass)});
+    std::vector<Unit> own = units_of_rank(balanced(units, units.of(all), num_ranks), rank, num_ranks);
+    plan.push_back({.rows = {all.begin(), all.end()}, .passes = passes_of(units, std::move(own), sizes.tokens_per_pass)});
   }
   return plan;
 }

@@ -19,6 +19,7 @@ struct BatchSizes {
 // Rows that are computed together, in this order.
 struct Pass {
   std::vector<int64_t> rows = {};
+  bool shares_prompts = false;  // neighbours with the same prompt compute it once
 };
 
 // The rows of one update.
@@ -27,15 +28,23 @@ struct Minibatch {
   std::vector<Pass> passes = {};   // this rank's
 };
 
+// Rows of the same group are in one pass, next to each other and in the order of the step. By row; empty: each row is one.
+struct RowGroups {
+  std::vector<int64_t> groups = {};
+  std::vector<int64_t> shared = {};  // tokens that a group's rows begin with and that a pass computes once. Empty: none
+  // A group that is larger than a pass is divided, and one that would keep a rank busy while others wait; otherwise it is a pass of its
+  // own.
+  bool may_divide = false;
+};
+
 // Rows in passes of at most this many tokens, at least one row. Passes ignore micro-batches, which only affect weights.
-[[nodiscard]] std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass);
+[[nodiscard]] std::vector<Pass> plan_passes(std::span<const int64_t> rows, std::span<const int64_t> lengths, int64_t tokens_per_pass,
+                                            const RowGroups& groups = {});
 
 // Row i of the step is row order[i]; lengths are the tokens of prompt and answer, by row. Ranks have about as many tokens of a minibatch.
-// With `groups`, by row, a minibatch's rows of one group are in one pass, in the order of the step; a group larger than a pass is a pass of
-// its own. UsageError if the sizes do not divide.
+// UsageError if the sizes do not divide.
 [[nodiscard]] std::vector<Minibatch> plan_minibatches(std::span<const int64_t> order, std::span<const int64_t> lengths,
-                                                      const BatchSizes& sizes, int rank, int num_ranks,
-                                                      std::span<const int64_t> groups = {});
+                                                      const BatchSizes& sizes, int rank, int num_ranks, const RowGroups& groups = {});
 
 // How the tokens of an update are averaged.
 enum class LossNorm {

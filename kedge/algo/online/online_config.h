@@ -73,6 +73,7 @@ struct RolloutConfig {
   int64_t num_rollout_samples = 32, num_val_samples = 32;
   int64_t rollout_micro_batch_size = 8;
   int64_t tokens_per_pass = 4096;
+  bool share_prompts = true;
   LogprobSource logprobs = LogprobSource::automatic;
   LogprobTemperature logprob_temperature = LogprobTemperature::sampling;
   ReferencePlace reference = ReferencePlace::automatic;
@@ -96,6 +97,10 @@ struct RolloutConfig {
           "maximum tokens per forward pass, for log-probabilities and for training; affects memory and speed, not the weight of a response "
           "in the loss",
           at_least(1), unit("tokens"));
+    field("share_prompts", share_prompts,
+          "responses to the same prompt are in one pass where possible, and the pass computes the prompt once for all of them; affects "
+          "memory and speed, and results only by the order of sums",
+          formerly("false"));
     field("logprobs", logprobs,
           "source of a response's log-probabilities before a step's updates: recomputed by the training code (trainer), or as sampled "
           "(engine), which on a CPU are bit-identical. auto: engine on a CPU, unless they differ. A step's only update gives them where it "

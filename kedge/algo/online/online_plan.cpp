@@ -1,6 +1,7 @@
 #include "kedge/algo/online/online_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
@@ -65,13 +66,30 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
   return plan;
 }
 
+int64_t longest_group(const OnlineSettings& settings, const OnlineLengths& lengths) {
+  if (!settings.rollouts.share_prompts) return settings.rows_per_prompt * lengths.context;
+  const int64_t own = std::min(lengths.max_new + 1, lengths.context);  // with the last token of the prompt
+  return lengths.context + (settings.rows_per_prompt - 1) * own;
+}
+
+double computed_share(const OnlineSettings& settings, int64_t length, int64_t prompt) {
+  const auto per_prompt = static_cast<double>(settings.rows_per_prompt);
+  if (!settings.rollouts.share_prompts || prompt < 2) return 1;
+  const double rows = static_cast<double>(settings.rollouts.num_rollout_samples) * per_prompt;
+  const double of_step = static_cast<double>(settings.model.global_batch_size) / rows;
+  // Of the prompts of a step, those that an update has: a row is outside it with probability 1 - of_step.
+  const double prompts = (1 - std::pow(1 - of_step, per_prompt)) / (of_step * per_prompt);
+  const auto shared = static_cast<double>(prompt - 1), all = static_cast<double>(length);
+  return (prompts * shared + all - shared) / all;
+}
+
 bool update_gives_logprobs(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan) {
   return keeps_prompts_together(settings, lengths, plan) || (settings.logprob_use == LogprobUse::loss && plan.updates_per_step == 1);
 }
 
 bool keeps_prompts_together(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan) {
   return settings.logprob_use == LogprobUse::prompt && plan.updates_per_step == 1 &&
-         settings.rows_per_prompt * lengths.context <= settings.rollouts.tokens_per_pass;
+         longest_group(settings, lengths) <= settings.rollouts.tokens_per_pass;
 }
 
 OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position) {

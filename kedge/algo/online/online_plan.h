@@ -77,6 +77,12 @@ struct OnlinePlan {
 // UsageError for sizes that do not divide or are impossible.
 [[nodiscard]] OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks);
 
+// The longest that all responses to one prompt may be in a pass, in tokens.
+[[nodiscard]] int64_t longest_group(const OnlineSettings& settings, const OnlineLengths& lengths);
+// The tokens that passes compute, as a share of those of the rows; for rows of this length with prompts of `prompt` tokens. Updates of
+// fewer rows than a step has share less: chance decides which responses to a prompt are in the same one.
+[[nodiscard]] double computed_share(const OnlineSettings& settings, int64_t length, int64_t prompt);
+
 // A step's only update computes the very log-probabilities that a pass before it would. Where advantages depend on them, the update's
 // passes then have all responses to a prompt, which must fit.
 [[nodiscard]] bool update_gives_logprobs(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan);

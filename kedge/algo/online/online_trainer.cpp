@@ -15,6 +15,7 @@
 #include "kedge/core/machine.h"
 #include "kedge/core/random.h"
 #include "kedge/dist/partition.h"
+#include "kedge/model/kernels/shared_prompts.h"
 #include "kedge/rollout/rollout_exchange.h"
 
 namespace kedge {
@@ -93,6 +94,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       invariants_(settings_.loop.health.invariants, str("trainer.", settings_.name, ".health.invariants"), settings_.loop.health.window),
       trusts_engine_(trusts_engine(settings_.rollouts.logprobs, parts_.model.device(), resharded_ != nullptr)) {
   ensure(!algorithm_->has_critic() || parts_.values != nullptr, "the algorithm needs a critic, and there is none");
+  if (!can_share_prompts(parts_.model.config(), parts_.model.device(), lengths_.context)) settings_.rollouts.share_prompts = false;
   if (algorithm_->has_critic()) critic_.emplace(parts_.values->critic(), settings_.critic_epochs);
   // With dropout an update has other log-probabilities than the policy, and so cannot record them.
   if (policy_.drops_out() && settings_.rollouts.logprobs != LogprobSource::engine) {
@@ -154,14 +156,22 @@ void OnlineTrainer::rehearse() {
   static_cast<void>(timers_.take());
 }
 
-// One pass of the largest possible size, with answers of maximum length.
+// One pass of the largest possible size, with prompts and answers of maximum length.
 void OnlineTrainer::rehearse_training() {
   const int64_t own = settings_.model.global_batch_size / parts_.group.size();
-  const int64_t count = std::clamp<int64_t>(settings_.rollouts.tokens_per_pass / lengths_.context, 1, own);
-  Rollout longest{.ids = TokenIds(static_cast<size_t>(lengths_.context), 0), .prompt_length = lengths_.context - lengths_.max_new};
-  const auto rollout = std::make_shared<const Rollout>(std::move(longest));
-  RolloutRows rows(static_cast<size_t>(count), RolloutRow{.rollout = rollout});
-  const Pass pass{first_rows(count)};
+  const bool shares = settings_.rollouts.share_prompts && settings_.rows_per_prompt > 1;
+  RolloutRows rows;
+  for (int64_t i = 0; i < own; ++i) {
+    const int64_t slot = i / settings_.rows_per_prompt;
+    // Neighbours differ, so that each prompt is shared by its own answers only.
+    Rollout longest{.ids = TokenIds(static_cast<size_t>(lengths_.context), static_cast<TokenId>(slot % 2)),
+                    .prompt_length = lengths_.context - lengths_.max_new};
+    rows.push_back({.rollout = std::make_shared<const Rollout>(std::move(longest)), .slot = slot});
+  }
+  RowGroups groups = prompt_groups(rows, shares);
+  groups.may_divide = true;
+  const std::vector<int64_t> lengths(rows.size(), lengths_.context);
+  const Pass pass = plan_passes(first_rows(own), lengths, settings_.rollouts.tokens_per_pass, groups)[0];
   if (looks_before_updates()) {
     const auto scope = timers_.measure("logprobs");
     policy_.logprobs(std::span(&pass, 1), rows);
@@ -245,11 +255,12 @@ std::vector<Minibatch> OnlineTrainer::minibatches_of(const RolloutRows& rows, st
   std::vector<int64_t> shuffled, lengths;
   for (const int64_t i : order) shuffled.push_back(places[static_cast<size_t>(i)]);
   for (const RolloutRow& row : rows) lengths.push_back(row.rollout->length());
-  std::vector<int64_t> prompts;
-  if (keeps_prompts_together(settings_, lengths_, plan_))
-    for (const RolloutRow& row : rows) prompts.push_back(row.slot);
+  const bool shares = settings_.rollouts.share_prompts && settings_.rows_per_prompt > 1,
+             keeps = keeps_prompts_together(settings_, lengths_, plan_);
+  RowGroups groups = shares || keeps ? prompt_groups(rows, shares) : RowGroups();
+  groups.may_divide = shares && !keeps;
   const BatchSizes sizes{settings_.model.global_batch_size, settings_.model.micro_batch_size, settings_.rollouts.tokens_per_pass};
-  return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size(), prompts);
+  return plan_minibatches(shuffled, lengths, sizes, parts_.group.rank(), parts_.group.size(), groups);
 }
 
 bool OnlineTrainer::looks_before_updates() const {

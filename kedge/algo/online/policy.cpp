@@ -9,6 +9,7 @@
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
 #include "kedge/core/random.h"
+#include "kedge/model/kernels/shared_prompts.h"
 #include "kedge/train/checkpoint/weights_hash.h"
 
 namespace kedge {
@@ -21,7 +22,7 @@ struct PassInput {
   std::vector<int64_t> counts;  // tokens of the answers, by row
 };
 
-PassInput input_of(const Pass& pass, const RolloutRows& rows, at::Device device) {
+PassInput input_of_rows(const Pass& pass, const RolloutRows& rows, at::Device device) {
   std::vector<TokenIds> inputs;
   std::vector<int64_t> places, targets;
   PassInput input;
@@ -39,6 +40,38 @@ PassInput input_of(const Pass& pass, const RolloutRows& rows, at::Device device)
   input.batch = pack_rows(inputs, device);
   input.predicted = {at::tensor(places).to(device), at::tensor(targets).to(device)};
   return input;
+}
+
+// The prompt's last token goes with every answer, so that each predicted token has a place of its own.
+PassInput input_of_prompts(const Pass& pass, const RolloutRows& rows, at::Device device) {
+  std::vector<PromptAnswers> prompts;
+  PassInput input;
+  for (const int64_t index : pass.rows) {
+    const Rollout& rollout = *rows[static_cast<size_t>(index)].rollout;
+    const auto num_shared = static_cast<size_t>(rollout.prompt_length - 1);
+    input.counts.push_back(rollout.response_length());
+    if (rollout.response_length() == 0) continue;  // nothing is predicted
+    const std::span<const TokenId> ids = rollout.ids, prompt = ids.first(num_shared);
+    if (prompts.empty() || !std::ranges::equal(prompts.back().prompt, prompt)) prompts.push_back({prompt, {}});
+    prompts.back().answers.push_back(ids.subspan(num_shared, ids.size() - 1 - num_shared));
+  }
+  if (prompts.empty()) return input_of_rows(pass, rows, device);
+  PackedAnswers packed = pack_answers(prompts, device);
+  std::vector<int64_t> places, targets;
+  for (size_t p = 0; p < prompts.size(); ++p)
+    for (size_t a = 0; a < prompts[p].answers.size(); ++a)
+      for (int64_t i = 0; i < std::ssize(prompts[p].answers[a]); ++i) places.push_back(packed.starts[p][a] + i);
+  for (const int64_t index : pass.rows) {
+    const Rollout& rollout = *rows[static_cast<size_t>(index)].rollout;
+    targets.insert(targets.end(), rollout.ids.begin() + rollout.prompt_length, rollout.ids.end());
+  }
+  input.batch = std::move(packed.batch);
+  input.predicted = {at::tensor(places).to(device), at::tensor(targets).to(device)};
+  return input;
+}
+
+PassInput input_of(const Pass& pass, const RolloutRows& rows, at::Device device) {
+  return pass.shares_prompts ? input_of_prompts(pass, rows, device) : input_of_rows(pass, rows, device);
 }
 
 std::vector<float> numbers_of(const Tensor& tensor) {
@@ -167,6 +200,15 @@ class PassCompletion {
 };
 
 }  // namespace
+
+RowGroups prompt_groups(const RolloutRows& rows, bool shares) {
+  RowGroups groups;
+  for (const RolloutRow& row : rows) {
+    groups.groups.push_back(row.slot);
+    if (shares) groups.shared.push_back(row.rollout->prompt_length - 1);
+  }
+  return groups;
+}
 
 void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows, double temperature) {
   const NoGrad no_grad;

@@ -69,6 +69,9 @@ struct UpdateStep {
   std::function<void(const Pass&)> score = {};
 };
 
+// Rows by their prompts, for passes that have all responses to a prompt. With `shares` a pass computes the prompt once.
+[[nodiscard]] RowGroups prompt_groups(const RolloutRows& rows, bool shares);
+
 // By any network: fill `logprobs` and `entropy`, or `reference`, of the rows in these passes. The temperature divides the logits.
 void add_policy_logprobs(const Model& model, std::span<const Pass> passes, RolloutRows& rows, double temperature = 1);
 void add_reference_logprobs(const Model& reference, std::span<const Pass> passes, RolloutRows& rows, double temperature = 1);

@@ -1,6 +1,9 @@
 #include "kedge/model/kernels/attention.h"
 
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
@@ -11,19 +14,10 @@
 
 #include "kedge/core/error.h"
 #include "kedge/model/kernels/cpu_attention.h"
+#include "kedge/model/kernels/shared_attention.h"
 
 namespace kedge {
 namespace {
-
-struct Split {
-  Tensor q, k, v;  // [tokens, heads, head_dim]
-};
-
-Split split(const Tensor& qkv, const AttentionShape& shape) {
-  const int64_t dim = shape.head_dim, q = shape.num_heads * dim, kv = shape.num_kv_heads * dim;
-  const auto part = [&](int64_t from, int64_t heads) { return qkv.narrow(1, from, heads * dim).unflatten(1, {heads, dim}); };
-  return {part(0, shape.num_heads), part(q, shape.num_kv_heads), part(q + kv, shape.num_kv_heads)};
-}
 
 bool flash_can(const Tensor& qkv, const AttentionShape& shape) {
   return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && flash_takes(shape.head_dim);
@@ -32,10 +26,38 @@ bool flash_can(const Tensor& qkv, const AttentionShape& shape) {
 std::optional<int64_t> left_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional(shape.window - 1) : std::nullopt; }
 std::optional<int64_t> right_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional<int64_t>(0) : std::nullopt; }
 
+// Flash attention. The rows of a batch, or of parts of it.
+RowKernel flash_kernel(const AttentionShape& shape) {
+  const auto forward = [shape](const HeadTensors& in, const KernelRows& rows) -> Attended {
+    const auto [out, log_sum, random, unused, debug] =
+        at::_flash_attention_forward(in.q, in.k, in.v, rows.offsets_q, rows.offsets_k, rows.longest_q, rows.longest_k, 0.0, rows.causal,
+                                     false, shape.scale(), left_of(shape), right_of(shape));
+    return {out.flatten(1), log_sum, random};
+  };
+  const auto backward = [shape](const Tensor& dout, const HeadTensors& in, const Attended& saved, const KernelRows& rows) -> HeadTensors {
+    const std::vector<int64_t> heads = {shape.num_heads, shape.head_dim};
+    const Tensor none = at::empty({0}, in.q.options().dtype(at::kLong));
+    const auto [dq, dk, dv] = at::_flash_attention_backward(
+        dout.unflatten(1, heads), in.q, in.k, in.v, saved.out.unflatten(1, heads), saved.log_sum, rows.offsets_q, rows.offsets_k,
+        rows.longest_q, rows.longest_k, 0.0, rows.causal, saved.random, none, shape.scale(), left_of(shape), right_of(shape));
+    return {dq, dk, dv};
+  };
+  return {forward, backward};
+}
+
+KernelRows kernel_rows(const PackedBatch& batch) { return {batch.offsets, batch.offsets, batch.max_length, batch.max_length}; }
+
+// Where no row is longer than the window, there is none. A shared prompt cannot be seen through a window in one call.
+std::optional<AttentionShape> shared_shape(const PackedBatch& batch, AttentionShape shape) {
+  if (shape.window > 0 && shape.window < batch.max_length) return std::nullopt;
+  shape.window = 0;
+  return shape;
+}
+
 // The plain formulas, row by row with all scores in memory: for what the fast kernels do not support (fp32 and odd head sizes on CUDA).
 struct PlainRow {
-  Tensor q, k, v;  // [kv_heads, group, length, dim]; k and v [kv_heads, 1, length, dim]
-  Tensor probs;    // [kv_heads, group, length, length]
+  Tensor q, k, v;  // [kv_heads, group, length, dim]; k and v [kv_heads, 1, keys, dim], of the prompt and the row
+  Tensor probs;    // [kv_heads, group, length, keys]
 };
 
 Tensor grouped(const Tensor& x, int64_t num_kv_heads) {  // [length, heads, dim] to [kv_heads, group, length, dim]
@@ -43,11 +65,15 @@ Tensor grouped(const Tensor& x, int64_t num_kv_heads) {  // [length, heads, dim]
 }
 Tensor ungrouped(const Tensor& x) { return x.permute({2, 0, 1, 3}).flatten(1, 2); }
 
-PlainRow plain_row(const Split& all, int64_t start, int64_t length, const AttentionShape& shape) {
-  const auto part = [&](const Tensor& x) { return grouped(x.narrow(0, start, length).to(at::kFloat), shape.num_kv_heads); };
-  PlainRow row{part(all.q), part(all.k), part(all.v), {}};
-  const Tensor at_row = at::arange(length, all.q.options().dtype(at::kLong));
-  const Tensor ahead = at_row.unsqueeze(0) - at_row.unsqueeze(1);  // key minus query
+PlainRow plain_row(const HeadTensors& all, const RowSpan& span, const RowSpan& prompt, const AttentionShape& shape) {
+  const auto part = [&](const Tensor& x, const RowSpan& of) {
+    return grouped(x.narrow(0, of.start, of.length).to(at::kFloat), shape.num_kv_heads);
+  };
+  const auto keys = [&](const Tensor& x) { return at::cat({part(x, prompt), part(x, span)}, 2); };
+  PlainRow row{part(all.q, span), keys(all.k), keys(all.v), {}};
+  const auto options = all.q.options().dtype(at::kLong);
+  const Tensor ahead = at::arange(prompt.length + span.length, options).unsqueeze(0) -
+                       at::arange(prompt.length, prompt.length + span.length, options).unsqueeze(1);  // key minus query
   Tensor hidden = ahead.gt(0);
   if (shape.window > 0) hidden = hidden.logical_or(ahead.le(-shape.window));
   row.probs = at::matmul(row.q, row.k.transpose(-1, -2)).mul_(shape.scale()).masked_fill_(hidden, -INFINITY).softmax(-1);
@@ -55,33 +81,47 @@ PlainRow plain_row(const Split& all, int64_t start, int64_t length, const Attent
 }
 
 Attended plain_attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape) {
-  const Split all = split(qkv, shape);
+  const HeadTensors all = split_heads(qkv, shape);
   const Tensor out = at::empty({qkv.size(0), shape.num_heads, shape.head_dim}, qkv.options());
-  int64_t start = 0;
-  for (const int64_t length : batch.lengths) {
-    const PlainRow row = plain_row(all, start, length, shape);
-    out.narrow(0, start, length).copy_(ungrouped(at::matmul(row.probs, row.v)));
-    start += length;
+  const auto attend = [&](const RowSpan& span, const RowSpan& prompt) {
+    const PlainRow row = plain_row(all, span, prompt, shape);
+    out.narrow(0, span.start, span.length).copy_(ungrouped(at::matmul(row.probs, row.v)));
+  };
+  for (const RowFamily& family : row_families(batch)) {
+    attend(family.first, {});
+    for (const RowSpan& answer : family.answers) attend(answer, family.first);
   }
   return {out.flatten(1), {}, {}};
 }
 
 Tensor plain_backward(const Tensor& dout, const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape) {
-  const Split all = split(qkv, shape);
+  const HeadTensors all = split_heads(qkv, shape);
   const Tensor dqkv = at::empty_like(qkv);
-  const Split gradient = split(dqkv, shape);
+  const HeadTensors gradient = split_heads(dqkv, shape);
   const Tensor dheads = dout.unflatten(1, {shape.num_heads, shape.head_dim});
-  int64_t start = 0;
-  for (const int64_t length : batch.lengths) {
-    const PlainRow row = plain_row(all, start, length, shape);
-    const Tensor d = grouped(dheads.narrow(0, start, length).to(at::kFloat), shape.num_kv_heads);
+  const auto put = [](const Tensor& to, const RowSpan& span, const Tensor& from) {
+    to.narrow(0, span.start, span.length).copy_(ungrouped(from));
+  };
+  // Returns the gradients of keys and values, of the prompt and the row.
+  const auto attend = [&](const RowSpan& span, const RowSpan& prompt) -> std::pair<Tensor, Tensor> {
+    const PlainRow row = plain_row(all, span, prompt, shape);
+    const Tensor d = grouped(dheads.narrow(0, span.start, span.length).to(at::kFloat), shape.num_kv_heads);
     const Tensor dprobs = at::matmul(d, row.v.transpose(-1, -2));
     const Tensor dscores = row.probs * (dprobs - (dprobs * row.probs).sum(-1, true)) * shape.scale();
-    const auto put = [&](const Tensor& to, const Tensor& from) { to.narrow(0, start, length).copy_(ungrouped(from)); };
-    put(gradient.q, at::matmul(dscores, row.k));
-    put(gradient.k, at::matmul(dscores.transpose(-1, -2), row.q).sum(1, true));
-    put(gradient.v, at::matmul(row.probs.transpose(-1, -2), d).sum(1, true));
-    start += length;
+    put(gradient.q, span, at::matmul(dscores, row.k));
+    return {at::matmul(dscores.transpose(-1, -2), row.q).sum(1, true), at::matmul(row.probs.transpose(-1, -2), d).sum(1, true)};
+  };
+  for (const auto& [first, answers] : row_families(batch)) {
+    const auto [first_k, first_v] = attend(first, {});
+    for (const RowSpan& answer : answers) {
+      const auto [dk, dv] = attend(answer, first);
+      first_k.add_(dk.narrow(2, 0, first.length));
+      first_v.add_(dv.narrow(2, 0, first.length));
+      put(gradient.k, answer, dk.narrow(2, first.length, answer.length));
+      put(gradient.v, answer, dv.narrow(2, first.length, answer.length));
+    }
+    put(gradient.k, first, first_k);
+    put(gradient.v, first, first_v);
   }
   return dqkv;
 }
@@ -97,24 +137,21 @@ double AttentionShape::scale() const { return 1.0 / std::sqrt(static_cast<double
 Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape) {
   if (!qkv.is_cuda()) return cpu::attention(qkv, batch, shape);
   if (!flash_can(qkv, shape)) return plain_attention(qkv, batch, shape);
-  const Split all = split(qkv, shape);
-  const auto [out, log_sum, random, unused, debug] =
-      at::_flash_attention_forward(all.q, all.k, all.v, batch.offsets, batch.offsets, batch.max_length, batch.max_length, 0.0, true, false,
-                                   shape.scale(), left_of(shape), right_of(shape));
-  return {out.flatten(1), log_sum, random};
+  if (!batch.shares_prompts()) return flash_kernel(shape).forward(split_heads(qkv, shape), kernel_rows(batch));
+  const std::optional<AttentionShape> open = shared_shape(batch, shape);
+  return open ? shared_attention(qkv, batch, *open, flash_kernel(*open)) : plain_attention(qkv, batch, shape);
 }
 
 Tensor attention_backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, const PackedBatch& batch,
                           const AttentionShape& shape) {
   if (!qkv.is_cuda()) return cpu::attention_backward(dout, qkv, saved, batch, shape);
   if (!flash_can(qkv, shape)) return plain_backward(dout, qkv, batch, shape);
-  const Split all = split(qkv, shape);
-  const std::vector<int64_t> heads = {shape.num_heads, shape.head_dim};
-  const Tensor none = at::empty({0}, qkv.options().dtype(at::kLong));
-  const auto [dq, dk, dv] = at::_flash_attention_backward(dout.unflatten(1, heads), all.q, all.k, all.v, saved.out.unflatten(1, heads),
-                                                          saved.log_sum, batch.offsets, batch.offsets, batch.max_length, batch.max_length,
-                                                          0.0, true, saved.random, none, shape.scale(), left_of(shape), right_of(shape));
-  return at::cat({dq.flatten(1), dk.flatten(1), dv.flatten(1)}, 1);
+  if (!batch.shares_prompts()) {
+    const auto [dq, dk, dv] = flash_kernel(shape).backward(dout, split_heads(qkv, shape), saved, kernel_rows(batch));
+    return at::cat({dq.flatten(1), dk.flatten(1), dv.flatten(1)}, 1);
+  }
+  const std::optional<AttentionShape> open = shared_shape(batch, shape);
+  return open ? shared_attention_backward(dout, qkv, saved, batch, *open, flash_kernel(*open)) : plain_backward(dout, qkv, batch, shape);
 }
 
 }  // namespace kedge

@@ -34,6 +34,22 @@ PackedBatch pack_rows(std::span<const std::vector<int32_t>> rows, at::Device dev
   return batch;
 }
 
+std::vector<RowFamily> row_families(const PackedBatch& batch) {
+  std::vector<RowFamily> families;
+  int64_t start = 0;
+  size_t row = 0;
+  const auto next = [&]() -> RowSpan {
+    const RowSpan span{start, batch.lengths[row++]};
+    start += span.length;
+    return span;
+  };
+  for (size_t prompt = 0; prompt < batch.shared.num_answers.size(); ++prompt) families.push_back({next()});
+  for (size_t prompt = 0; prompt < batch.shared.num_answers.size(); ++prompt)
+    for (int64_t i = 0; i < batch.shared.num_answers[prompt]; ++i) families[prompt].answers.push_back(next());
+  while (row < batch.lengths.size()) families.push_back({next()});
+  return families;
+}
+
 size_t rows_within(std::span<const std::vector<int32_t>> rows, int64_t max_tokens) {
   int64_t tokens = 0;
   for (size_t count = 0; count < rows.size(); ++count) {
@@ -44,6 +60,7 @@ size_t rows_within(std::span<const std::vector<int32_t>> rows, int64_t max_token
 }
 
 PredictedTokens predicted_tokens(const PackedBatch& batch) {
+  ensure(!batch.shares_prompts(), "whoever packs answers knows which tokens they predict");
   const int64_t count = batch.num_tokens() - batch.num_rows();
   Tensor places = at::empty({count}, at::kLong);
   auto* out = places.mutable_data_ptr<int64_t>();

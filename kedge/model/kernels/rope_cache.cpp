@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kedge/core/error.h"
+
 namespace kedge {
 
 RotaryTable::RotaryTable(const ModelConfig& config, at::Device device)
@@ -40,6 +42,7 @@ Rotation RotaryTable::rotation(const PackedBatch& batch) {
   const auto factor = rope_.attention_factor;
   if (rope_.type != RopeType::dynamic) return rotation;
   // Rows longer than the model's original length have their own angles.
+  ensure(!batch.shares_prompts() || batch.max_length <= rope_.max_positions, "a prompt whose angles differ by answer");
   int64_t start = 0;
   for (const int64_t length : batch.lengths) {
     if (length > rope_.max_positions) {

@@ -69,18 +69,21 @@ TEST(Grpo, ReadsTheWordsOfOtherSystems) {
 }
 
 // Settings that an older program wrote out, with every key that it knew.
-TEST(Grpo, SettingsFromBeforeTheKeyMeanTemperatureOne) {
+TEST(Grpo, SettingsFromBeforeAKeyMeanWhatTheyMeantThen) {
   auto config = loaded<GrpoConfig>({});
   Json written = to_json(section_node(describe(config)));
   EXPECT_TRUE(take_older_values(describe(config), written).empty());
   EXPECT_EQ(config.model.rollouts.logprob_temperature, LogprobTemperature::sampling);
+  EXPECT_TRUE(config.model.rollouts.share_prompts);
   Json model = written.at("model", ""), rollouts = model.at("grpo", "");
   Json::Object known = rollouts.as_object("");
-  std::erase_if(known, [](const Json::Member& member) { return member.first == "logprob_temperature"; });
+  std::erase_if(known, [](const Json::Member& member) { return member.first == "logprob_temperature" || member.first == "share_prompts"; });
   model.set("grpo", Json(known));
   written.set("model", model);
-  EXPECT_EQ(take_older_values(describe(config), written), std::vector<std::string>({"model.grpo.logprob_temperature=one"}));
+  EXPECT_EQ(take_older_values(describe(config), written),
+            std::vector<std::string>({"model.grpo.share_prompts=false", "model.grpo.logprob_temperature=one"}));
   EXPECT_EQ(config.model.rollouts.logprob_temperature, LogprobTemperature::one);
+  EXPECT_FALSE(config.model.rollouts.share_prompts);
 }
 
 TEST(Grpo, ARecipeSetsDefaultsThatASettingChanges) {

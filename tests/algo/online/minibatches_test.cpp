@@ -97,7 +97,7 @@ TEST(Minibatches, TheRowsOfAGroupShareAPass) {
   const Rows order = {5, 0, 3, 1, 4, 2, 6, 7}, lengths = {3, 3, 2, 2, 50, 1, 4, 6}, groups = {0, 0, 1, 1, 2, 2, 3, 3};
   const auto passes_of = [&](int64_t tokens, int rank, int num_ranks) {
     const BatchSizes sizes{.global_size = 8, .micro_size = 2, .tokens_per_pass = tokens};
-    const auto plan = plan_minibatches(order, lengths, sizes, rank, num_ranks, groups);
+    const auto plan = plan_minibatches(order, lengths, sizes, rank, num_ranks, {.groups = groups});
     EXPECT_EQ(plan[0].rows, order) << "micro-batches are those of the order";
     return rows_of(plan[0].passes);
   };
@@ -105,6 +105,49 @@ TEST(Minibatches, TheRowsOfAGroupShareAPass) {
   EXPECT_THAT(passes_of(10, 0, 1), ElementsAre(Rows{4, 5}, Rows{0, 1, 2, 3}, Rows{6, 7}));
   EXPECT_THAT(passes_of(10, 0, 2), ElementsAre(Rows{4, 5}));
   EXPECT_THAT(passes_of(10, 1, 2), ElementsAre(Rows{0, 1, 2, 3}, Rows{6, 7}));
+}
+
+// Two prompts of 90 shared tokens with four answers each: a pass has a prompt once.
+TEST(Minibatches, SharedTokensCountOnceInAPass) {
+  const Rows order = {5, 0, 3, 1, 4, 2, 6, 7}, lengths(8, 100);
+  const RowGroups groups{.groups = {0, 0, 0, 0, 1, 1, 1, 1}, .shared = Rows(8, 90), .may_divide = true};
+  const auto passes_of = [&](int64_t tokens) {
+    const auto plan = plan_minibatches(order, lengths, {.global_size = 8, .micro_size = 2, .tokens_per_pass = tokens}, 0, 1, groups);
+    EXPECT_EQ(plan[0].rows, order) << "micro-batches are those of the order";
+    for (const Pass& pass : plan[0].passes) EXPECT_TRUE(pass.shares_prompts);
+    return rows_of(plan[0].passes);
+  };
+  EXPECT_THAT(passes_of(260), ElementsAre(Rows{4, 5, 6, 7, 0, 1, 2, 3}));
+  EXPECT_THAT(passes_of(259), ElementsAre(Rows{4, 5, 6, 7}, Rows{0, 1, 2, 3}));
+  EXPECT_THAT(passes_of(129), ElementsAre(Rows{4, 5, 6}, Rows{7}, Rows{0, 1, 2}, Rows{3}))
+      << "a prompt again, where its answers do not fit";
+  EXPECT_THAT(passes_of(1), ::testing::SizeIs(8));
+}
+
+TEST(Minibatches, AnUpdateSharesWhatItHasOfAPrompt) {
+  const Rows order = {5, 0, 3, 1, 4, 2, 6, 7}, lengths(8, 100);
+  const RowGroups groups{.groups = {0, 0, 0, 0, 1, 1, 1, 1}, .shared = Rows(8, 90), .may_divide = true};
+  const auto plan = plan_minibatches(order, lengths, {.global_size = 4, .micro_size = 2, .tokens_per_pass = 1000}, 0, 1, groups);
+  ASSERT_EQ(plan.size(), 2U);
+  EXPECT_THAT(rows_of(plan[0].passes), ElementsAre(Rows{5, 0, 1, 3}));
+  EXPECT_THAT(rows_of(plan[1].passes), ElementsAre(Rows{4, 6, 7, 2}));
+}
+
+TEST(Minibatches, PromptsAreDividedAmongRanksWhereOthersWouldWait) {
+  const Rows order = {0, 1, 2, 3, 4, 5, 6, 7}, lengths(8, 100);
+  const auto sizes_of = [&](bool may_divide, int num_ranks) {
+    const RowGroups groups{.groups = {0, 0, 0, 0, 1, 1, 1, 1}, .shared = Rows(8, 50), .may_divide = may_divide};
+    Rows sizes;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      const auto plan = plan_minibatches(order, lengths, {.global_size = 8, .tokens_per_pass = 1000}, rank, num_ranks, groups);
+      sizes.push_back(plan[0].passes.empty() ? 0 : std::ssize(plan[0].passes[0].rows));
+    }
+    return sizes;
+  };
+  EXPECT_THAT(sizes_of(true, 2), ElementsAre(4, 4));
+  EXPECT_THAT(sizes_of(true, 4), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(sizes_of(true, 8), ElementsAre(1, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(sizes_of(false, 4), ElementsAre(4, 4, 0, 0)) << "where a prompt's answers are needed together";
 }
 
 TEST(Minibatches, SizesThatDoNotDivideAreTold) {

@@ -100,6 +100,20 @@ TEST(OnlinePlan, AnotherNumberOfPromptsGoesOnWithThoseThatAreLeft) {
   EXPECT_EQ(continue_plan(plan, settings(), {.step = 3, .consumed_samples = 384}).steps.max_steps, 7);
 }
 
+// Prompts of 128 and responses of 256: 127 tokens once, and 257 for each of four, of 384 each.
+TEST(OnlinePlan, APromptCountsOnceForItsResponses) {
+  OnlineSettings some = settings();
+  const OnlineLengths lengths{.context = 384, .max_new = 256, .val_max_new = 256, .max_prompt = 128};
+  some.model.global_batch_size = 512;
+  EXPECT_EQ(longest_group(some, lengths), 384 + 3 * 257);
+  EXPECT_DOUBLE_EQ(computed_share(some, 384, 128), (127.0 / 4 + 257) / 384);
+  some.model.global_batch_size = 1;
+  EXPECT_NEAR(computed_share(some, 384, 128), 1, 0.01) << "an update of one response shares nothing";
+  some.rollouts.share_prompts = false;
+  EXPECT_EQ(longest_group(some, lengths), 4 * 384);
+  EXPECT_EQ(computed_share(some, 384, 128), 1);
+}
+
 TEST(OnlinePlan, WhatDoesNotDivideIsRefusedByName) {
   const auto error = [](const auto& change, int64_t num_prompts = 1000, int num_ranks = 1) {
     OnlineSettings some = settings();

@@ -50,7 +50,8 @@ TEST(PolicyGradient, TheOnlyUpdateGivesTheLogprobs) {
     OnlineToy toy;
     toy.reinforce.model.rollouts.logprobs = LogprobSource::trainer;
     toy.reinforce.model.global_batch_size = 16;
-    toy.reinforce.model.rollouts.tokens_per_pass = 96;  // a prompt's responses
+    toy.reinforce.model.rollouts.tokens_per_pass = 96;  // a prompt's responses, each with a prompt of its own
+    toy.reinforce.model.rollouts.share_prompts = false;
     toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.01;
     change(toy.reinforce);
     const auto trainer = toy.reinforce_trainer();
@@ -69,6 +70,36 @@ TEST(PolicyGradient, TheOnlyUpdateGivesTheLogprobs) {
   EXPECT_TRUE(has_logprobs([](ReinforceConfig& config) { config.model.global_batch_size = 8; }));
   EXPECT_TRUE(has_logprobs([](ReinforceConfig& config) { config.model.rollouts.tokens_per_pass = 95; }))
       << "a prompt's responses do not fit";
+  EXPECT_FALSE(has_logprobs([](ReinforceConfig& config) {
+    config.model.rollouts.tokens_per_pass = 95;
+    config.model.rollouts.share_prompts = true;
+  }));
+}
+
+// Only the order in which gradients are summed depends on it.
+TEST(PolicyGradient, SharingPromptsHardlyChangesALoss) {
+  for (const int64_t tokens : {4096, 40})
+    for (const int64_t batch : {16, 8}) {
+      std::vector<std::vector<double>> losses;
+      for (const bool shares : {false, true}) {
+        OnlineToy toy;
+        toy.reinforce.model.global_batch_size = batch;
+        toy.reinforce.model.rollouts.tokens_per_pass = tokens;
+        toy.reinforce.model.rollouts.share_prompts = shares;
+        toy.reinforce.trainer.loop.initial_policy_kl_penalty = 0.01;
+        toy.reinforce.trainer.loop.ratio = RatioKind::clip;
+        const auto trainer = toy.reinforce_trainer();
+        losses.emplace_back();
+        for (int i = 0; i < 3; ++i) {
+          const StepReport report = trainer->train_step();
+          EXPECT_EQ(number(report, "train_rollouts/logprob_gap_max"), 0);
+          EXPECT_EQ(*report.updates[0].find("train_optim/ratio"), 1);
+          for (const Metrics& update : report.updates) losses.back().push_back(*update.find("train_optim/loss"));
+        }
+      }
+      ASSERT_EQ(losses[0].size(), losses[1].size());
+      for (size_t i = 0; i < losses[0].size(); ++i) EXPECT_NEAR(losses[0][i], losses[1][i], 1e-5);
+    }
 }
 
 // Passes that the update is divided into do not matter for what is learned from a prompt.

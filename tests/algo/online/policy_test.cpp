@@ -115,6 +115,80 @@ TEST(Policy, TrainingSeesTheVeryLogprobsThatWereComputedBefore) {
     }
 }
 
+// Four prompts: the second has a single answer, the third a single token, and an answer to the fourth is empty.
+RolloutRows shared_answers() {
+  RolloutRows rows;
+  const auto add = [&](int64_t slot, TokenIds prompt, const TokenIds& response) {
+    const auto length = std::ssize(prompt);
+    prompt.insert(prompt.end(), response.begin(), response.end());
+    rows.push_back(answer(std::move(prompt), length, 0.5 - 0.3 * static_cast<double>(rows.size() % 4)));
+    rows.back().slot = slot;
+  };
+  for (const TokenIds& response : {TokenIds{8, 9, 10}, {8}, {30, 31, 32, 33, 34}, {40, 41}})
+    add(0, {5, 6, 7, 100, 101, 102, 103}, response);
+  add(1, {50, 51}, {52, 53});
+  for (const TokenIds& response : {TokenIds{60, 61}, {62}}) add(2, {70}, response);
+  for (const TokenIds& response : {TokenIds{}, {63, 64}, {65}}) add(3, {71, 72, 73}, response);
+  return rows;
+}
+
+Minibatch all_of(const RolloutRows& rows, bool shares, int64_t tokens_per_pass) {
+  std::vector<int64_t> order, lengths;
+  for (const RolloutRow& row : rows) order.push_back(std::ssize(order)), lengths.push_back(row.rollout->length());
+  RowGroups groups = prompt_groups(rows, shares);
+  groups.may_divide = true;
+  return plan_minibatches(order, lengths, {.global_size = std::ssize(rows), .tokens_per_pass = tokens_per_pass}, 0, 1, groups)[0];
+}
+
+// Bit for bit, in any passes; gradients but for the order of sums.
+TEST(Policy, SharingPromptsChangesNoLogprob) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const bool adapted : {false, true}) {
+      std::vector<RolloutRows> seen;
+      std::vector<Tensor> gradients;
+      for (const auto& [shares, tokens] : {std::pair(false, 1000), std::pair(true, 1000), std::pair(true, 12)}) {
+        const auto model = byte_model({}, {.dtype = dtype, .trainable = !adapted});
+        if (adapted) {
+          model->add_adapters({}, true);
+          model->adapters()->initialise(3);
+        }
+        PolicyOptions at_rate = options(adapted ? ReferenceKind::adapters_off : ReferenceKind::resident);
+        Policy policy(*model, Group::single(), at_rate);
+        RolloutRows rows = shared_answers();
+        const Tensor before = model->trained().flat_master().detach().clone();
+        const Minibatch minibatch = all_of(rows, shares, tokens);
+        policy.logprobs(minibatch.passes, rows);
+        policy.reference_logprobs(minibatch.passes, rows);
+        static_cast<void>(policy.update({minibatch, std::vector<double>(rows.size(), 0.1),
+                                         [&](const PassTokens& tokens_of) {
+                                           EXPECT_TRUE(same_bits(tokens_of.logprobs.detach(), tokens_of.previous));
+                                           return clipped_terms(tokens_of.logprobs, tokens_of.previous, tokens_of.advantages, 0.2).losses;
+                                         }},
+                                        rows));
+        gradients.push_back(model->trained().flat_master().detach() - before);
+        seen.push_back(std::move(rows));
+      }
+      for (size_t i = 1; i < seen.size(); ++i) {
+        for (size_t row = 0; row < seen[0].size(); ++row) {
+          EXPECT_EQ(seen[i][row].logprobs, seen[0][row].logprobs);
+          EXPECT_EQ(seen[i][row].reference, seen[0][row].reference);
+          EXPECT_EQ(seen[i][row].entropy, seen[0][row].entropy);
+        }
+        EXPECT_GT(gradients[0].norm().item<double>(), 0);
+        EXPECT_LT((gradients[i] - gradients[0]).norm().item<double>() / gradients[0].norm().item<double>(),
+                  dtype == at::kFloat ? 1e-5 : 0.02);  // bf16 rounds the sum over answers once, or each of its terms
+      }
+    }
+}
+
+TEST(Policy, APassOfEmptyAnswersIsAPass) {
+  const auto model = byte_model();
+  Policy policy(*model, Group::single(), options(std::nullopt));
+  RolloutRows rows = {answer({5, 6}, 2, 0), answer({5, 6}, 2, 0)};
+  policy.logprobs(all_of(rows, true, 100).passes, rows);
+  EXPECT_TRUE(rows[0].logprobs.empty());
+}
+
 // One step down the gradient of the sum of weight * term, worked out here by a pass of its own over all rows.
 TEST(Policy, AnUpdateIsAStepDownTheWeightedLoss) {
   const auto model = byte_model(), other = byte_model();

@@ -5,10 +5,12 @@
 #include <numeric>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "kedge/core/autograd.h"
 
 #include "tests/support/plain_network.h"
+#include "tests/support/shared_rows.h"
 #include "tests/support/tensors.h"
 
 namespace kedge {
@@ -110,6 +112,55 @@ TEST(CpuAttention, Bf16IsRoundedOnlyAtTheEnd) {
     EXPECT_LT(relative_error(found.out, wanted), 0x1p-8);
     EXPECT_LT(relative_error(dqkv, qkv_leaf.grad()), 0x1p-7);
   }
+}
+
+// Lengths on both sides of a block of keys and of the queries that are taken together.
+const testing::PromptLengths kPrompts = {{63, {1, 2, 9}}, {64, {70, 8}}, {1, {3, 3}}, {20, {5}}, {7, {60, 1, 66, 2}}, {130, {17, 64}}};
+
+TEST(CpuAttention, ASharedPromptChangesNoBitOfWhatIsSeen) {
+  const testing::SharedRows rows = testing::shared_rows(kPrompts);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const AttentionShape& shape : kShapes) {
+      const int64_t width = (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim;
+      const Tensor qkv = normals({rows.shared.num_tokens(), width}, 1, 1, dtype);
+      const Attended shared = cpu::attention(qkv, rows.shared, shape);
+      const Attended apart = cpu::attention(qkv.index_select(0, rows.places), rows.apart, shape);
+      EXPECT_TRUE(same_bits(shared.out.index_select(0, rows.places), apart.out));
+      EXPECT_TRUE(same_bits(shared.log_sum.index_select(1, rows.places), apart.log_sum));
+    }
+}
+
+// Of the queries bit for bit; those of a prompt's keys and values are sums over its answers.
+TEST(CpuAttention, TheGradientOfASharedPromptIsTheSumOverItsAnswers) {
+  const testing::SharedRows rows = testing::shared_rows(kPrompts);
+  for (const AttentionShape& shape : kShapes) {
+    const int64_t width = (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim, q = shape.num_heads * shape.head_dim;
+    const Tensor qkv = normals({rows.shared.num_tokens(), width}, 1), dout = normals({rows.shared.num_tokens(), q}, 2);
+    const Tensor found = cpu::attention_backward(dout, qkv, cpu::attention(qkv, rows.shared, shape), rows.shared, shape);
+    // Copies of a prompt have no loss of their own.
+    const Tensor apart = qkv.index_select(0, rows.places);
+    const Tensor dapart = dout.index_select(0, rows.places).masked_fill(rows.is_copy.unsqueeze(1), 0);
+    const Tensor copies = cpu::attention_backward(dapart, apart, cpu::attention(apart, rows.apart, shape), rows.apart, shape);
+    const Tensor wanted = at::zeros_like(qkv).index_add(0, rows.places, copies);
+    EXPECT_TRUE(same_bits(found.narrow(1, 0, q).contiguous(), wanted.narrow(1, 0, q).contiguous()));
+    EXPECT_LT(relative_error(found, wanted), 1e-6);
+  }
+}
+
+TEST(CpuAttention, TheGradientOfASharedPromptDoesNotDependOnThreads) {
+  const testing::SharedRows rows = testing::shared_rows(kPrompts);
+  const AttentionShape shape{4, 2, 16, 0};
+  const Tensor qkv = normals({rows.shared.num_tokens(), 128}, 1), dout = normals({rows.shared.num_tokens(), 64}, 2);
+  const Attended attended = cpu::attention(qkv, rows.shared, shape);
+  const int before = at::get_num_threads();
+  std::vector<Tensor> found;
+  for (const int count : {1, 2, 5}) {
+    at::set_num_threads(count);
+    found.push_back(cpu::attention_backward(dout, qkv, attended, rows.shared, shape));
+  }
+  at::set_num_threads(before);
+  EXPECT_TRUE(same_bits(found[0], found[1]));
+  EXPECT_TRUE(same_bits(found[0], found[2]));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "tests/support/model_logits.h"
 #include "tests/support/plain_network.h"
+#include "tests/support/shared_rows.h"
 #include "tests/support/tiny_models.h"
 
 namespace kedge {
@@ -230,6 +231,49 @@ TEST_F(OnTheGpu, AttentionEqualsThePlainFormulation) {
           EXPECT_LT(relative_error(found.out, wanted), dtype == at::kFloat ? kFp32 : kBf16);
           EXPECT_LT(relative_error(dqkv, qkv_leaf.grad()), dtype == at::kFloat ? kFp32 : 2 * kBf16);
         }
+}
+
+// With the same rows that have a prompt each. An answer's output is joined from two roundings to bf16, and a gradient added from two.
+TEST_F(OnTheGpu, AttentionToASharedPrompt) {
+  const testing::SharedRows rows = testing::shared_rows({{63, {1, 2, 9}}, {64, {70, 8}}, {20, {5}}, {130, {17, 200, 64}}}, 31, gpu());
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const int64_t head_dim : {5, 16, 64, 128})
+      for (const auto& [heads, kv_heads] : {std::pair(4, 4), std::pair(4, 2), std::pair(3, 1)})
+        for (const int64_t window : {0, 100, 1000}) {  // inside a prompt, and longer than all rows
+          SCOPED_TRACE(kedge::str(c10::toString(dtype), " ", heads, "/", kv_heads, " heads of ", head_dim, ", window ", window));
+          const AttentionShape shape{heads, kv_heads, head_dim, window};
+          const int64_t tokens = rows.shared.num_tokens();
+          const Tensor qkv = normals({tokens, (heads + 2 * kv_heads) * head_dim}, 1, 1, dtype).to(gpu()),
+                       dout = normals({tokens, heads * head_dim}, 2, 1, dtype).to(gpu());
+          const Tensor apart = qkv.index_select(0, rows.places),
+                       dapart = dout.index_select(0, rows.places).masked_fill(rows.is_copy.unsqueeze(1), 0);
+          const Attended found = attention(qkv, rows.shared, shape), wanted = attention(apart, rows.apart, shape);
+          EXPECT_LT(relative_error(found.out.index_select(0, rows.places), wanted.out), dtype == at::kFloat ? kFp32 : 2 * kBf16);
+          const Tensor copies = attention_backward(dapart, apart, wanted, rows.apart, shape).to(at::kFloat);
+          EXPECT_LT(relative_error(attention_backward(dout, qkv, found, rows.shared, shape),
+                                   at::zeros({tokens, qkv.size(1)}, copies.options()).index_add(0, rows.places, copies)),
+                    dtype == at::kFloat ? kFp32 : 4 * kBf16);
+        }
+}
+
+// A whole model: log-probabilities and gradients of answers that share prompts, against rows of their own. bf16 as in Bf16ModelsAreClose.
+TEST_F(OnTheGpu, SharedPromptsThroughWholeModels) {
+  const testing::SharedRows rows = testing::shared_rows({{9, {4, 2, 7}}, {20, {3, 30}}, {5, {6}}, {1, {2, 2, 2, 2}}}, 31, gpu());
+  for (const char* family : {testing::kTinyLlama, testing::kTinyMistral, testing::kTinyQwen3, testing::kTinyGpt2})
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+      for (const bool checkpoint : {false, true}) {
+        SCOPED_TRACE(kedge::str(family, " ", c10::toString(dtype)));
+        const auto look = [&](const PackedBatch& batch, const PredictedTokens& predicted) {
+          const auto model = testing::tiny_model(family, {.dtype = dtype, .device = gpu(), .trainable = true});
+          const Tensor logprobs = model_logprobs(*model, batch, predicted, {}, {.checkpoint = checkpoint, .dropout_seed = {}}).logprobs;
+          backward((logprobs * normals(logprobs.sizes(), 7).to(gpu())).sum());
+          return std::pair(logprobs.detach(), model->parameters().flat_gradient().clone());
+        };
+        const auto [apart, wanted] = look(rows.apart, rows.apart_predicted);
+        const auto [shared, found] = look(rows.shared, rows.shared_predicted);
+        EXPECT_LT((shared - apart).abs().max().item<double>(), dtype == at::kFloat ? 1e-4 : 0.1);
+        EXPECT_LT((found - wanted).norm().item<double>() / wanted.norm().item<double>(), dtype == at::kFloat ? 1e-4 : 0.05);
+      }
 }
 
 TEST_F(OnTheGpu, ARowsBitsDoNotDependOnTheRowsBeside) {
