@@ -2,6 +2,7 @@
 # One run on one, two and three ranks: the same batches, and numbers equal up to the order of sums. train_ranks_test.sh KEDGE MPIRUN...
 set -uo pipefail
 . "$(dirname "$0")/ranks_support.sh"
+relative=0
 on() { # ranks, folder, setting...
   local ranks=$1 folder=$2
   shift 2
