@@ -12,6 +12,7 @@
 #include "kedge/train/optim/learner.h"
 
 #include "tests/support/generation.h"
+#include "tests/support/shared_rows.h"
 #include "tests/support/split_models.h"
 
 namespace kedge {
@@ -78,6 +79,37 @@ TEST(TensorParallel, AdaptersToo) {
     expect_same_numbers({.family = family, .lora = true});
     expect_same_numbers({.family = family, .lora = true, .dropout = 0.3});  // the same outputs are dropped
   }
+}
+
+// Prompts that are computed once for their answers, next to rows that each have their own copy.
+TEST(TensorParallel, SharedPromptsToo) {
+  const at::Device device = testing::mesh().device;
+  const testing::SharedRows rows = testing::shared_rows({{9, {4, 2, 7}}, {3, {5}}, {6, {1, 8}}}, 31, device);
+  const Tensor weights = testing::normals({rows.apart_predicted.targets.size(0)}, 9).to(device);
+  for (const char* family : testing::kSplitFamilies)
+    for (const bool divides_tokens : {false, true}) {
+      StorageOptions together{.device = device, .trainable = true};
+      together.tensor = testing::mesh_of(world().size()).tensor;
+      together.divides_tokens = divides_tokens;
+      const auto model = testing::tiny_model(family, together);
+      Parameters& trained = model->trained();
+      const auto logprobs_of = [&](const PackedBatch& batch, const PredictedTokens& predicted) {
+        trained.zero_gradients();
+        const Tensor logprobs = model_logprobs(*model, batch, predicted).logprobs;
+        backward((logprobs * weights).sum());
+        model->complete_pass();
+        trained.finish_gradients();
+        return logprobs.detach();
+      };
+      const Tensor wanted = logprobs_of(rows.apart, rows.apart_predicted);
+      std::vector<Tensor> gradients;
+      for (int i = 0; i < std::ssize(trained.specs()); ++i) gradients.push_back(trained.gradient(i).clone());
+      const Tensor found = logprobs_of(rows.shared, rows.shared_predicted);
+      EXPECT_TRUE(!device.is_cpu() || at::equal(found, wanted)) << family;
+      expect_near(found, wanted, family);
+      for (int i = 0; i < std::ssize(trained.specs()); ++i)
+        expect_near(trained.gradient(i), gradients[static_cast<size_t>(i)], family + trained.specs()[static_cast<size_t>(i)].name);
+    }
 }
 
 TEST(TensorParallel, LogprobsAtATemperatureAndTheirEntropy) {
