@@ -1,13 +1,12 @@
 #include "kedge/dist/peer_memory.h"
 
-#include <cuda_runtime_api.h>
-
 #include <cstring>
 #include <exception>
 #include <string>
 
 #include <c10/core/DeviceGuard.h>
 
+#include "kedge/core/cuda_error.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 
@@ -16,10 +15,6 @@ namespace {
 
 // What is shared with other processes is whole pages of the driver's, so nothing else should be in them.
 constexpr int64_t kPageBytes = int64_t{2} << 20;
-
-void must(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw Error(str(call, ": ", cudaGetErrorString(status)));
-}
 
 // What this process sees of another rank's memory, or null and the reason.
 std::byte* mapped(const std::string& bytes, int rank, std::string& reason) {

@@ -1,13 +1,12 @@
 #include "kedge/dist/peer_sums.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <vector>
 
 #include <c10/core/DeviceGuard.h>
 
 #include "kedge/core/cuda_device.h"
+#include "kedge/core/cuda_error.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
@@ -19,10 +18,6 @@ namespace kedge {
 namespace {
 
 using Room = cuda::PeerSumRoom;
-
-void must(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw Error(str(call, ": ", cudaGetErrorString(status)));
-}
 
 class MappedSums final : public PeerSums {
  public:

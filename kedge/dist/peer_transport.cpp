@@ -1,7 +1,5 @@
 #include "kedge/dist/peer_transport.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -11,6 +9,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "kedge/core/cuda_device.h"
+#include "kedge/core/cuda_error.h"
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/dist/peer_memory.h"
@@ -20,10 +19,6 @@ namespace kedge {
 namespace {
 
 constexpr int64_t kAlignment = 256;  // of a part in the staging memory: copies are fastest from there
-
-void must(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw Error(str(call, ": ", cudaGetErrorString(status)));
-}
 
 int64_t rounded_up(int64_t number, int64_t unit) { return (number + unit - 1) / unit * unit; }
 
