@@ -83,20 +83,24 @@ assert all(first["ratio"] == 1 and first["clip_fraction"] == 0 for first in firs
 PY
   expect 0 'step 3 replays: every value is equal bit for bit' "$kedge" replay "hot_$temperature" --regenerate
 done
-old=(model.grpo.sampling_params.temperature=0.6 model.grpo.logprob_temperature=one)
-expect 0 'done: step 4 of 4' "${grpo[@]}" "${old[@]}" trainer.grpo.max_steps=4 exp_manager.explicit_log_dir=old
-cp -r old older
-expect 0 'done: step 6 of 6' "${grpo[@]}" "${old[@]}" trainer.grpo.max_steps=6 exp_manager.explicit_log_dir=old
-python3 - older <<'PY'
+# forget RUN KEY VALUE: makes the run's files as a program wrote them that does not know the key, whose value is VALUE. An old record has no hash.
+forget() {
+  python3 - "$@" <<'PY'
 import glob, re, sys
-# As a program wrote them that does not know the key. An old record has no hash.
-for path, pattern in [*((path, r'\s*"logprob_temperature":\s*"one",|,\s*"hash":\s*"[0-9a-f]{16}"') for path in glob.glob(f"{sys.argv[1]}/checkpoints/*/meta.json")),
-                      (f"{sys.argv[1]}/config.yaml", r"\n *logprob_temperature: one")]:
+run, key, value = sys.argv[1:]
+for path, pattern in [*((path, rf'\s*"{key}":\s*"?{value}"?,|,\s*"hash":\s*"[0-9a-f]{{16}}"') for path in glob.glob(f"{run}/checkpoints/*/meta.json")),
+                      (f"{run}/config.yaml", rf"\n *{key}: {value}")]:
     text = open(path).read()
     changed = re.sub(pattern, "", text)
     assert changed != text, path
     open(path, "w").write(changed)
 PY
+}
+old=(model.grpo.sampling_params.temperature=0.6 model.grpo.logprob_temperature=one)
+expect 0 'done: step 4 of 4' "${grpo[@]}" "${old[@]}" trainer.grpo.max_steps=4 exp_manager.explicit_log_dir=old
+cp -r old older
+expect 0 'done: step 6 of 6' "${grpo[@]}" "${old[@]}" trainer.grpo.max_steps=6 exp_manager.explicit_log_dir=old
+forget older logprob_temperature one
 expect 0 'step 3 replays: every value is equal bit for bit' "$kedge" replay older
 expect 0 'logprob_temperature=one: the run began before this key existed' "${grpo[@]}" model.grpo.sampling_params.temperature=0.6 trainer.grpo.max_steps=6 \
   exp_manager.explicit_log_dir=older
@@ -118,15 +122,7 @@ assert rewards[0] == rewards[1], rewards
 PY
 cp -r share_false before
 expect 0 'done: step 6 of 6' "${grpo[@]}" trainer.grpo.max_steps=6 model.grpo.share_prompts=false exp_manager.explicit_log_dir=share_false
-python3 - before <<'PY'
-import glob, re, sys
-for path, pattern in [*((path, r'\s*"share_prompts":\s*false,|,\s*"hash":\s*"[0-9a-f]{16}"') for path in glob.glob(f"{sys.argv[1]}/checkpoints/*/meta.json")),
-                      (f"{sys.argv[1]}/config.yaml", r"\n *share_prompts: false")]:
-    text = open(path).read()
-    changed = re.sub(pattern, "", text)
-    assert changed != text, path
-    open(path, "w").write(changed)
-PY
+forget before share_prompts false
 expect 0 'step 3 replays: every value is equal bit for bit' "$kedge" replay before
 expect 0 'share_prompts=false: the run began before this key existed' "${grpo[@]}" trainer.grpo.max_steps=6 exp_manager.explicit_log_dir=before
 same_online share_false before
