@@ -24,6 +24,16 @@ steps_done() { cat "$1/metrics.jsonl" 2>/dev/null | grep -c '"train/step_time"';
 wait_for_step() {
   while kill -0 "$2" 2>/dev/null && [ "$(steps_done "$1")" -lt "$3" ]; do sleep 0.005; done
 }
+# ends PROCESS LOG: waits for what was started in the background, and returns its exit code. A minute is enough: what takes longer hangs.
+ends() {
+  for _ in $(seq 1200); do
+    kill -0 "$1" 2>/dev/null || { wait "$1"; return; }
+    sleep 0.05
+  done
+  fail "process $1 does not end: $(cat "$2")"
+  kill -9 "$1" $(ranks_below "$1")
+  return 124
+}
 # ranks_below PROCESS: of what mpirun has started, those that are kedge.
 ranks_below() {
   local child

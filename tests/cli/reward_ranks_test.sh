@@ -23,7 +23,7 @@ serve() {
 }
 first_rank() { sed -nE 's/.*kill -SIGINT ([0-9]+)/\1/p' "$1.log"; }
 ends_well() { # name
-  wait "${jobs_of[$1]}" || fail "$1 ends with $?: $(cat "$1.log")"
+  ends "${jobs_of[$1]}" "$1.log" || fail "$1 ends with $?: $(cat "$1.log")"
   grep -q ' stopped$' "$1.log" || fail "$1 does not say that it stopped: $(cat "$1.log")"
 }
 # rewards NAME TEXTS...: as the server gives them, in one call.
@@ -31,7 +31,7 @@ rewards() {
   local port=${ports[$1]} texts
   shift
   texts=$(printf '"%s",' "$@")
-  curl -s "localhost:$port/v2/models/reward_model/infer" -d "{\"inputs\":[{\"name\":\"sentences\",\"shape\":[$#,1],\"datatype\":\"BYTES\",\"data\":[${texts%,}]}]}" |
+  curl -s --max-time 60 "localhost:$port/v2/models/reward_model/infer" -d "{\"inputs\":[{\"name\":\"sentences\",\"shape\":[$#,1],\"datatype\":\"BYTES\",\"data\":[${texts%,}]}]}" |
     sed -nE 's/.*"data":\[([^]]*)\].*/\1/p'
 }
 
@@ -79,7 +79,7 @@ before=$(calls one)
 [ "$(calls two)" -gt 20 ] || fail "the second server had only $(calls two) rows"
 mapfile -t pids < <(ranks_below "${jobs_of[two]}" | sort -n)
 kill -9 "${pids[1]}"
-wait $run || fail "with two servers, of which one was killed: $(tail -n 20 shared.log)"
+ends $run shared.log || fail "with two servers, of which one was killed: $(tail -n 20 shared.log)"
 grep -qE "warning the reward server localhost:${ports[two]} is unreachable \(.*\); it is left out until it is back" shared.log || fail "nobody names the server: $(cat shared.log)"
 [ "$(calls one)" -gt $((before + 100)) ] || fail "the first server had only $(calls one) rows, $before before"
 same_runs alone shared
@@ -87,7 +87,7 @@ same_runs alone shared
 for record in alone/rollouts/step-*.jsonl; do
   cmp <(tail -n +2 "$record") <(tail -n +2 "shared/rollouts/$(basename "$record")") || fail "$record and that of the run with two servers differ"
 done
-wait "${jobs_of[two]}" && fail 'a server that lost a rank ends with 0'
+ends "${jobs_of[two]}" two.log && fail 'a server that lost a rank ends with 0'
 grep -qE "rank 1 \(pid ${pids[1]} on .*\) was killed" two.log || fail "nobody names the rank: $(cat two.log)"
 
 # Servers of different models, and what cannot be meant.
