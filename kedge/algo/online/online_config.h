@@ -98,8 +98,8 @@ struct RolloutConfig {
           "in the loss",
           at_least(1), unit("tokens"));
     field("share_prompts", share_prompts,
-          "on CPUs: responses to the same prompt are in one pass where possible, and the pass computes the prompt once for all of them; "
-          "affects memory and speed, and results only by the order of sums",
+          "responses to the same prompt are in one pass where possible, and the pass computes the prompt once for all of them; affects "
+          "memory and speed, and results only by the order of sums",
           formerly("false"));
     field("logprobs", logprobs,
           "source of a response's log-probabilities before a step's updates: recomputed by the training code (trainer), or as sampled "

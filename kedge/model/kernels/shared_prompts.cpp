@@ -89,11 +89,7 @@ PackedAnswers pack_answers(std::span<const PromptAnswers> prompts, at::Device de
   return {std::move(batch), std::move(all.starts)};
 }
 
-// Its log-probabilities and its time were measured on a GPU; its gradients were compared with those of separate rows on the CPU alone.
-constexpr bool kOnGpus = false;
-
 bool can_share_prompts(const ModelConfig& model, at::Device device, int64_t longest) {
-  if (device.is_cuda() && !kOnGpus) return false;
   if (!model.learned_positions && model.rope.type == RopeType::dynamic && longest > model.rope.max_positions) return false;
   return !device.is_cuda() ||
          std::all_of(model.windows.begin(), model.windows.end(), [&](int64_t window) { return window == 0 || window >= longest; });

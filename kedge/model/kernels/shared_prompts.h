@@ -24,7 +24,7 @@ struct PackedAnswers {
 [[nodiscard]] PackedAnswers pack_answers(std::span<const PromptAnswers> prompts, at::Device device);
 
 // Can answers of up to `longest` tokens, prompt included, share it? Not where a token's angles depend on the length of its row, and not
-// yet on GPUs (where it would be slow with windows: flash attention cannot skip the part of a shared prompt that is outside of one).
+// where it would be slow: flash attention cannot skip the part of a shared prompt that is outside a window.
 [[nodiscard]] bool can_share_prompts(const ModelConfig& model, at::Device device, int64_t longest);
 
 }  // namespace kedge

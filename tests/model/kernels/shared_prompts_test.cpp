@@ -55,10 +55,11 @@ TEST(SharedPrompts, AreNotForAnglesThatDependOnTheLengthOfARow) {
   EXPECT_FALSE(can_share_prompts(model, at::kCPU, 65));
 }
 
-TEST(SharedPrompts, AreForCpusAlone) {
+TEST(SharedPrompts, OnAGpuWindowsMustBeAsLongAsTheRows) {
   const ModelConfig model = testing::tiny_config(testing::kTinyMistral);
   EXPECT_TRUE(can_share_prompts(model, at::kCPU, 4));
-  EXPECT_FALSE(can_share_prompts(model, at::kCUDA, 3));
+  EXPECT_TRUE(can_share_prompts(model, at::kCUDA, 3));
+  EXPECT_FALSE(can_share_prompts(model, at::kCUDA, 4));
 }
 
 }  // namespace
