@@ -142,6 +142,12 @@ TEST(StepAhead, NothingIsUnderWayWhenTheLastHasEnded) {
   for (GenerateRequest& request : requests) request.max_new = 100, request.ends = [](auto response) { return response.size() == 7; };
   Engine engine(*model, config_of(kAhead));
   const Heard first = listen(engine, requests);
+  // The next step is that of the next request.
+  int64_t heard = 0;
+  static_cast<void>(engine.submit(testing::greedy_request({1, 2}, 1)));
+  engine.step({[&](int64_t, int64_t, int32_t) { ++heard; }, [](const Completion&) {}});
+  EXPECT_EQ(heard, 1);
+  EXPECT_TRUE(engine.idle());
   engine.release();
   EXPECT_EQ(engine.memory_bytes(), 0);
   const Heard second = listen(engine, requests);
