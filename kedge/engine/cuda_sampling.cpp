@@ -35,10 +35,10 @@ void make_room(Tensor& tensor, int64_t bytes, const at::TensorOptions& options) 
 }  // namespace
 
 // The draws and the tokens used so far are uploaded in one buffer, the sampled ones come back in the same.
-std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<const Draw> draws, Tensor& host, Tensor& device) {
+Tensor start_draws(const Tensor& logits, std::span<const Draw> draws, StartedDraws& started, DrawBuffers& buffers) {
   ensure(logits.scalar_type() == at::kFloat && logits.is_contiguous(), "the sampling kernel takes fp32 logits");
   const c10::cuda::CUDAGuard guard(logits.device());
-  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
+  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
   const int64_t size = logits.size(1);
   const auto num_draws = static_cast<int64_t>(draws.size());
   bool penalised = false;
@@ -49,10 +49,12 @@ std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<co
   }
   const auto rows_bytes = num_draws * static_cast<int64_t>(sizeof(DrawRow)), up = rows_bytes + num_used * 4;
   const auto down = num_draws * static_cast<int64_t>(sizeof(DrawnRow));
-  const int64_t down_at = (up + 15) / 16 * 16;
-  make_room(host, down_at + down, at::TensorOptions(at::kByte).pinned_memory(true));
-  make_room(device, down_at + down, logits.options().dtype(at::kByte));
-  auto* bytes = host.mutable_data_ptr<uint8_t>();
+  started.results_at = (up + 15) / 16 * 16;
+  make_room(started.host, started.results_at + down, at::TensorOptions(at::kByte).pinned_memory(true));
+  make_room(buffers.draws, up, logits.options().dtype(at::kByte));
+  if (!buffers.results.defined() || buffers.results.size(0) < num_draws)
+    buffers.results = at::empty({2 * num_draws, 2}, logits.options().dtype(at::kInt));
+  auto* bytes = started.host.mutable_data_ptr<uint8_t>();
   auto* rows = reinterpret_cast<DrawRow*>(bytes);
   auto* used = reinterpret_cast<int32_t*>(bytes + rows_bytes);
   int32_t at = 0;
@@ -65,21 +67,37 @@ std::vector<std::optional<Drawn>> draw_tokens(const Tensor& logits, std::span<co
   }
   Tensor is_used;
   if (penalised) is_used = at::empty({num_draws, sampling_words(size)}, logits.options().dtype(at::kInt));
-  auto* on_device = device.mutable_data_ptr<uint8_t>();
+  auto* on_device = buffers.draws.mutable_data_ptr<uint8_t>();
+  auto* results = buffers.results.mutable_data_ptr<int32_t>();
   C10_CUDA_CHECK(cudaMemcpyAsync(on_device, bytes, static_cast<size_t>(up), cudaMemcpyHostToDevice, stream));
   launch_sampling({logits.const_data_ptr<float>(), size, reinterpret_cast<const DrawRow*>(on_device),
                    reinterpret_cast<const int32_t*>(on_device + rows_bytes),
                    penalised ? reinterpret_cast<uint32_t*>(is_used.mutable_data_ptr<int32_t>()) : nullptr,
-                   reinterpret_cast<DrawnRow*>(on_device + down_at), num_draws},
+                   reinterpret_cast<DrawnRow*>(results), num_draws},
                   stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  C10_CUDA_CHECK(cudaMemcpyAsync(bytes + down_at, on_device + down_at, static_cast<size_t>(down), cudaMemcpyDeviceToHost, stream));
-  C10_CUDA_CHECK(cudaStreamSynchronize(stream));
-  const auto* drawn = reinterpret_cast<const DrawnRow*>(bytes + down_at);
-  std::vector<std::optional<Drawn>> tokens(draws.size());
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (drawn[i].token >= 0) tokens[i] = Drawn{drawn[i].token, drawn[i].logprob};
-  return tokens;
+  C10_CUDA_CHECK(cudaMemcpyAsync(bytes + started.results_at, results, static_cast<size_t>(down), cudaMemcpyDeviceToHost, stream));
+  if (!started.done) started.done.emplace(at::kCUDA);
+  started.done->record(stream.unwrap());
+  started.drawn.resize(draws.size());
+  return buffers.results.narrow(0, 0, num_draws).select(1, 0);
+}
+
+void read_draws(StartedDraws& started) {
+  started.done->synchronize();
+  const auto* results = reinterpret_cast<const DrawnRow*>(started.host.const_data_ptr<uint8_t>() + started.results_at);
+  for (size_t i = 0; i < started.drawn.size(); ++i) {
+    started.drawn[i].reset();
+    if (results[i].token >= 0) started.drawn[i] = Drawn{results[i].token, results[i].logprob};
+  }
+}
+
+void fill_awaited(const Tensor& tokens, const Tensor& awaited, const Tensor& ids) {
+  const c10::cuda::CUDAGuard guard(ids.device());
+  launch_awaited({tokens.const_data_ptr<int32_t>(), tokens.stride(0), awaited.const_data_ptr<int32_t>(), awaited.numel() / 2,
+                  ids.mutable_data_ptr<int32_t>()},
+                 c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
 }  // namespace kedge::cuda

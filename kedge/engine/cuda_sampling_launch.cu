@@ -318,7 +318,16 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
   *out = {token, token < 0 ? 0.0F : logprob()};
 }
 
+__global__ void awaited_kernel(const AwaitedLaunch l) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < l.num_pairs) l.ids[l.pairs[2 * i]] = max(0, l.tokens[l.pairs[2 * i + 1] * l.stride]);
+}
+
 }  // namespace
+
+void launch_awaited(const AwaitedLaunch& l, cudaStream_t stream) {
+  awaited_kernel<<<static_cast<unsigned>((l.num_pairs + kThreads - 1) / kThreads), kThreads, 0, stream>>>(l);
+}
 
 void launch_sampling(const SamplingLaunch& l, cudaStream_t stream) {
   sampling_kernel<<<static_cast<unsigned>(l.num_draws), kThreads, 0, stream>>>(l);

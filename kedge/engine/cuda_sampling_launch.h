@@ -36,4 +36,14 @@ struct SamplingLaunch {
 [[nodiscard]] inline int64_t sampling_words(int64_t size) { return (size + 31) / 32; }
 void launch_sampling(const SamplingLaunch& launch, cudaStream_t stream);
 
+// Ids that a step reads from the draws of the one before.
+struct AwaitedLaunch {
+  const int32_t* tokens;  // -1: nothing was sampled, and 0 stands for it
+  int64_t stride;         // of the tokens
+  const int32_t* pairs;   // [num_pairs, 2]: where in `ids`, and which token
+  int64_t num_pairs;
+  int32_t* ids;
+};
+void launch_awaited(const AwaitedLaunch& launch, cudaStream_t stream);
+
 }  // namespace kedge::cuda

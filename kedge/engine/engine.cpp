@@ -24,6 +24,15 @@ struct Engine::Open {
   GenerateRequest request;
   std::vector<Completion> samples;
   int64_t num_left = 0;
+  int64_t max_tokens = 0;  // of a response
+
+  [[nodiscard]] bool is_penalised() const { return request.sampling.repetition_penalty != 1; }
+};
+
+// A step whose draws have not been taken.
+struct Engine::Launched {
+  std::vector<SequenceId> draws;               // for which sequences; some may have ended meanwhile
+  std::vector<std::optional<Drawn>> by_ranks;  // if the vocabulary is split: what was sampled
 };
 
 // What holds memory.
@@ -44,6 +53,7 @@ struct Engine::Parts {
   KeyValueMemory memory;
   Runner runner;
   TokenSampler sampler;
+  std::optional<Launched> under_way;
   std::unordered_map<SequenceId, Place> places;
   SequenceId next_sequence = 0;
 };
@@ -134,6 +144,7 @@ int64_t Engine::submit(GenerateRequest request) {
   auto open = std::make_unique<Open>();
   open->number = next_request_++;
   open->num_left = request.num_samples;
+  open->max_tokens = length - prompt_length;
   for (int64_t sample = 0; sample < request.num_samples; ++sample) {
     parts_->places[parts_->next_sequence++] = {open.get(), sample};
     Completion completion;
@@ -142,6 +153,7 @@ int64_t Engine::submit(GenerateRequest request) {
     open->samples.push_back(std::move(completion));
   }
   open->request = std::move(request);
+  if (open->is_penalised()) ++num_penalised_;
   const int64_t number = open->number;
   requests_.emplace(number, std::move(open));
   return number;
@@ -149,10 +161,11 @@ int64_t Engine::submit(GenerateRequest request) {
 
 std::vector<Draw> Engine::draws_of(const Step& step) const {
   std::vector<Draw> draws;
+  draws.reserve(step.draws.size());
   int64_t logits_row = 0;
   for (const StepRow& row : step.rows) {
-    if (row.draws.empty()) continue;
-    for (const SequenceId id : row.draws) {
+    if (row.num_draws == 0) continue;
+    for (const SequenceId id : step.draws_of(row)) {
       const auto& [open, sample] = parts_->places.at(id);
       const GenerateRequest& request = open->request;
       const Sequence& sequence = parts_->scheduler.sequence(id);
@@ -171,9 +184,8 @@ std::vector<Draw> Engine::draws_of(const Step& step) const {
   return draws;
 }
 
-std::vector<std::optional<Drawn>> Engine::draw(const Tensor& logits, const std::vector<Draw>& draws) const {
+std::vector<std::optional<Drawn>> Engine::draw_by_ranks(const Tensor& logits, const std::vector<Draw>& draws) const {
   const SplitVocabulary vocabulary = model_.language_head().vocabulary;
-  if (!vocabulary.is_split() || draws.empty()) return parts_->sampler.draw(logits, draws);
   auto drawn = parts_->sampler.draw(vocabulary.ranks->gather_columns(logits, model_.config().vocab_size), draws);
   // The log-probabilities of training come from sums by rank; these have the same bits.
   for (const auto& [temperature, places] : by_temperature(draws)) {
@@ -192,7 +204,7 @@ std::vector<std::optional<Drawn>> Engine::draw(const Tensor& logits, const std::
 }
 
 // Whether the sequence continues with the token, or how it ended.
-std::optional<Finish> Engine::take(Open& open, int64_t sample, const Sequence& sequence, const std::optional<Drawn>& drawn) {
+std::optional<Finish> Engine::take(Open& open, int64_t sample, const std::optional<Drawn>& drawn) {
   Completion& completion = open.samples[static_cast<size_t>(sample)];
   const GenerateRequest& request = open.request;
   if (!drawn) {
@@ -205,42 +217,97 @@ std::optional<Finish> Engine::take(Open& open, int64_t sample, const Sequence& s
   ++stats_.num_drawn;
   if (std::find(request.end_ids.begin(), request.end_ids.end(), drawn->token) != request.end_ids.end()) return Finish::end;
   if (request.ends && request.ends(completion.tokens)) return Finish::end;
-  if (sequence.length() + 1 >= sequence.max_length) return Finish::length;
+  if (std::ssize(completion.tokens) >= open.max_tokens) return Finish::length;
   return std::nullopt;
+}
+
+// Ranks that share a vocabulary sample together, at once. A penalty falls on the newest token too, which must be known.
+bool Engine::goes_ahead() const {
+  const StorageOptions& storage = model_.parameters().options();
+  return (storage.device.is_cuda() ? config_.step_ahead : config_.step_ahead_on_cpu) && !storage.tensor.is_split() && num_penalised_ == 0;
+}
+
+// Plans a step and starts it; nothing if there is none. Tokens that are awaited are read where they are sampled.
+std::optional<Engine::Launched> Engine::launch() {
+  Scheduler& scheduler = parts_->scheduler;
+  Step step = scheduler.next();
+  if (step.rows.empty()) return std::nullopt;
+  parts_->memory.copy(step.copies);
+  const Tensor logits = parts_->runner.run(step, scheduler, parts_->sampler.newest());
+  scheduler.computed(step);
+  ++stats_.num_steps;
+  stats_.num_computed += step.num_tokens();
+  Launched launched;
+  if (!step.draws.empty()) {
+    const std::vector<Draw> draws = draws_of(step);
+    if (model_.language_head().vocabulary.is_split()) {
+      launched.by_ranks = draw_by_ranks(logits, draws);
+    } else {
+      parts_->sampler.start(logits, draws);
+    }
+  }
+  launched.draws = std::move(step.draws);
+  return launched;
+}
+
+// Sequences continue with what is being sampled, except those at their limit. Ends that only the tokens tell are learned a step later; what
+// was computed past them is dropped. Their blocks may be given away at once, because every step runs after those launched before it.
+void Engine::extend(const Launched& launched) {
+  Scheduler& scheduler = parts_->scheduler;
+  for (size_t i = 0; i < launched.draws.size(); ++i) {
+    const SequenceId id = launched.draws[i];
+    const Sequence* sequence = scheduler.find(id);
+    if (sequence == nullptr) continue;
+    if (sequence->length() + 1 < sequence->max_length) {
+      scheduler.extend(id, static_cast<int64_t>(i));
+    } else {
+      scheduler.finish(id);
+    }
+  }
+}
+
+std::vector<std::optional<Drawn>> Engine::results(Launched& launched) {
+  if (launched.draws.empty() || !launched.by_ranks.empty()) return std::move(launched.by_ranks);
+  return parts_->sampler.take();
 }
 
 bool Engine::step(const EngineEvents& events) {
   if (idle()) return false;
   Scheduler& scheduler = parts_->scheduler;
-  const Step step = scheduler.next();
-  parts_->memory.copy(step.copies);
-  const Tensor logits = parts_->runner.run(step, scheduler);
-  scheduler.computed(step);
-  const std::vector<std::optional<Drawn>> drawn = draw(logits, draws_of(step));
-  ++stats_.num_steps;
-  stats_.num_computed += step.num_tokens();
+  std::optional<Launched> launched = std::exchange(parts_->under_way, std::nullopt);
+  if (!launched) launched = launch();
+  extend(*launched);
+  if (goes_ahead()) parts_->under_way = launch();
+  const std::vector<std::optional<Drawn>> drawn = results(*launched);
 
   // All state is updated before listeners are called, so that they may submit.
   std::vector<Completion> ended;
   std::vector<std::array<int64_t, 3>> tokens;
-  size_t next = 0;
-  for (const StepRow& row : step.rows)
-    for (const SequenceId id : row.draws) {
-      const Parts::Place place = parts_->places.at(id);
-      const std::optional<Drawn>& found = drawn[next++];
-      const std::optional<Finish> finish = take(*place.open, place.sample, scheduler.sequence(id), found);
-      if (found && events.token) tokens.push_back({place.open->number, place.sample, found->token});
-      if (!finish) {
-        scheduler.extend(id, found->token);
-        continue;
-      }
-      scheduler.finish(id);
-      parts_->places.erase(id);
-      Completion& completion = place.open->samples[static_cast<size_t>(place.sample)];
-      completion.finish = *finish;
-      ended.push_back(std::move(completion));
-      if (--place.open->num_left == 0) requests_.erase(place.open->number);
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    const SequenceId id = launched->draws[i];
+    const auto found = parts_->places.find(id);
+    if (found == parts_->places.end()) continue;  // it ended in the step before
+    const auto [open, sample] = found->second;
+    const std::optional<Finish> finish = take(*open, sample, drawn[i]);
+    if (drawn[i] && events.token) tokens.push_back({open->number, sample, drawn[i]->token});
+    if (!finish) {
+      scheduler.set_drawn(id, drawn[i]->token);
+      continue;
     }
+    if (scheduler.find(id) != nullptr) scheduler.finish(id);
+    parts_->places.erase(found);
+    Completion& completion = open->samples[static_cast<size_t>(sample)];
+    completion.finish = *finish;
+    ended.push_back(std::move(completion));
+    if (--open->num_left > 0) continue;
+    if (open->is_penalised()) --num_penalised_;
+    requests_.erase(open->number);
+  }
+  // Nothing is under way while the engine is idle: weights and memory are the caller's again.
+  if (idle() && parts_->under_way) {
+    static_cast<void>(results(*parts_->under_way));
+    parts_->under_way.reset();
+  }
   for (const auto& [request, sample, token] : tokens) events.token(request, sample, static_cast<int32_t>(token));
   for (Completion& completion : ended) events.end(std::move(completion));
   return true;

@@ -21,6 +21,8 @@ struct EngineConfig {
   std::string memory = "0.5";
   SchedulerConfig scheduler = {};
   bool use_graphs = true;
+  bool step_ahead = true;
+  bool step_ahead_on_cpu = false;  // for tests: there is no second device whose waiting it would end
   bool release_in_training = false;
 
   void fields(auto&& field) {
@@ -29,6 +31,7 @@ struct EngineConfig {
           "also auto: what a step needs, at most half of the free memory");
     scheduler.fields(field);
     field("use_graphs", use_graphs, "record decoding steps as CUDA graphs");
+    field("step_ahead", step_ahead, "on a GPU, start a step before the tokens of the previous one have been read; results are the same");
     field("release_in_training", release_in_training, "free the KV cache during training");
   }
 };
@@ -59,7 +62,7 @@ struct Completion {
   std::string error;  // if it failed
 };
 
-// Called during step(); they may submit further requests.
+// Called during step(); they may submit further requests. Tokens of a sample come in order, and its end after them.
 struct EngineEvents {
   std::function<void(int64_t request, int64_t sample, int32_t token)> token;  // may be empty
   std::function<void(Completion completion)> end;
@@ -67,7 +70,7 @@ struct EngineEvents {
 
 struct EngineStats {
   int64_t num_steps = 0;
-  int64_t num_computed = 0;   // tokens computed by the network
+  int64_t num_computed = 0;   // tokens computed by the network, with those past an end that was not known yet
   int64_t num_drawn = 0;      // tokens sampled
   int64_t num_preempted = 0;  // sequences that were preempted
 };
@@ -83,7 +86,8 @@ class Engine {
 
   // The request's number. A request that cannot be served is a UsageError that opens with its `where`; the others continue.
   int64_t submit(GenerateRequest request);
-  // Computes one step; false when there is nothing left to do.
+  // Samples the tokens of one step; false when there is nothing left to do. On a GPU the step after it may be under way on return, unless
+  // all requests have ended: it has seen the weights as they are now, and requests that are submitted join the one after it.
   bool step(const EngineEvents& events);
 
   // Runs all of them to the end, in the order of requests and samples. A request that cannot be served comes back as failed, with the
@@ -106,18 +110,24 @@ class Engine {
 
  private:
   struct Open;
+  struct Launched;
   struct Parts;
 
   void take_memory();
+  [[nodiscard]] bool goes_ahead() const;
+  [[nodiscard]] std::optional<Launched> launch();
+  void extend(const Launched& launched);
+  [[nodiscard]] std::vector<std::optional<Drawn>> results(Launched& launched);
   [[nodiscard]] std::vector<Draw> draws_of(const Step& step) const;
-  [[nodiscard]] std::vector<std::optional<Drawn>> draw(const Tensor& logits, const std::vector<Draw>& draws) const;
-  [[nodiscard]] std::optional<Finish> take(Open& open, int64_t sample, const Sequence& sequence, const std::optional<Drawn>& drawn);
+  [[nodiscard]] std::vector<std::optional<Drawn>> draw_by_ranks(const Tensor& logits, const std::vector<Draw>& draws) const;
+  [[nodiscard]] std::optional<Finish> take(Open& open, int64_t sample, const std::optional<Drawn>& drawn);
 
   const Model& model_;
   EngineConfig config_;
   std::unique_ptr<Parts> parts_;
   std::map<int64_t, std::unique_ptr<Open>> requests_;
   int64_t next_request_ = 0;
+  int64_t num_penalised_ = 0;  // open requests with a repetition penalty
   EngineStats stats_;
 };
 

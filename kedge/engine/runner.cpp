@@ -4,6 +4,7 @@
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
+#include "kedge/engine/cuda_sampling.h"
 
 namespace kedge {
 namespace {
@@ -45,6 +46,11 @@ Runner::Runner(const Model& model, const KeyValueMemory& memory, const RunnerOpt
 
 Runner::Tokens Runner::collect(const Step& step, const Scheduler& scheduler) {
   Tokens tokens;
+  const auto num_tokens = static_cast<size_t>(step.num_tokens());
+  for (auto* numbers : {&tokens.ids, &tokens.positions}) numbers->reserve(num_tokens);
+  tokens.sequences.reserve(num_tokens);
+  tokens.drawn.reserve(step.rows.size());
+  tokens.awaited.reserve(2 * step.rows.size());
   const auto is_fresh = [](const StepRow& row) { return row.begin == 0 && row.count > 1; };
   std::vector<int32_t> last(step.rows.size());
   for (const bool fresh : {false, true})
@@ -58,12 +64,14 @@ Runner::Tokens Runner::collect(const Step& step, const Scheduler& scheduler) {
         tokens.sequences.push_back(&sequence);
       }
       last[r] = static_cast<int32_t>(tokens.ids.size()) - 1;
+      if (sequence.awaited >= 0 && row.begin + row.count == sequence.length())
+        tokens.awaited.insert(tokens.awaited.end(), {last[r], static_cast<int32_t>(sequence.awaited)});
       if (fresh) tokens.fresh.push_back(row.count);
       if (!fresh) tokens.num_paged += row.count;
       tokens.longest = std::max(tokens.longest, row.begin + row.count);
     }
   for (size_t r = 0; r < step.rows.size(); ++r)
-    if (!step.rows[r].draws.empty()) tokens.drawn.push_back(last[r]);
+    if (step.rows[r].num_draws > 0) tokens.drawn.push_back(last[r]);
   return tokens;
 }
 
@@ -79,22 +87,25 @@ Runner::Inputs Runner::cpu_inputs(const Tokens& tokens) {
 }
 
 // Everything in one upload: ids, positions and places of the tokens, filled up to num_rows, which tokens are sampled, where new rows
-// start, and the blocks of the paged tokens.
-Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows) {
+// start, the blocks of the paged tokens, and which ids are still to be copied from `drawn`: last, so that recorded steps find the rest
+// where it was.
+Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows, const Tensor& drawn) {
   const auto num_tokens = static_cast<int64_t>(tokens.ids.size());
   const int64_t num_paged = tokens.num_paged + num_rows - num_tokens;
   const bool draws_all = tokens.drawn.size() == tokens.ids.size();
   const auto num_fresh = static_cast<int64_t>(tokens.fresh.size()), num_drawn = draws_all ? 0 : static_cast<int64_t>(tokens.drawn.size());
   const int64_t width = power_of_two((tokens.longest + kPagedBlock - 1) / kPagedBlock);
-  const int64_t size = 3 * num_rows + num_drawn + num_fresh + 1 + num_paged * width;
-  if (!host_.defined() || host_.numel() < size) {
+  const auto num_awaited = static_cast<int64_t>(tokens.awaited.size());
+  const int64_t size = 3 * num_rows + num_drawn + num_fresh + 1 + num_paged * width + num_awaited;
+  if (!device_.defined() || device_.numel() < size) {
     // Recorded steps read from here, so the place for the largest of them must not change.
     const int64_t room = std::max(size, int64_t{1} << 20U);
     graphs_.clear();
-    host_ = at::empty({room}, at::TensorOptions(at::kInt).pinned_memory(true));
+    for (Tensor& host : hosts_) host = at::empty({room}, at::TensorOptions(at::kInt).pinned_memory(true));
     device_ = at::empty({room}, at::TensorOptions(at::kInt).device(model_.device()));
   }
-  auto* to = host_.mutable_data_ptr<int32_t>();
+  const Tensor& host = hosts_[turn_ = 1 - turn_];
+  auto* to = host.mutable_data_ptr<int32_t>();
   int64_t at = 0;
   const auto part = [&](int64_t count) {
     const Tensor slice = device_.narrow(0, at, count);
@@ -142,8 +153,11 @@ Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows) {
   paged.tables = part(num_paged * width).view({num_paged, width});
   paged.num_splits = splits_of(std::max<int64_t>(1, num_paged), model_.own_shape().num_kv_heads, tokens.longest);
   if (!model_.config().learned_positions) paged.rotation = rotary_.table(options_.max_length);
-  // Sampling waits for the step, and so for this; otherwise the next step must not overwrite a pending upload.
-  device_.narrow(0, 0, at).copy_(host_.narrow(0, 0, at), !tokens.drawn.empty());
+  std::copy(tokens.awaited.begin(), tokens.awaited.end(), to + at);
+  const Tensor awaited = part(num_awaited);
+  // The draws of a step are read, and so this is done, before the step after the next takes the buffer; without draws nobody waits.
+  device_.narrow(0, 0, at).copy_(host.narrow(0, 0, at), !tokens.drawn.empty());
+  if (num_awaited > 0) cuda::fill_awaited(drawn, awaited, inputs.ids);
   return inputs;
 }
 
@@ -164,9 +178,9 @@ Tensor Runner::logits(const Inputs& inputs) const {
 }
 
 // One token of each sequence.
-Tensor Runner::decode(const Tokens& tokens) {
+Tensor Runner::decode(const Tokens& tokens, const Tensor& drawn) {
   const auto rows = static_cast<int64_t>(tokens.ids.size());
-  const Inputs inputs = cuda_inputs(tokens, recorded_rows(rows));
+  const Inputs inputs = cuda_inputs(tokens, recorded_rows(rows), drawn);
   const PagedTokens& paged = inputs.tokens;
   const Adapters* adapters = model_.adapters();
   if (const int64_t placement = model_.parameters().placement(); placement != placement_) {
@@ -178,13 +192,18 @@ Tensor Runner::decode(const Tokens& tokens) {
   return all.narrow(0, 0, rows);
 }
 
-Tensor Runner::run(const Step& step, const Scheduler& scheduler) {
+Tensor Runner::run(const Step& step, const Scheduler& scheduler, const Tensor& drawn) {
   const NoGrad no_grad;
   tokens_ = collect(step, scheduler);
-  if (!model_.device().is_cuda()) return logits(cpu_inputs(tokens_));
+  if (!model_.device().is_cuda()) {
+    // A sequence without a token has failed; what is computed for it is not read.
+    for (size_t i = 0; i < tokens_.awaited.size(); i += 2)
+      tokens_.ids[static_cast<size_t>(tokens_.awaited[i])] = std::max(0, drawn.const_data_ptr<int32_t>()[tokens_.awaited[i + 1]]);
+    return logits(cpu_inputs(tokens_));
+  }
   const auto num_tokens = static_cast<int64_t>(tokens_.ids.size());
   const bool one_each = num_tokens == static_cast<int64_t>(step.rows.size()) && tokens_.drawn.size() == tokens_.ids.size();
-  return one_each && options_.use_graphs ? decode(tokens_) : logits(cuda_inputs(tokens_, num_tokens));
+  return one_each && options_.use_graphs ? decode(tokens_, drawn) : logits(cuda_inputs(tokens_, num_tokens, drawn));
 }
 
 }  // namespace kedge

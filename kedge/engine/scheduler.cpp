@@ -92,17 +92,19 @@ bool Scheduler::make_room(Sequence& sequence, int64_t num_tokens, Step& step) {
 bool Scheduler::plan(Sequence& sequence, int64_t budget, Step& step) {
   const int64_t count = std::min(sequence.num_pending(), budget);
   if (!make_room(sequence, sequence.num_cached + count, step)) return false;
-  StepRow row{sequence.id, sequence.num_cached, count, {}};
+  const auto first_draw = static_cast<int64_t>(step.draws.size());
   if (count == sequence.num_pending()) {
-    row.draws = {sequence.id};
-    row.draws.insert(row.draws.end(), sequence.followers.begin(), sequence.followers.end());
+    step.draws.push_back(sequence.id);
+    step.draws.insert(step.draws.end(), sequence.followers.begin(), sequence.followers.end());
   }
-  step.rows.push_back(std::move(row));
+  step.rows.push_back({sequence.id, sequence.num_cached, count, first_draw, static_cast<int64_t>(step.draws.size()) - first_draw});
   return true;
 }
 
 Step Scheduler::next() {
   Step step;
+  step.rows.reserve(running_.size());
+  step.draws.reserve(running_.size());
   int64_t budget = config_.max_batch_tokens;
   for (size_t i = 0; i < running_.size() && budget > 0; ++i) {
     Sequence& sequence = sequences_.at(running_[i]);
@@ -132,7 +134,7 @@ void Scheduler::computed(const Step& step) {
   for (const StepRow& row : step.rows) {
     Sequence& leader = sequences_.at(row.sequence);
     leader.num_cached = row.begin + row.count;
-    if (row.draws.empty()) continue;
+    if (row.num_draws == 0) continue;
     for (const SequenceId id : leader.followers) {
       Sequence& follower = sequences_.at(id);
       follower.blocks = leader.blocks;
@@ -143,21 +145,38 @@ void Scheduler::computed(const Step& step) {
   }
 }
 
-void Scheduler::extend(SequenceId id, int32_t token) {
+const Sequence* Scheduler::find(SequenceId id) const {
+  const auto found = sequences_.find(id);
+  return found == sequences_.end() ? nullptr : &found->second;
+}
+
+void Scheduler::extend(SequenceId id, int64_t draw) {
   Sequence& sequence = sequences_.at(id);
   ensure(sequence.num_pending() == 0 && sequence.length() < sequence.max_length, "sequence ", id, " is not at its end, or is full");
-  sequence.tokens.push_back(token);
+  sequence.tokens.push_back(0);
+  sequence.awaited = draw;
   if (sequence.running) return;
   // A follower that has just got its prompt is queued after others that have theirs, before those that must compute one.
   waiting_.insert(std::find_if(waiting_.begin(), waiting_.end(), [&](SequenceId other) { return sequences_.at(other).num_cached == 0; }),
                   id);
 }
 
+void Scheduler::set_drawn(SequenceId id, int32_t token) {
+  Sequence& sequence = sequences_.at(id);
+  ensure(sequence.awaited >= 0, "sequence ", id, " awaits no token");
+  sequence.tokens.back() = token;
+  sequence.awaited = -1;
+}
+
 void Scheduler::finish(SequenceId id) {
   Sequence& sequence = sequences_.at(id);
   ensure(sequence.followers.empty(), "sequence ", id, " is finished while others wait for its prompt");
   drop_blocks(sequence);
-  std::erase(running_, id);
+  if (sequence.running) {
+    std::erase(running_, id);
+  } else {
+    std::erase(waiting_, id);  // its end was learned after it was queued again
+  }
   sequences_.erase(id);
 }
 

@@ -3,8 +3,9 @@
 // once. Independent of tensors and text.
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kedge/config/config_schema.h"
@@ -23,12 +24,12 @@ struct SchedulerConfig {
   }
 };
 
-// Tokens [begin, begin + count) of a sequence. The last one's logits are sampled for every sequence in `draws`: none while a prompt is
-// computed in pieces, the sequence itself at the end, its followers too at the end of the prompt they share.
+// Tokens [begin, begin + count) of a sequence. The last one's logits are sampled `num_draws` times: not while a prompt is computed in
+// pieces, for the sequence itself at the end, for its followers too at the end of the prompt they share.
 struct StepRow {
   SequenceId sequence = 0;
   int64_t begin = 0, count = 0;
-  std::vector<SequenceId> draws;
+  int64_t first_draw = 0, num_draws = 0;  // in the step's draws
 };
 
 // A sequence is about to write into a shared block, and gets its own copy.
@@ -40,8 +41,12 @@ struct BlockCopy {
 struct Step {
   std::vector<BlockCopy> copies;
   std::vector<StepRow> rows;
+  std::vector<SequenceId> draws;  // for which sequences tokens are sampled, row by row
 
   [[nodiscard]] int64_t num_tokens() const;
+  [[nodiscard]] std::span<const SequenceId> draws_of(const StepRow& row) const {
+    return std::span(draws).subspan(static_cast<size_t>(row.first_draw), static_cast<size_t>(row.num_draws));
+  }
 };
 
 // Not thread-safe. `blocks` must outlive the scheduler and must not be used elsewhere.
@@ -57,12 +62,16 @@ class Scheduler {
   // its own tokens exactly.
   [[nodiscard]] Step next();
 
-  // The step is done. After it every sequence in its `draws` is extended or finished.
+  // The step is done, or launched: steps run one after another. Then every sequence in its `draws` is extended or finished.
   void computed(const Step& step);
-  void extend(SequenceId id, int32_t token);
+  // It continues with a token that is being sampled, as this draw of the step. The next step may be planned with it; before the one after
+  // that, set_drawn() says which it is, or the sequence is finished.
+  void extend(SequenceId id, int64_t draw);
+  void set_drawn(SequenceId id, int32_t token);
   void finish(SequenceId id);  // forgets it
 
   [[nodiscard]] const Sequence& sequence(SequenceId id) const { return sequences_.at(id); }
+  [[nodiscard]] const Sequence* find(SequenceId id) const;  // null if it was finished
   [[nodiscard]] bool idle() const { return sequences_.empty(); }
   [[nodiscard]] int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
   [[nodiscard]] int64_t num_preempted() const { return num_preempted_; }
@@ -78,7 +87,7 @@ class Scheduler {
 
   SchedulerConfig config_;
   BlockPool& blocks_;
-  std::map<SequenceId, Sequence> sequences_;
+  std::unordered_map<SequenceId, Sequence> sequences_;
   std::deque<SequenceId> waiting_;   // next first; followers are in no queue until their prompt is computed
   std::vector<SequenceId> running_;  // oldest first
   int64_t num_preempted_ = 0;

@@ -18,6 +18,7 @@ struct Sequence {
   std::vector<BlockId> blocks;
   bool running = false;
   std::vector<SequenceId> followers;  // samples of the same prompt that wait for this one to compute it
+  int64_t awaited = -1;               // if the newest token is not known yet: which draw of the step under way it is
 
   [[nodiscard]] int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   [[nodiscard]] int64_t num_drawn() const { return length() - prompt_length; }

@@ -1,20 +1,26 @@
 // The engine on a GPU beside plain loops of whole passes there. Skipped where there is none.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/engine/engine.h"
 
 #include "tests/support/generation.h"
+#include "tests/support/ragged_requests.h"
 
 namespace kedge {
 namespace {
 
 using testing::expect_greedy;
+using testing::expect_same;
 using testing::greedy_request;
+using testing::Heard;
 using testing::kFamilies;
 using testing::long_model;
 using testing::prompts_of;
+using testing::ragged_requests;
 
 class EngineOnTheGpu : public ::testing::Test {
  protected:
@@ -23,6 +29,24 @@ class EngineOnTheGpu : public ::testing::Test {
   }
   static StorageOptions fp32() { return {.device = at::Device(at::kCUDA, 0)}; }
 };
+
+// Rows do not see each other, but products of other numbers of rows may sum in another order.
+constexpr double kLogprobError = 1e-4;
+
+// With every step launched after the tokens of the one before were read, and before.
+struct Both {
+  Heard after, ahead;
+};
+Both listen_to_both(const Model& model, EngineConfig config, const std::vector<GenerateRequest>& requests) {
+  Both both;
+  for (const bool ahead : {false, true}) {
+    config.step_ahead = ahead;
+    Engine engine(model, config);
+    (ahead ? both.ahead : both.after) = testing::listen(engine, requests);
+  }
+  expect_same(both.ahead, both.after, kLogprobError);
+  return both;
+}
 
 TEST_F(EngineOnTheGpu, GreedyTextIsThatOfAPlainLoopInEveryFamily) {
   for (const char* family : kFamilies)
@@ -78,6 +102,64 @@ TEST_F(EngineOnTheGpu, AdaptersAreAddedAndSwitchedOff) {
   }
   testing::scatter_weights(model->adapters()->parameters(), 90, 0.2);  // as an optimizer does: in place
   EXPECT_NE(text(), adapted);
+}
+
+TEST_F(EngineOnTheGpu, AStepAheadSamplesTheSameInEveryFamily) {
+  for (const char* family : kFamilies)
+    for (const bool use_graphs : {true, false}) {
+      SCOPED_TRACE(family);
+      const auto model = long_model(family, fp32());
+      const Both both = listen_to_both(*model, {.memory = "64MiB", .use_graphs = use_graphs}, ragged_requests(60));
+      EXPECT_GT(both.ahead.stats.num_computed, both.after.stats.num_computed) << "nothing was computed ahead";
+    }
+}
+
+TEST_F(EngineOnTheGpu, AStepAheadSamplesTheSameWhereSomeWait) {
+  const auto model = long_model(testing::kTinyLlama, fp32());
+  const int64_t block = 2 * model->config().num_layers * model->config().kv_size() * 64 * 4;
+  for (const bool use_graphs : {true, false}) {
+    for (const SchedulerConfig& scheduler : {SchedulerConfig{.max_running = 3}, {.max_batch_tokens = 7}, {.max_batch_tokens = 1}})
+      listen_to_both(*model, {.memory = "64MiB", .scheduler = scheduler, .use_graphs = use_graphs}, ragged_requests(30));
+    const EngineConfig small = {.memory = std::to_string(6 * block), .use_graphs = use_graphs};
+    EXPECT_GT(listen_to_both(*model, small, ragged_requests(30)).ahead.stats.num_preempted, 0);
+  }
+}
+
+// A third of the ids end a response: nearly every step holds rows past their end, and most engines stop with a step in vain.
+TEST_F(EngineOnTheGpu, AStepAheadSurvivesManyEnds) {
+  const auto model = long_model(testing::kTinyLlama, fp32());
+  const auto requests = testing::short_requests(300);
+  for (const int64_t max_running : {5, 64, 256})
+    EXPECT_GT(testing::count_ended(listen_to_both(*model, {.memory = "64MiB", .scheduler = {.max_running = max_running}}, requests).ahead,
+                                   Finish::end),
+              300);
+}
+
+TEST_F(EngineOnTheGpu, AStepAheadReportsFailuresAsTheyAre) {
+  const auto model = long_model(testing::kTinyLlama, fp32());
+  {
+    const NoGrad no_grad;  // whoever reads token 7 gets no numbers
+    model->parameters().value(model->places().embedding).select(0, 7).fill_(std::nanf(""));
+  }
+  const Both both = listen_to_both(*model, {.memory = "64MiB"}, ragged_requests(60));
+  EXPECT_GT(testing::count_ended(both.ahead, Finish::failed), 10);
+}
+
+TEST_F(EngineOnTheGpu, AStepUnderWayDoesNotOutliveItsEngine) {
+  const auto model = long_model(testing::kTinyLlama, fp32());
+  const auto requests = ragged_requests(20);
+  Heard first;
+  for (int i = 0; i < 3; ++i) {
+    Engine abandoned(*model, {.memory = "8MiB"});
+    for (const GenerateRequest& request : requests) static_cast<void>(abandoned.submit(request));
+    for (int step = 0; step < 3 + i; ++step) abandoned.step({{}, [](const Completion&) {}});
+    Engine engine(*model, {.memory = "8MiB"});
+    const Heard heard = testing::listen(engine, requests);
+    engine.release();
+    expect_same(testing::listen(engine, requests), heard, kLogprobError);
+    if (i > 0) expect_same(heard, first, kLogprobError);
+    first = heard;
+  }
 }
 
 // A model with heads of 64, 96 and 128 channels in bf16: the log-probabilities of what was drawn, beside those of a training pass. Both

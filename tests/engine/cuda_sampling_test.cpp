@@ -23,9 +23,9 @@ class DrawsOnTheGpu : public ::testing::Test {
     if (num_cuda_devices() == 0) GTEST_SKIP() << "no CUDA device";
   }
   std::vector<std::optional<Drawn>> draw(const Tensor& logits, std::span<const Draw> draws) {
-    return cuda::draw_tokens(logits.to(at::Device(at::kCUDA, 0)), draws, host_, device_);
+    return sampler_.draw(logits.to(at::Device(at::kCUDA, 0)), draws);
   }
-  Tensor host_, device_;
+  TokenSampler sampler_;
 };
 
 std::vector<SamplingConfig> all_configs() {
@@ -126,6 +126,45 @@ TEST_F(DrawsOnTheGpu, Repeat) {
       EXPECT_EQ(found[i]->logprob, first[i]->logprob);
     }
   }
+}
+
+// The results of a step survive the next one, whose input is read from them on the device.
+TEST_F(DrawsOnTheGpu, TwoStepsMayBeUnderWay) {
+  const at::Device gpu(at::kCUDA, 0);
+  const Random random(5, 3);
+  TokenSampler on_cpu, sampler;
+  std::vector<std::vector<std::optional<Drawn>>> wanted;
+  for (uint64_t step = 0; step < 20; ++step) {
+    const int64_t rows = 1 + static_cast<int64_t>(step * 7 % 40);  // buffers grow on the way
+    Tensor logits = normals({rows, 1000}, step, 2);
+    if (step % 3 == 0) logits[0][5] = std::nanf("");
+    std::vector<Draw> draws;
+    for (int64_t i = 0; i < rows; ++i) draws.push_back({i, {.use_greedy = i % 2 == 0}, {.uniform = random.uniform(step * 100 + 1)}});
+    sampler.start(logits.to(gpu), draws);
+    wanted.push_back(on_cpu.draw(logits, draws));
+    // The next step's ids, backwards: what was not sampled is id 0, and ids that are known stay.
+    std::vector<int32_t> pairs;
+    for (int32_t i = 0; i < rows; ++i) pairs.insert(pairs.end(), {static_cast<int32_t>(rows) - i, i});
+    const Tensor ids = at::full({rows + 1}, 77, at::TensorOptions(at::kInt).device(gpu));
+    cuda::fill_awaited(sampler.newest(), at::tensor(pairs, at::kInt).to(gpu), ids);
+    const auto compare = [](const std::vector<std::optional<Drawn>>& found, const std::vector<std::optional<Drawn>>& expected) {
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < found.size(); ++i) {
+        ASSERT_EQ(found[i].has_value(), expected[i].has_value());
+        if (found[i] && i % 2 == 0) {
+          EXPECT_EQ(found[i]->token, expected[i]->token);
+        }
+      }
+    };
+    if (step > 0) compare(sampler.take(), wanted[wanted.size() - 2]);
+    const Tensor on_host = ids.cpu();
+    EXPECT_EQ(on_host[0].item<int32_t>(), 77);
+    for (int64_t i = 0; i < rows; i += 2) {
+      const auto& drawn = wanted.back()[static_cast<size_t>(i)];
+      EXPECT_EQ(on_host[rows - i].item<int32_t>(), drawn ? drawn->token : 0);
+    }
+  }
+  // The last is left for the destructor.
 }
 
 }  // namespace

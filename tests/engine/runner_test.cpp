@@ -32,7 +32,7 @@ TEST(Runner, LogitsAreThoseOfTheWholeRows) {
         scheduler.computed(step);
         int64_t next = 0;
         for (const StepRow& row : step.rows) {
-          if (row.draws.empty()) continue;
+          if (row.num_draws == 0) continue;
           const auto& all = rows[static_cast<size_t>(row.sequence)];
           const auto length = static_cast<size_t>(row.begin + row.count);
           const Tensor wanted = whole[static_cast<size_t>(row.sequence)].select(0, static_cast<int64_t>(length) - 1);
@@ -41,7 +41,8 @@ TEST(Runner, LogitsAreThoseOfTheWholeRows) {
             scheduler.finish(row.sequence);
             --left;
           } else {
-            scheduler.extend(row.sequence, all[length]);
+            scheduler.extend(row.sequence, row.first_draw);
+            scheduler.set_drawn(row.sequence, all[length]);
           }
         }
         EXPECT_EQ(next, logits.size(0));

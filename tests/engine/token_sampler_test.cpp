@@ -49,5 +49,28 @@ TEST(TokenSampler, ARowOfNoNumbersIsNothingAndTheOthersAreDrawn) {
   EXPECT_TRUE(drawn[2].has_value());
 }
 
+TEST(TokenSampler, TwoStepsMayBeUnderWayAndAreTakenInOrder) {
+  TokenSampler sampler;
+  const auto greedy = [](int64_t rows) {
+    std::vector<Draw> draws;
+    for (int64_t i = 0; i < rows; ++i) draws.push_back({i, {.use_greedy = true}, {}});
+    return draws;
+  };
+  Tensor first = testing::normals({3, 50}, 8, 2);
+  first[1][4] = std::nanf("");
+  const Tensor second = testing::normals({2, 50}, 9, 2);
+  sampler.start(first, greedy(3));
+  const Tensor tokens = sampler.newest();
+  ASSERT_EQ(tokens.sizes(), at::IntArrayRef({3}));
+  EXPECT_EQ(tokens[0].item<int64_t>(), first[0].argmax().item<int64_t>());
+  EXPECT_EQ(tokens[1].item<int64_t>(), -1);
+  sampler.start(second, greedy(2));
+  const auto of_first = sampler.take();
+  ASSERT_EQ(of_first.size(), 3U);
+  EXPECT_EQ(of_first[2]->token, first[2].argmax().item<int64_t>());
+  EXPECT_FALSE(of_first[1].has_value());
+  EXPECT_EQ(sampler.take()[1]->token, second[1].argmax().item<int64_t>());
+}
+
 }  // namespace
 }  // namespace kedge
