@@ -106,7 +106,7 @@ TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const P
   const LogitMemory memory = logit_memory(hidden.is_cuda(), head.weight.size(0));
   LogprobOptions chosen = options;
   if (chosen.chunk == 0) chosen.chunk = memory.chunk;
-  const int64_t waiting = at::GradMode::is_enabled() ? memory.waiting_bytes : 0;
+  const int64_t waiting = at::GradMode::is_enabled() ? std::max(memory.waiting_bytes, head.kept_logits) : 0;
   const auto results = LogprobFunction::apply(hidden, head, predicted, chosen, waiting);
   return {results[0], options.entropy ? results[1] : Tensor()};
 }

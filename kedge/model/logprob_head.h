@@ -1,6 +1,6 @@
 #pragma once
 // Log-probabilities and entropies of tokens from hidden states, differentiable. The logits of [tokens, vocab] exist for a few hundred
-// places at a time; beyond a fixed memory budget they are not kept for the backward, which recomputes them.
+// places at a time; beyond a memory budget they are not kept for the backward, which recomputes them with the same bits.
 #include "kedge/core/tensor.h"
 #include "kedge/model/kernels/packed_batch.h"
 #include "kedge/model/split_vocabulary.h"
@@ -11,6 +11,7 @@ struct HeadView {
   Tensor weight;                    // [vocab, hidden], or this rank's rows of it
   Tensor weight_gradient;           // fp32, or undefined
   SplitVocabulary vocabulary = {};  // those rows
+  int64_t kept_logits = 0;          // bytes that are kept for the backward, if that is more than LogitMemory says
 };
 
 // Logits of hidden states [rows, hidden]: fp32 if the device supports that, else in the weight's type.

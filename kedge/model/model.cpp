@@ -73,7 +73,9 @@ void Model::complete_pass() const {
 HeadView Model::language_head() const {
   ensure(places_.head >= 0, "a score model has no language head");
   if (at::GradMode::is_enabled()) parameters_.open_head_gradient();
-  HeadView view{parameters_.value(places_.head), parameters_.gradient(places_.head)};
+  HeadView view{.weight = parameters_.value(places_.head),
+                .weight_gradient = parameters_.gradient(places_.head),
+                .kept_logits = parameters_.options().kept_logits};
   if (parameters_.is_split()) {
     const ParameterPart::Rows& own = parameters_.part(places_.head).rows[0];
     view.vocabulary = {{own.whole, own.whole + own.count}, &parameters_.options().tensor};

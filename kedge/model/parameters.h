@@ -24,6 +24,7 @@ struct StorageOptions {
   ShardOptions shards = {};     // the ranks that hold the parameters together
   TensorRanks tensor = {};      // those that compute with them together, each with its own rows or columns of the matrices
   bool comes_and_goes = false;  // without memory but between take_values() and drop_values(); not to train
+  int64_t kept_logits = 0;      // bytes that a pass keeps for its backward, if that is more than it keeps anyway (model/logprob_head.h)
   bool divides_tokens = false;  // in passes: each tensor rank keeps its own tokens where no product needs all (model/token_slices.h)
 };
 

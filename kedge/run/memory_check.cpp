@@ -171,6 +171,16 @@ MemoryFit check_memory(const MemoryRequest& question) {
   return verdict;
 }
 
+int64_t keep_logits(MemoryRequest& request) {
+  MemoryInput& update = request.demand.update;
+  if (!update.is_cuda || update.head.kind != HeadKind::language) return 0;
+  update.kept_logits = update.tokens * of_one_rank(update).model.vocab_size * 4;
+  const MemoryFit verdict = check_memory(request);
+  // What is planned is not what is free: the rest is for fragments, and for others on the card.
+  if (!verdict.fits || verdict.needed > verdict.free / 4 * 3) update.kept_logits = 0;
+  return update.kept_logits;
+}
+
 void require_fit(const MemoryFit& verdict, const std::string& what) {
   if (verdict.fits) return;
   std::string remedies;

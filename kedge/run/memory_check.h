@@ -86,6 +86,10 @@ struct MemoryFit {
 };
 [[nodiscard]] MemoryFit check_memory(const MemoryRequest& question);
 
+// Where memory is plentiful on a GPU, passes keep all logits for their backward instead of computing them twice. Returns how many bytes
+// that is, or 0, and puts it into the demand.
+int64_t keep_logits(MemoryRequest& request);
+
 // UsageError if it does not fit: what it needs, what is free, and what would fit. `what` opens it: "the run".
 void require_fit(const MemoryFit& verdict, const std::string& what);
 

@@ -189,6 +189,7 @@ void OnlineSetup::plan_memory(const Options& options) {
       demand,
       room,
       {.size = section + ".tokens_per_pass", .size_now = input.tokens, .size_least = lengths.context, .reference = section + ".reference"}};
+  storage.kept_logits = keep_logits(memory_request);
   memory = check_memory(memory_request);
   if (memory.reference == ReferenceKind::swapped) settings.rollouts.reference = ReferencePlace::swapped;
   if (given == "auto" && memory.fits) settings.model.engine.memory = std::to_string(memory.cache);

@@ -85,7 +85,9 @@ int SupervisedJob::run(const RunOptions& options) {
   RunSession session(job, options.arguments, options.fork);
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.sections.loop, *session.checkpoint(), batches().global_size);
   setup.model = session.within("load", [&] {
-    auto loaded = load(setup.folder, setup.storage());
+    StorageOptions storage = setup.storage();
+    storage.kept_logits = job.memory_request.demand.update.kept_logits;
+    auto loaded = load(setup.folder, storage);
     add_trained_adapters(*loaded, setup.sections.network);
     return loaded;
   });

@@ -56,7 +56,9 @@ MemoryRequest SupervisedSetup::memory_request() const {
   if (use.copies && input.lora) demand.reference = {ReferenceKind::adapters_off, false};
   if (use.copies && !input.lora) demand.reference = {ReferenceKind::resident, true};
   demand.saves = plan.intervals.save > 0 && sections.run.saves();
-  return {demand, free_room(mesh), {.size_now = job.batches().micro_size}};
+  MemoryRequest request{demand, free_room(mesh), {.size_now = job.batches().micro_size}};
+  static_cast<void>(keep_logits(request));
+  return request;
 }
 
 }  // namespace kedge

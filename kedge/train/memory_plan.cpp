@@ -254,7 +254,7 @@ class MicroBatchMemory {
     const int64_t predicted = std::max<int64_t>(in_.tokens - (in_.prompts > 0 ? in_.prompts : in_.rows), 0);
     const LogitMemory memory = logit_memory(in_.is_cuda, m_.vocab_size);
     const int64_t logit = in_.is_cuda ? 4 : element();
-    int64_t budget = memory.waiting_bytes, waiting = 0, num_waiting = 0;
+    int64_t budget = std::max(memory.waiting_bytes, in_.kept_logits), waiting = 0, num_waiting = 0;
     for (int64_t begin = 0; begin < predicted; begin += memory.chunk) {
       const int64_t count = std::min(memory.chunk, predicted - begin), logits = count * m_.vocab_size * logit;
       tally_.take(count * m_.hidden_size * element() + logits);

@@ -29,6 +29,7 @@ struct MemoryInput {
   // The largest micro-batch: tokens of all its rows, and of its longest row.
   int64_t tokens = 0, rows = 1, longest = 0;
   int64_t prompts = 0, answers = 0;  // prompts that it computes once, and the rows that share them
+  int64_t kept_logits = 0;           // as in StorageOptions
   bool checkpoint = false;
   int64_t threads = 1;
 };

@@ -134,17 +134,18 @@ TEST(LogprobHead, GoingBackwardTwiceGivesTwiceTheGradients) {
   EXPECT_LT(relative_error(gradient, 2 * wanted.dweight), 1e-5);
 }
 
-// 164 MB of logits: some wait for the backward, some are computed again. Taken by halves, all of them wait.
+// 164 MB of logits: some wait for the backward, some are computed again, unless more may be kept. Taken by halves, all of them wait.
 TEST(LogprobHead, MoreLogitsThanMayWaitGiveTheSameGradients) {
   constexpr int64_t kMany = 4096, kWide = 10'000;
   const Tensor states = normals({kMany, 4}, 1), weight = normals({kWide, 4}, 2), targets = ids_below(kWide, kMany, 3),
                d = normals({kMany}, 4);
-  const auto run = [&](int64_t pieces) {
+  const auto run = [&](int64_t pieces, int64_t kept = 0) {
     const Tensor hidden = states.clone().requires_grad_(true), gradient = at::zeros({kWide, 4});
     const int64_t count = kMany / pieces;
     for (int64_t begin = 0; begin < kMany; begin += count) {
       const PredictedTokens some{at::arange(begin, begin + count), targets.narrow(0, begin, count)};
-      backward((token_logprobs(hidden, {weight, gradient}, some).logprobs * d.narrow(0, begin, count)).sum());
+      const HeadView head{.weight = weight, .weight_gradient = gradient, .kept_logits = kept};
+      backward((token_logprobs(hidden, head, some).logprobs * d.narrow(0, begin, count)).sum());
     }
     return std::pair(hidden.grad(), gradient);
   };
@@ -152,6 +153,9 @@ TEST(LogprobHead, MoreLogitsThanMayWaitGiveTheSameGradients) {
   const auto [hidden_by_halves, gradient_by_halves] = run(2);
   EXPECT_LT(relative_error(hidden, hidden_by_halves), 1e-6);
   EXPECT_LT(relative_error(gradient, gradient_by_halves), 1e-5);
+  const auto [hidden_kept, gradient_kept] = run(1, int64_t{1} << 30U);
+  EXPECT_TRUE(same_bits(hidden, hidden_kept));
+  EXPECT_TRUE(same_bits(gradient, gradient_kept));
 }
 
 TEST(LogprobHead, NothingToPredictIsNothing) {

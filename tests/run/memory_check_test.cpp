@@ -46,6 +46,29 @@ TEST(MemoryCheck, WhatFitsFits) {
   EXPECT_EQ(check({.update = input_of("135m", 4), .saves = false}, {.device = kAmple}).needed, verdict.plan.peak());
 }
 
+TEST(MemoryCheck, LogitsAreKeptWhereMemoryIsPlentiful) {
+  const auto request = [](int64_t free, bool is_cuda = true) {
+    return MemoryRequest{{.update = input_of("135m", 64, is_cuda), .saves = false}, {.device = free, .host = kAmple}, {}};
+  };
+  const int64_t logits = 64 * 512 * shape_config("135m").vocab_size * 4;
+  MemoryRequest plenty = request(kAmple);
+  const int64_t without = check_memory(plenty).needed;
+  EXPECT_EQ(keep_logits(plenty), logits);
+  EXPECT_EQ(plenty.demand.update.kept_logits, logits);
+  const int64_t with = check_memory(plenty).needed;
+  EXPECT_GT(with, without);
+  EXPECT_LE(with, without + logits);
+  // A quarter of what is free stays free.
+  MemoryRequest enough = request(with / 3 * 4 + 4), tight = request(with / 3 * 4 - 4), cpu = request(kAmple, false);
+  EXPECT_EQ(keep_logits(enough), logits);
+  EXPECT_EQ(keep_logits(tight), 0);
+  EXPECT_EQ(check_memory(tight).needed, without);
+  EXPECT_EQ(keep_logits(cpu), 0);
+  MemoryRequest score = request(kAmple);
+  score.demand.update.head = {HeadKind::score, 1, false};
+  EXPECT_EQ(keep_logits(score), 0);
+}
+
 TEST(MemoryCheck, WithoutRoomForACopySavesBlock) {
   const MemoryDemand demand{.update = input_of("135m", 4)};
   const MemoryPlan plan = plan_memory(demand.update);

@@ -91,6 +91,9 @@ TEST(MemoryPlan, LogitsCountWhereTheyAreMany) {
   // Beyond 128 MB none waits: chunks of 64 are computed again.
   const auto many = [](MemoryInput& input) { input.model.vocab_size = 50'000, input.tokens = 2000, input.rows = 1, input.longest = 2000; };
   EXPECT_LT(plan_with(many).workspace, (int64_t{128} << 20U) + 64 * 50'000 * 4 + (int64_t{4} << 20U));
+  // Unless all of them are kept.
+  const auto kept = [&](MemoryInput& input) { many(input), input.kept_logits = int64_t{1} << 30U; };
+  EXPECT_GT(plan_with(kept).workspace, 1999 * 50'000 * 4);
 }
 
 TEST(MemoryPlan, ScoreModelsHaveNoLogits) {
