@@ -10,4 +10,9 @@ void turn_and_store(const Tensor& qkv, const LayerView& layer, const PagedTokens
 void paged_attention(const Tensor& qkv, const AttentionShape& shape, const PagedTokens& tokens, const LayerMemory& memory,
                      const Tensor& out);
 
+// Both in one kernel, with the same bits, for steps in which every token attends to the cache, and none to another's of the same step:
+// those that decode. Leaves qkv as it is. Of some types and head sizes.
+[[nodiscard]] bool can_turn_and_attend(const Tensor& qkv, const AttentionShape& shape);
+void turn_and_attend(const Tensor& qkv, const LayerView& layer, const PagedTokens& tokens, const LayerMemory& memory, const Tensor& out);
+
 }  // namespace kedge::cuda

@@ -29,26 +29,13 @@ __device__ inline float warp_max(float x) {
 
 constexpr int kTurnWarps = 8, kMostDim = 256;
 
-// A group of threads takes a token and kTurnWarps of its heads, a warp each.
-template <typename T>
-__global__ void turn_and_store_kernel(const TurnLaunch l) {
-  __shared__ float shared[kTurnWarps][kMostDim];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int dim = l.count.dim, total = l.count.heads + 2 * l.count.kv_heads;
-  const int64_t token = blockIdx.x;
-  const int head = static_cast<int>(blockIdx.y) * kTurnWarps + warp;
-  if (head >= total) return;
-  T* x = static_cast<T*>(l.qkv) + (token * total + head) * dim;
-  const int64_t block = l.slots[token] / kBlock, offset = l.slots[token] % kBlock;
-  const int kv_head = head - l.count.heads;
-  if (kv_head >= l.count.kv_heads) {
-    T* to = static_cast<T*>(l.values) + (block * l.count.kv_heads + kv_head - l.count.kv_heads) * dim * kBlock + offset;
-    for (int d = lane; d < dim; d += kWarp) to[d * kBlock] = x[d];
-    return;
-  }
-  float* row = shared[warp];
+// One head of a token, by one warp: normalized if there are weights, and rotated. Calls put(channel, value) for every channel. `row` is
+// room for a head in shared memory.
+template <typename T, typename Put>
+__device__ inline void turn_head(const TurnLaunch& l, int dim, const T* x, const void* norm, int64_t token, float* row, int lane,
+                                 const Put& put) {
   for (int d = lane; d < dim; d += kWarp) row[d] = widen(x[d]);
-  const T* weight = static_cast<const T*>(kv_head < 0 ? l.q_norm : l.k_norm);
+  const T* weight = static_cast<const T*>(norm);
   if (weight != nullptr) {
     float square = 0;
     for (int d = lane; d < dim; d += kWarp) square += row[d] * row[d];
@@ -60,7 +47,6 @@ __global__ void turn_and_store_kernel(const TurnLaunch l) {
     }
   }
   __syncwarp();
-  T* key = kv_head < 0 ? nullptr : static_cast<T*>(l.keys) + ((block * l.count.kv_heads + kv_head) * kBlock + offset) * dim;
   const int turned = l.cos == nullptr ? 0 : 2 * l.half;
   const int64_t angles = static_cast<int64_t>(l.positions[token]) * l.half;
   for (int d = lane; d < dim; d += kWarp) {
@@ -70,9 +56,43 @@ __global__ void turn_and_store_kernel(const TurnLaunch l) {
       const float cos = l.cos[angles + i], sin = l.sin[angles + i];
       value = d < l.half ? value * cos - row[d + l.half] * sin : value * cos + row[i] * sin;
     }
+    put(d, value);
+  }
+  __syncwarp();  // the row may be used again
+}
+
+// Where a token's key and value of a kv head are stored.
+template <typename T>
+__device__ inline T* key_place(const TurnLaunch& l, int64_t slot, int kv_head) {
+  return static_cast<T*>(l.keys) + ((slot / kBlock * l.count.kv_heads + kv_head) * kBlock + slot % kBlock) * l.count.dim;
+}
+template <typename T>
+__device__ inline void store_value(const TurnLaunch& l, const T* x, int64_t slot, int kv_head, int lane) {
+  T* to = static_cast<T*>(l.values) + (slot / kBlock * l.count.kv_heads + kv_head) * l.count.dim * kBlock + slot % kBlock;
+  for (int d = lane; d < l.count.dim; d += kWarp) to[d * kBlock] = x[d];
+}
+
+// A group of threads takes a token and kTurnWarps of its heads, a warp each.
+template <typename T>
+__global__ void turn_and_store_kernel(const TurnLaunch l) {
+  __shared__ float shared[kTurnWarps][kMostDim];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int total = l.count.heads + 2 * l.count.kv_heads;
+  const int64_t token = blockIdx.x;
+  const int head = static_cast<int>(blockIdx.y) * kTurnWarps + warp;
+  if (head >= total) return;
+  T* x = static_cast<T*>(l.qkv) + (token * total + head) * l.count.dim;
+  const int64_t slot = l.slots[token];
+  const int kv_head = head - l.count.heads;
+  if (kv_head >= l.count.kv_heads) {
+    store_value<T>(l, x, slot, kv_head - l.count.kv_heads, lane);
+    return;
+  }
+  T* key = kv_head < 0 ? nullptr : key_place<T>(l, slot, kv_head);
+  turn_head<T>(l, l.count.dim, x, kv_head < 0 ? l.q_norm : l.k_norm, token, shared[warp], lane, [&](int d, float value) {
     store(x[d], value);
     if (key != nullptr) store(key[d], value);
-  }
+  });
 }
 
 __device__ inline void multiply(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
@@ -285,7 +305,33 @@ constexpr int kGroups = Dim == 64   ? 4
                         : Dim == 96 ? 3
                                     : 2;
 
+// What a group of threads needs of turn_and_store: its own query heads, and the new key and value of its kv head. Queries stay in shared
+// memory. Where several groups see the same new key, each stores it, with the same bits.
 template <int Dim>
+struct TurnedHeads {
+  alignas(16) Bf16 queries[kHeads][Dim];
+  float rows[kPagedWarps][Dim];
+
+  __device__ void turn(const TurnLaunch& l, int64_t token, int kv_head, int first_head, int num_heads, bool stores, const Lane& lane) {
+    const Bf16* heads = static_cast<const Bf16*>(l.qkv) + token * (l.count.heads + 2 * l.count.kv_heads) * Dim;
+    const Bf16 *key = heads + (l.count.heads + kv_head) * Dim, *value = key + l.count.kv_heads * Dim;
+    const int64_t slot = l.slots[token];
+    for (int task = lane.warp; task < num_heads + (stores ? 2 : 0); task += kPagedWarps) {
+      if (task < num_heads) {
+        turn_head<Bf16>(l, Dim, heads + (first_head + task) * Dim, l.q_norm, token, rows[lane.warp], lane.index,
+                        [&](int d, float x) { store(queries[task][d], x); });
+      } else if (task == num_heads) {
+        Bf16* to = key_place<Bf16>(l, slot, kv_head);
+        turn_head<Bf16>(l, Dim, key, l.k_norm, token, rows[lane.warp], lane.index, [&](int d, float x) { store(to[d], x); });
+      } else {
+        store_value<Bf16>(l, value, slot, kv_head, lane.index);
+      }
+    }
+    __syncthreads();
+  }
+};
+
+template <int Dim, bool Turns>
 __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attention_kernel(const PagedLaunch l) {
   __shared__ SharedParts<Dim> shared;
   const int64_t token = blockIdx.x;
@@ -297,12 +343,18 @@ __global__ void __launch_bounds__(kPagedWarps* kWarp, kGroups<Dim>) paged_attent
   const int32_t* table = l.tables + token * l.width;
   const int first_blocks = lane.index < l.width ? table[lane.index] : 0;
   const int length = l.positions[token] + 1;
-  Queries<Dim> queries;
-  queries.load(static_cast<const Bf16*>(l.qkv) + (token * (l.count.heads + 2 * l.count.kv_heads) + first_head) * Dim, num_heads, lane);
   const Sight sight{l.window > 0 ? max(0, length - l.window) : 0, length};
   const int first_chunk = sight.first / kChunk, num_chunks = (length + kChunk - 1) / kChunk - first_chunk;
   const int share = (num_chunks + l.num_splits - 1) / l.num_splits;
   const int begin = first_chunk + split * share, end = min(first_chunk + num_chunks, begin + share);
+  Queries<Dim> queries;
+  if constexpr (Turns) {
+    __shared__ TurnedHeads<Dim> turned;
+    turned.turn(l.turn, token, kv_head, first_head, num_heads, end == first_chunk + num_chunks, lane);
+    queries.load(turned.queries[0], num_heads, lane);
+  } else {
+    queries.load(static_cast<const Bf16*>(l.qkv) + (token * (l.count.heads + 2 * l.count.kv_heads) + first_head) * Dim, num_heads, lane);
+  }
 
   Mixed<Dim> mixed;
 #pragma unroll 1
@@ -396,7 +448,8 @@ template <int Dim>
 void launch_sized(const PagedLaunch& l, cudaStream_t stream) {
   const int parts = (l.count.heads / l.count.kv_heads + kHeads - 1) / kHeads;
   const dim3 grid(static_cast<unsigned>(l.tokens), static_cast<unsigned>(l.count.kv_heads * parts), static_cast<unsigned>(l.num_splits));
-  paged_attention_kernel<Dim><<<grid, kPagedWarps * kWarp, 0, stream>>>(l);
+  l.turns ? paged_attention_kernel<Dim, true><<<grid, kPagedWarps * kWarp, 0, stream>>>(l)
+          : paged_attention_kernel<Dim, false><<<grid, kPagedWarps * kWarp, 0, stream>>>(l);
 }
 
 unsigned groups_of(int64_t tasks, int each) { return static_cast<unsigned>((tasks + each - 1) / each); }

@@ -40,9 +40,11 @@ struct PagedLaunch {
   float scale;
   int num_splits;
   float *part, *part_log_sum;  // [tokens, heads, splits, dim] and without dim; null if num_splits is 1
+  bool turns;                  // does what `turn` says first, in the same kernel: of the fast one, for the same tokens. Leaves qkv as it is
+  TurnLaunch turn;
 };
 void launch_paged_attention(const PagedLaunch& launch, cudaStream_t stream);
-// Whether the fast kernel supports it; only that one splits keys.
+// Whether the fast kernel supports it; only that one splits keys and turns.
 [[nodiscard]] bool is_fast_paged_attention(bool bf16, const HeadCounts& count);
 
 }  // namespace kedge::cuda

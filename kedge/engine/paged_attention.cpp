@@ -10,7 +10,9 @@ Tensor paged_attention(const Tensor& raw_qkv, const LayerView& layer, const Page
   // On CUDA one kernel normalizes, rotates and stores.
   const Tensor qkv = !cuda && layer.q_norm.weight.defined() ? norm_heads(layer, raw_qkv, nullptr) : raw_qkv;
   Tensor out = at::empty({num_tokens, shape.num_heads * shape.head_dim}, qkv.options());
-  if (cuda) {
+  if (cuda && tokens.decodes && cuda::can_turn_and_attend(qkv, shape)) {
+    cuda::turn_and_attend(qkv, layer, tokens, memory, out);
+  } else if (cuda) {
     cuda::turn_and_store(qkv, layer, tokens, memory);
     if (tokens.num_paged > 0) cuda::paged_attention(qkv, shape, tokens, memory, out);
   } else {

@@ -29,6 +29,7 @@ struct PagedTokens {
   std::vector<PagedQuery> queries;  // every token, on the CPU
   Tensor positions, slots;          // int32 [tokens], on CUDA: a token's position in its sequence, and in the cache
   Tensor tables;                    // int32 [num_paged, width], on CUDA: the blocks of each token's sequence
+  bool decodes = false;             // one token of each sequence, and all of them paged: none attends to another's of this step
   int64_t num_splits = 1;           // into how many parts a query's keys are divided, on CUDA
 };
 

@@ -72,6 +72,7 @@ Runner::Tokens Runner::collect(const Step& step, const Scheduler& scheduler) {
     }
   for (size_t r = 0; r < step.rows.size(); ++r)
     if (step.rows[r].num_draws > 0) tokens.drawn.push_back(last[r]);
+  tokens.decodes = tokens.ids.size() == step.rows.size();
   return tokens;
 }
 
@@ -126,6 +127,7 @@ Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows, const
   Inputs inputs{part(num_rows), part(num_rows), {}, {}};
   PagedTokens& paged = inputs.tokens;
   paged.num_paged = num_paged;
+  paged.decodes = tokens.decodes;
   paged.positions = inputs.positions;
   paged.slots = part(num_rows);
   if (!draws_all) {
@@ -202,7 +204,7 @@ Tensor Runner::run(const Step& step, const Scheduler& scheduler, const Tensor& d
     return logits(cpu_inputs(tokens_));
   }
   const auto num_tokens = static_cast<int64_t>(tokens_.ids.size());
-  const bool one_each = num_tokens == static_cast<int64_t>(step.rows.size()) && tokens_.drawn.size() == tokens_.ids.size();
+  const bool one_each = tokens_.decodes && tokens_.drawn.size() == tokens_.ids.size();
   return one_each && options_.use_graphs ? decode(tokens_, drawn) : logits(cuda_inputs(tokens_, num_tokens, drawn));
 }
 

@@ -38,7 +38,8 @@ class Runner {
     std::vector<int32_t> drawn;              // tokens whose logits are needed
     std::vector<int32_t> awaited;            // pairs: a token whose id is not known yet, and the draw of the step before that it is
     int64_t num_paged = 0;
-    int64_t longest = 0;  // tokens a query sees at most
+    bool decodes = false;  // one token of each sequence
+    int64_t longest = 0;   // tokens a query sees at most
   };
   // The same as the network takes them.
   struct Inputs {
