@@ -76,6 +76,11 @@ endif()
 # For what runs seldom: the compiler takes half the time. A precompiled header is good for one level only, so its users share one.
 set(KEDGE_GLUE_OPTIONS $<$<CONFIG:Release>:-O1>)
 set(KEDGE_TEST_OPTIONS $<$<CONFIG:Release>:-Og>)
+if(KEDGE_SANITIZE STREQUAL "address")
+  # What AddressSanitizer adds to every access takes clang several times as long to optimise as to write down.
+  set(KEDGE_GLUE_OPTIONS -O0)
+  set(KEDGE_TEST_OPTIONS -O0)
+endif()
 
 # Precompiled for torch-free sources: of the standard library alone, so that a header of ours that changes does not make everything compile again.
 set(KEDGE_PLAIN_HEADERS <algorithm> <array> <chrono> <filesystem> <functional> <map> <memory> <optional> <set> <span> <sstream> <string>
