@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kChatHelp =
     "/reset clears the conversation, /quit, /exit or Ctrl-D ends, Ctrl-C ends an answer, /help shows this";
 
-Json message(const char* role, const std::string& text) { return Json::Object{{"role", role}, {"content", text}}; }
+Json chat_message(const char* role, const std::string& text) { return Json::Object{{"role", role}, {"content", text}}; }
 
 class Chat {
  public:
@@ -24,18 +24,18 @@ class Chat {
 
   void reset() {
     messages_ = Json(Json::Array{});
-    if (options_.system) messages_.push_back(message("system", *options_.system));
+    if (options_.system) messages_.push_back(chat_message("system", *options_.system));
   }
 
   // The signal that ended the answer early, if any. A message that cannot be answered is an error and is dropped.
   std::optional<int> say(const std::string& text) {
     const std::string where = str("what was said ", ++num_said_ == 1 ? "first" : str("as number ", num_said_));
     Json messages = messages_;
-    messages.push_back(message("user", text));
+    messages.push_back(chat_message("user", text));
     TokenIds prompt = generation_.reader().from_messages(messages, Json(Json::Object{}), where);
     StreamedResponse answer = stream_response(generation_, generation_.request(std::move(prompt), num_said_ - 1, where));
     check(answer.completion.finish != Finish::failed, answer.completion.error);
-    messages.push_back(message("assistant", answer.text));
+    messages.push_back(chat_message("assistant", answer.text));
     messages_ = std::move(messages);
     return answer.signal;
   }

@@ -13,7 +13,7 @@ namespace kedge {
 namespace {
 
 // For people, in errors.
-constexpr const char *kStarting = "loading the critic's model", *kTraining = "a training call", *kLoading = "loading a checkpoint",
+constexpr const char *kStarting = "loading the critic's model", *kTrainingCall = "a training call", *kLoading = "loading a checkpoint",
                      *kSaving = "saving a checkpoint";
 
 }  // namespace
@@ -66,7 +66,7 @@ Tensor CriticRanks::rewards(CriticModel& own, std::span<const TokenIds> rows) co
 std::vector<Metrics> CriticRanks::train(CriticModel& own, const CriticBatch& batch) const {
   give(Order::train, to_bytes(TrainCall{.key = {}, .settings = {}, .start = {}, .batch = batch}));
   std::vector<Metrics> updates;
-  orders_.carry_out(kTraining, [&] { updates = own.train(batch); });
+  orders_.carry_out(kTrainingCall, [&] { updates = own.train(batch); });
   return updates;
 }
 
@@ -95,7 +95,7 @@ void CriticRanks::obey(const Received& received, const Start& start, std::unique
     case Order::rewards:
       return static_cast<void>(compute_rewards(*model, received.rows));
     case Order::train:
-      return orders_.carry_out(kTraining, [&] { static_cast<void>(model->train(received.batch)); });
+      return orders_.carry_out(kTrainingCall, [&] { static_cast<void>(model->train(received.batch)); });
     case Order::load:
       return orders_.carry_out(kLoading, [&] { model->load(StateFiles(received.state)); });
     default:

@@ -186,4 +186,7 @@ std::vector<std::string> command_words(const RewardSourceConfig& config, const s
   return words;
 }
 
+template Section describe<RewardSourceConfig>(RewardSourceConfig& object);
+template Section describe<RewardConfig>(RewardConfig& object);
+
 }  // namespace kedge

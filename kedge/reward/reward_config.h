@@ -158,6 +158,10 @@ struct RewardConfig {
   }
 };
 
+// Compiled once, in reward_config.cpp.
+extern template Section describe<RewardSourceConfig>(RewardSourceConfig& object);
+extern template Section describe<RewardConfig>(RewardConfig& object);
+
 [[nodiscard]] std::string_view name_of(RewardKind kind);
 
 // Throws one UsageError that lists all errors, one per line, by key: "reward.sources.short.pattern: ...".

@@ -51,7 +51,7 @@ ServedModel toy_judge(std::vector<std::string>& seen, std::vector<std::pair<std:
   return model;
 }
 
-std::shared_ptr<Rollout> rollout(const std::string& prompt, const std::string& response, TokenIds ids = {1, 2, 3}) {
+std::shared_ptr<Rollout> asked_rollout(const std::string& prompt, const std::string& response, TokenIds ids = {1, 2, 3}) {
   auto made = std::make_shared<Rollout>();
   made->prompt = prompt;
   made->response = response;
@@ -60,7 +60,7 @@ std::shared_ptr<Rollout> rollout(const std::string& prompt, const std::string& r
 }
 
 std::shared_ptr<Rollout> chat(const std::string& response) {
-  auto made = rollout("<user>hi", response);
+  auto made = asked_rollout("<user>hi", response);
   made->row = std::make_shared<Json>(Json::Object{{"messages", Json::Array{Json::Object{{"role", "user"}, {"content", "hi"}}}}});
   return made;
 }
@@ -74,14 +74,15 @@ std::vector<double> values_of(const std::vector<RowReward>& rewards) {
 TEST(ModelReward, IdsGoToAModelWithTheSameTokenizer) {
   std::vector<std::string> seen;
   ModelReward source(local_caller(toy_judge(seen, {{"tokenizer_fingerprint", "T"}}), "judge"), {.tokenizer_fingerprint = "T"});
-  EXPECT_EQ(values_of(source.submit({rollout("ab", "c", {1, 2, 3}), rollout("a", "", {9})}).get()), (std::vector<double>{6, 9}));
+  EXPECT_EQ(values_of(source.submit({asked_rollout("ab", "c", {1, 2, 3}), asked_rollout("a", "", {9})}).get()),
+            (std::vector<double>{6, 9}));
   EXPECT_EQ(seen, (std::vector<std::string>{"tokens 2"}));
 }
 
 TEST(ModelReward, TextGoesToAModelWithAnother) {
   std::vector<std::string> seen;
   ModelReward source(local_caller(toy_judge(seen, {{"tokenizer_fingerprint", "U"}}), "judge"), {.tokenizer_fingerprint = "T"});
-  EXPECT_EQ(values_of(source.submit({rollout("ab", "cde")}).get()), (std::vector<double>{5}));
+  EXPECT_EQ(values_of(source.submit({asked_rollout("ab", "cde")}).get()), (std::vector<double>{5}));
   EXPECT_EQ(seen, (std::vector<std::string>{"sentences 1"}));
 }
 
@@ -90,7 +91,7 @@ TEST(ModelReward, IdsGoToAModelThatDoesNotSayWhichTokenizerItHas) {
   std::vector<std::string> seen;
   ModelReward source(local_caller(toy_judge(seen), "judge"), {.tokenizer_fingerprint = "T"});
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(values_of(source.submit({rollout("ab", "c", {1, 2, 3}), chat("hello")}).get())[0], 6);
+  EXPECT_EQ(values_of(source.submit({asked_rollout("ab", "c", {1, 2, 3}), chat("hello")}).get())[0], 6);
   const std::string warning = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(seen, (std::vector<std::string>{"tokens 2"})) << "conversations too";
   EXPECT_THAT(warning, ::testing::HasSubstr("send=text would send text). Example:\n1 2 3\nabc"));
@@ -101,7 +102,7 @@ TEST(ModelReward, TextGoesToOneThatTakesNoIds) {
   ServedModel judge = toy_judge(seen);
   std::erase_if(judge.signature.inputs, [](const auto& input) { return input.name != "sentences"; });
   ModelReward source(local_caller(std::move(judge), "judge"), {.tokenizer_fingerprint = "T"});
-  EXPECT_EQ(values_of(source.submit({rollout("ab", "cde")}).get()), (std::vector<double>{5}));
+  EXPECT_EQ(values_of(source.submit({asked_rollout("ab", "cde")}).get()), (std::vector<double>{5}));
   EXPECT_EQ(seen, (std::vector<std::string>{"sentences 1"}));
 }
 
@@ -109,7 +110,7 @@ TEST(ModelReward, ConversationsGoAsMessagesToAModelWithAnotherTemplate) {
   std::vector<std::string> seen;
   const std::vector<std::pair<std::string, std::string>> parameters = {{"tokenizer_fingerprint", "T"}, {"chat_template_fingerprint", "C"}};
   ModelReward other(local_caller(toy_judge(seen, parameters), "judge"), {.tokenizer_fingerprint = "T", .chat_template_fingerprint = "D"});
-  EXPECT_EQ(values_of(other.submit({chat("hello"), rollout("a", "b", {4}), chat("")}).get()), (std::vector<double>{200, 4, 200}));
+  EXPECT_EQ(values_of(other.submit({chat("hello"), asked_rollout("a", "b", {4}), chat("")}).get()), (std::vector<double>{200, 4, 200}));
   EXPECT_EQ(seen, (std::vector<std::string>{"messages 2", "tokens 1"}));
   ModelReward same(local_caller(toy_judge(seen, parameters), "judge"), {.tokenizer_fingerprint = "T", .chat_template_fingerprint = "C"});
   EXPECT_EQ(values_of(same.submit({chat("hello")}).get()), (std::vector<double>{6}));
@@ -118,13 +119,14 @@ TEST(ModelReward, ConversationsGoAsMessagesToAModelWithAnotherTemplate) {
 TEST(ModelReward, WhatIsSentCanBeSaid) {
   std::vector<std::string> seen;
   ModelReward source(local_caller(toy_judge(seen), "judge"), {.send = RewardInput::tokens, .pad_to_length = 8});
-  EXPECT_EQ(values_of(source.submit({rollout("ab", "c", {1, 2})}).get()), (std::vector<double>{3}));
+  EXPECT_EQ(values_of(source.submit({asked_rollout("ab", "c", {1, 2})}).get()), (std::vector<double>{3}));
 }
 
 TEST(ModelReward, ABadRowFailsAlone) {
   std::vector<std::string> seen;
   ModelReward source(local_caller(toy_judge(seen), "judge"), {.send = RewardInput::text});
-  const auto rewards = source.submit({rollout("a", "b"), rollout("ba", "d"), rollout("c", "de"), rollout("na", "n")}).get();
+  const auto rewards =
+      source.submit({asked_rollout("a", "b"), asked_rollout("ba", "d"), asked_rollout("c", "de"), asked_rollout("na", "n")}).get();
   EXPECT_EQ(rewards.at(0).value, 2);
   EXPECT_EQ(rewards.at(1).error, "a bad text");
   EXPECT_EQ(rewards.at(2).value, 3);
@@ -136,7 +138,7 @@ TEST(ModelReward, AServerIsWaitedForWithoutHoldingUpWhoAsks) {
   ModelClient client({.server = {.label = "reward server", .port = port}});
   ModelReward source(remote_caller(client, "reward_model"), {.tokenizer_fingerprint = "T"});
   std::vector<std::future<std::vector<RowReward>>> futures;
-  for (int i = 0; i < 10; ++i) futures.push_back(source.submit({rollout("ab", std::string(static_cast<size_t>(i), 'x'))}));
+  for (int i = 0; i < 10; ++i) futures.push_back(source.submit({asked_rollout("ab", std::string(static_cast<size_t>(i), 'x'))}));
   std::vector<std::string> seen;
   ModelServer server({.port = port}, {toy_judge(seen, {{"tokenizer_fingerprint", "U"}})});
   for (int i = 0; i < 10; ++i) EXPECT_EQ(values_of(futures[static_cast<size_t>(i)].get()), (std::vector<double>{2.0 + i}));
@@ -149,13 +151,13 @@ TEST(ModelReward, AModelThatGivesNoRewardsEndsTheRun) {
     return ServedResult{{fp32_tensor("rewards", {1, 2}, std::vector<float>{1, 2})}, Json(Json::Object{})};
   };
   ModelReward source(local_caller(model, "judge"), {.send = RewardInput::text});
-  EXPECT_EQ(error_of<Error>([&] { (void)source.submit({rollout("a", "b")}).get(); }),
+  EXPECT_EQ(error_of<Error>([&] { (void)source.submit({asked_rollout("a", "b")}).get(); }),
             "judge: expected one FP32 reward for each of 1 rows, found FP32 [1,2]; a server with several attributes must merge them "
             "(model.regression.merge_attributes)");
 }
 
 TEST(ModelReward, ConversationsAreFoundInTheirLayouts) {
-  auto made = rollout("", "yes");
+  auto made = asked_rollout("", "yes");
   made->row = std::make_shared<Json>(Json::parse(R"({"conversations": [{"from": "human", "value": "hi"}]})"));
   EXPECT_EQ(conversation_of(*made).dump_compact(), R"([{"role":"user","content":"hi"},{"role":"assistant","content":"yes"}])");
   made->row = std::make_shared<Json>(Json::parse(R"({"prompt": "hi"})"));

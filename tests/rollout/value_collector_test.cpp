@@ -40,12 +40,12 @@ class SlowCritic : public ValueSource {
   std::optional<int64_t> restore(int64_t) override { return std::nullopt; }
 };
 
-RolloutRow answer(int64_t prompt, TokenIds ids, int64_t prompt_length) {
+RolloutRow answered_row(int64_t prompt, TokenIds ids, int64_t prompt_length) {
   return {.rollout = std::make_shared<const Rollout>(Rollout{.prompt_id = prompt, .ids = std::move(ids), .prompt_length = prompt_length}),
           .slot = prompt};
 }
 
-RolloutRows three_rows() { return {answer(0, {1, 2, 3, 4}, 2), answer(1, {5, 6}, 1), answer(2, {7, 8, 9}, 2)}; }
+RolloutRows three_rows() { return {answered_row(0, {1, 2, 3, 4}, 2), answered_row(1, {5, 6}, 1), answered_row(2, {7, 8, 9}, 2)}; }
 
 using Values = std::vector<float>;
 

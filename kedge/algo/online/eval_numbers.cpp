@@ -10,7 +10,7 @@
 namespace kedge {
 namespace {
 
-using Rows = std::span<const RolloutRow>;
+using AnswerRows = std::span<const RolloutRow>;
 
 // What every prompt's rows have, in the order of the prompts.
 using ByPrompt = std::map<int64_t, std::vector<double>>;
@@ -25,7 +25,7 @@ std::vector<double> means_of(const ByPrompt& prompts) {
   return means;
 }
 
-ByPrompt rewards_of(Rows rows) {
+ByPrompt rewards_of(AnswerRows rows) {
   ByPrompt prompts;
   for (const RolloutRow& row : rows)
     if (!row.reward.failed()) prompts[row.slot].push_back(row.reward.value);
@@ -46,7 +46,7 @@ std::optional<MeanOfPrompts> mean_of_prompts(std::span<const double> numbers) {
   return result;
 }
 
-std::optional<MeanOfPrompts> reward_of_prompts(Rows rows) { return mean_of_prompts(means_of(rewards_of(rows))); }
+std::optional<MeanOfPrompts> reward_of_prompts(AnswerRows rows) { return mean_of_prompts(means_of(rewards_of(rows))); }
 
 Interval wilson_interval(double share, int64_t count) {
   ensure(count > 0 && share >= 0 && share <= 1, "an interval of ", share, " of ", count);
@@ -60,7 +60,7 @@ Interval wilson_interval(double share, int64_t count) {
 
 double win_of(double reward, double other) { return reward > other ? 1 : reward < other ? 0 : 0.5; }
 
-std::vector<std::optional<double>> partner_rewards(Rows rows, Rows baseline) {
+std::vector<std::optional<double>> partner_rewards(AnswerRows rows, AnswerRows baseline) {
   std::map<std::pair<int64_t, int64_t>, double> rewards;
   for (const RolloutRow& row : baseline)
     if (!row.reward.failed()) rewards[{row.slot, row.rollout->sample}] = row.reward.value;
@@ -73,7 +73,7 @@ std::vector<std::optional<double>> partner_rewards(Rows rows, Rows baseline) {
   return partners;
 }
 
-std::optional<Comparison> compare_answers(Rows rows, Rows baseline) {
+std::optional<Comparison> compare_answers(AnswerRows rows, AnswerRows baseline) {
   const std::vector<std::optional<double>> partners = partner_rewards(rows, baseline);
   ByPrompt wins, gains;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -98,7 +98,7 @@ double pass_at_k(int64_t num_samples, int64_t num_passed, int64_t k) {
   return 1 - all_fail;
 }
 
-std::optional<double> pass_rate(Rows rows, double threshold, int64_t k) {
+std::optional<double> pass_rate(AnswerRows rows, double threshold, int64_t k) {
   std::vector<double> rates;
   for (const auto& [slot, rewards] : rewards_of(rows)) {
     const auto num_samples = static_cast<int64_t>(rewards.size());

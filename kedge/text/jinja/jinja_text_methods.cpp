@@ -173,7 +173,7 @@ Value find(const Value& self, const Arguments& arguments, std::string_view name)
   return -1;
 }
 
-Value count(const Value& self, const Arguments& arguments) {
+Value count_text(const Value& self, const Arguments& arguments) {
   const Bound bound("count", arguments, {"", "", ""}, 1);
   const Window window = window_of(self, bound, 1);
   const std::string& part = bound.text(0);
@@ -184,7 +184,7 @@ Value count(const Value& self, const Arguments& arguments) {
   return found;
 }
 
-Value join(const Value& self, const Arguments& arguments) {
+Value join_text(const Value& self, const Arguments& arguments) {
   const Bound bound("join", arguments, {""}, 1);
   std::string out;
   size_t number = 0;
@@ -330,7 +330,7 @@ const std::map<std::string_view, Method>& methods() {
       {"capitalize", changed(py_capitalize)},
       {"casefold", refused("casefold")},
       {"center", center},
-      {"count", count},
+      {"count", count_text},
       {"encode", refused("encode")},
       {"endswith", [](V self, A a) { return starts_or_ends(self, a, true); }},
       {"expandtabs", expand_tabs},
@@ -350,7 +350,7 @@ const std::map<std::string_view, Method>& methods() {
       {"isspace", asked(py_is_space)},
       {"istitle", judged(is_title_text)},
       {"isupper", judged(is_upper_text)},
-      {"join", join},
+      {"join", join_text},
       {"ljust", [](V self, A a) { return justify(self, a, true); }},
       {"lower", changed(py_lower)},
       {"lstrip", [](V self, A a) { return strip(self, a, true, false); }},

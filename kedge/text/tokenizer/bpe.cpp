@@ -10,7 +10,7 @@ namespace kedge {
 namespace {
 
 constexpr TokenId kNoId = -1;
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, a space in SentencePiece's spelling
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, a space in SentencePiece's spelling
 
 }  // namespace
 
@@ -60,7 +60,7 @@ void BpeModel::find_cuts() {
   std::vector<char32_t> known;
   for (char32_t code = 0; code < 0x80; ++code)
     if (byte_ids_[code] != kNoId) known.push_back(code);
-  if (vocab_.find(kMark)) known.push_back(utf8_decode(kMark));
+  if (vocab_.find(kSpaceMark)) known.push_back(utf8_decode(kSpaceMark));
   cuts_ = BpeCuts(known);
   for (const auto& merge : merge_list_) cuts_.add_token(vocab_.token(merge.merged));
 }

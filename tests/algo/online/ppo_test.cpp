@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kedge/algo/config_sections.h"
+
 #include "tests/support/expect_error.h"
 #include "tests/support/ppo_toy.h"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kedge/algo/config_sections.h"
 #include "kedge/core/autograd.h"
 
 #include "tests/support/expect_error.h"

@@ -27,13 +27,13 @@ RolloutRows two_answers(double advantage) {
   return rows;
 }
 
-struct Toy {
+struct WatchedToy {
   std::unique_ptr<Model> model = testing::byte_model();
   Policy policy;
   Minibatch minibatch{.rows = {0, 1}, .passes = {{{0, 1}}}};
   StepEvidence seen;
 
-  explicit Toy(double lr) : policy(*model, Group::single(), options_with(lr)) {}
+  explicit WatchedToy(double lr) : policy(*model, Group::single(), options_with(lr)) {}
   void update(RolloutRows& rows, std::vector<double> weights = {0.1, 0.1}) {
     const TokenLoss loss = [](const PassTokens& tokens) { return reinforce_terms(tokens.logprobs, tokens.advantages); };
     static_cast<void>(watched_update(policy, Group::single(), {minibatch, std::move(weights), loss}, rows, false, seen));
@@ -41,7 +41,7 @@ struct Toy {
 };
 
 TEST(WatchedUpdate, TellsThatItLearned) {
-  Toy toy(0.1);
+  WatchedToy toy(0.1);
   RolloutRows rows = two_answers(1);
   toy.policy.logprobs(toy.minibatch.passes, rows);
   toy.update(rows);
@@ -54,7 +54,7 @@ TEST(WatchedUpdate, TellsThatItLearned) {
 }
 
 TEST(WatchedUpdate, WithoutARateOrAGradientNothingIsLearned) {
-  Toy resting(0), idle(0.1);
+  WatchedToy resting(0), idle(0.1);
   RolloutRows rows = two_answers(1), equal = two_answers(0);
   resting.update(rows);
   idle.update(equal);
@@ -65,7 +65,7 @@ TEST(WatchedUpdate, WithoutARateOrAGradientNothingIsLearned) {
 
 // A rate that is lost in fp32 beside the weights.
 TEST(WatchedUpdate, TellsThatNoWeightChanged) {
-  Toy toy(1e-300);
+  WatchedToy toy(1e-300);
   RolloutRows rows = two_answers(1);
   toy.update(rows);
   EXPECT_TRUE(toy.seen.learned);
@@ -73,7 +73,7 @@ TEST(WatchedUpdate, TellsThatNoWeightChanged) {
 }
 
 TEST(WatchedUpdate, MeasuresRatiosThatAreNotOne) {
-  Toy toy(0.1);
+  WatchedToy toy(0.1);
   RolloutRows rows = two_answers(1);
   toy.policy.logprobs(toy.minibatch.passes, rows);
   for (RolloutRow& row : rows)
@@ -83,7 +83,7 @@ TEST(WatchedUpdate, MeasuresRatiosThatAreNotOne) {
 }
 
 TEST(WatchedUpdate, TellsTokensThatTheLossLeavesOut) {
-  Toy toy(0.1);
+  WatchedToy toy(0.1);
   RolloutRows rows = two_answers(1);
   toy.update(rows, {0.1, 0});
   EXPECT_EQ(toy.seen.num_sampled, 4);

@@ -9,12 +9,12 @@ namespace {
 
 using testing::error_of;
 
-const auto where = [](int64_t i) { return "row " + std::to_string(i); };
+const auto where_row_is = [](int64_t i) { return "row " + std::to_string(i); };
 
 TEST(Replacements, TheNextThatFitsStandsInRoundTheEnd) {
   const Replacements replacements("short ones");
   const auto read = [](int64_t i) { return i == 1 || i == 4 ? std::nullopt : std::optional<int64_t>(10 * i); };
-  const auto find = [&](int64_t i) { return replacements.find<int64_t>(i, 5, read, where); };
+  const auto find = [&](int64_t i) { return replacements.find<int64_t>(i, 5, read, where_row_is); };
   EXPECT_EQ(find(0), 0);
   EXPECT_EQ(replacements.count(), 0);
   EXPECT_EQ(find(1), 20);
@@ -26,7 +26,7 @@ TEST(Replacements, WhereNothingFitsTheDataSetIsRefused) {
   const Replacements replacements("prompts of at most 2 tokens");
   EXPECT_EQ(error_of([&] {
               replacements.find<int64_t>(
-                  1, 3, [](int64_t) { return std::nullopt; }, where);
+                  1, 3, [](int64_t) { return std::nullopt; }, where_row_is);
             }),
             "row 0: no row fits; expected prompts of at most 2 tokens");
 }
