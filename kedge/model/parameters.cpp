@@ -229,6 +229,7 @@ void Parameters::publish() {
 }
 
 void Parameters::share_values() {
+  ++version_;
   const ShardOptions& shards = options_.shards;
   if (shards.kind == Sharding::none || shards.num_ranks() == 1 || (!options_.trainable && !cuts_weights_)) return;
   for (size_t b = 0; b < value_buckets_.size(); ++b)

@@ -109,6 +109,8 @@ class Parameters {
   void drop_values();
   // Changes whenever complete weights may have other addresses than before, for those who remember addresses.
   [[nodiscard]] int64_t placement() const { return placement_; }
+  // Changes with the weights, whenever new ones are published or shared, for those who remember what they computed from them.
+  [[nodiscard]] int64_t version() const { return version_; }
 
   // Seeded initial values: a parameter's draws depend on the seed and its place alone.
   void initialise(uint64_t seed, double normal_range);
@@ -176,6 +178,7 @@ class Parameters {
   std::vector<OwnPart> own_parts_;
   mutable int num_holders_ = 0;
   mutable int64_t placement_ = 0;
+  int64_t version_ = 0;
   // What a pass has at the side: weights to gather next, and those under way; gradients to sum next, and those under way.
   struct Transfer {
     size_t bucket;

@@ -65,7 +65,8 @@ expect 0 'outside the model' curl -s "localhost:${ports[two]}/v2/models/reward_m
   -d '{"inputs":[{"name":"tokens","shape":[1,1],"datatype":"INT64","data":[99999]},{"name":"sequence_lengths","shape":[1,1],"datatype":"INT64","data":[1]}]}'
 kill -INT "$(first_rank three)"
 ends_well three
-kill -USR1 "${jobs_of[split]}" # mpirun passes it on to all ranks
+# shellcheck disable=SC2046  # several
+kill -USR1 $(ranks_below "${jobs_of[split]}") # as mpirun passes it on to all ranks, where it does
 ends_well split
 
 # A run with one server, and runs with two, of which one is killed, with one of its ranks or as a whole.

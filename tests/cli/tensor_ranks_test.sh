@@ -70,14 +70,19 @@ close sft_alone to_split 22
 cp -r lora_split lora_resumed && rm -r lora_resumed/checkpoints/*step=20-* && expect 0 'resumed from lora_resumed.* at step 10' on 1 lora_resumed train "${lora[@]}"
 close lora_alone lora_resumed 22
 
-# Online: the responses' log-probabilities have the bits of training, and one process computes the recorded steps again.
+# Online: the responses' log-probabilities have the bits of training, and one process computes the recorded steps again. On a GPU the bits of a
+# product depend on the number of rows: there they are as close as roundings of fp32 are.
+gaps() { grep -oE '"train_rollouts/logprob_gap_max": [^,}]*' "$1/metrics.jsonl" | sed 's/.*: //'; }
+agree() { # folder
+  gaps "$1" | awk -v most="${KEDGE_TEST_GPU:+1e-5}" '$1 <= most + 0 { ++n } END { exit n != 20 }' || fail "generation and training of $1 differ: $(gaps "$1" | sort | uniq -c)"
+}
 rewarded=("${reinforce[@]}" "${rule[@]}" model.optim.lr=3e-4)
 expect 0 'done: step 20 of 20' on 2 online_split rewarded $split
-[ "$(grep -c '"train_rollouts/logprob_gap_max": 0\.0[,}]' online_split/metrics.jsonl)" = 20 ] || fail "generation and training differ: $(grep -o 'logprob_gap_max[^,]*' online_split/metrics.jsonl | sort | uniq -c)"
+agree online_split
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_split
 replays online_split
 expect 0 'done: step 20 of 20' on 2 online_slices rewarded $split $slices
-[ "$(grep -c '"train_rollouts/logprob_gap_max": 0\.0[,}]' online_slices/metrics.jsonl)" = 20 ] || fail 'generation and training differ where ranks divide the tokens'
+agree online_slices
 replays online_slices
 expect 0 'done: step 20 of 20' on 4 online_both rewarded $split model.sharding=all
 expect 0 '^20 steps up to step 19 replay within the tolerance' "$kedge" bisect online_both

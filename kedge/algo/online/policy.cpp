@@ -338,6 +338,10 @@ bool Policy::has_finite_weights() const {
   return std::isfinite(sum[0]);
 }
 
-std::string Policy::weights_hash() const { return kedge::weights_hash(model_.trained()); }
+std::string Policy::weights_hash() const {
+  const std::pair<const Parameters*, int64_t> now(&model_.trained(), model_.trained().version());
+  if (hashed_ != now) hash_ = kedge::weights_hash(model_.trained()), hashed_ = now;
+  return hash_;
+}
 
 }  // namespace kedge

@@ -101,7 +101,7 @@ class Policy {
   [[nodiscard]] bool has_finite_weights() const;  // collective
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  // Hash of every bit of the trained weights. Collective.
+  // Hash of every bit of the trained weights, computed once for each version of them. Collective.
   [[nodiscard]] std::string weights_hash() const;
 
   void save(StateSnapshot& state) const { learner_.save(state); }
@@ -118,6 +118,8 @@ class Policy {
   PolicyOptions options_;
   std::optional<ReferencePolicy> reference_;
   Learner learner_;
+  mutable std::string hash_;
+  mutable std::pair<const Parameters*, int64_t> hashed_ = {};  // the parameters, and their version, that it is of
 };
 
 }  // namespace kedge

@@ -6,6 +6,7 @@
 
 #include "kedge/algo/online/policy_losses.h"
 #include "kedge/core/autograd.h"
+#include "kedge/train/checkpoint/weights_hash.h"
 
 #include "tests/support/model_logits.h"
 #include "tests/support/tiny_training.h"
@@ -268,6 +269,31 @@ TEST(Policy, WeightsAreToldApartByTheirPrint) {
   EXPECT_EQ(policy.weights_hash(), twin.weights_hash());
   static_cast<void>(policy.update({minibatch_of({{{0, 1}}}), {0.1, 0.1}, reinforce}, four_answers()));
   EXPECT_NE(policy.weights_hash(), twin.weights_hash());
+  EXPECT_EQ(policy.weights_hash(), weights_hash(model->trained()));
+}
+
+// The hash is remembered; whatever changes the weights makes it forgotten.
+TEST(Policy, TheHashIsThatOfTheWeightsWhateverChangedThem) {
+  const auto model = byte_model(), other = byte_model();
+  Policy policy(*model, Group::single(), options(ReferenceKind::swapped));
+  const auto expect_current = [&] { EXPECT_EQ(policy.weights_hash(), weights_hash(model->trained())); };
+  const std::string first = policy.weights_hash();
+  expect_current();
+  for (int i = 0; i < 2; ++i) {
+    const std::string before = policy.weights_hash();
+    static_cast<void>(policy.update({minibatch_of({{{0, 1}}}), {0.1, 0.1}, reinforce}, four_answers()));
+    EXPECT_NE(policy.weights_hash(), before);
+    expect_current();
+  }
+  RolloutRows rows = four_answers();
+  const std::string learned = policy.weights_hash();
+  policy.reference_logprobs(std::vector<Pass>{{{0, 1, 2, 3}}}, rows);  // swaps weights
+  EXPECT_EQ(policy.weights_hash(), learned);
+  expect_current();
+  // As a checkpoint is read.
+  model->trained().flat_master().detach().copy_(other->trained().flat_master());
+  model->trained().publish();
+  EXPECT_EQ(policy.weights_hash(), first);
 }
 
 }  // namespace
