@@ -202,6 +202,7 @@ done
 # bench
 expect 0 '"case": "engine.decode".*"batch": 2, "prompt_tokens": 3, "new_tokens": 4,.*"tokens_per_s": \{"median".*"decode_tokens_per_s".*"drawn": 8,' \
   "$kedge" bench engine.decode --model lm --batch 2 --prompt-tokens 3 --new-tokens 4 --repeats 1
+expect 0 '"drawn": 8,' "$kedge" bench engine.decode --model lm --batch 2 --prompt-tokens 3 --new-tokens 4 --repeats 1 --step-ahead=false
 expect 0 '"lora": 2.*"ragged": true, "requests": 5, "max_length": 12' "$kedge" bench engine.decode --shape tiny --ragged --requests 5 --max-length 12 --lora 2 --repeats 1 --dtype bf16
 expect 2 'expected either --model or --shape' "$kedge" bench engine.decode
 expect 2 'no case "engine.dcode"; nearest: engine.decode; there are engine.decode, server.reward and train.step' "$kedge" bench engine.dcode --shape tiny
