@@ -26,8 +26,6 @@ inline constexpr size_t kMaxConfigDepth = 64;
 struct ConfigNode {
   enum class Kind { null, scalar, list, map };
 
-  // With all below it.
-  [[nodiscard]] size_t count_nodes(const ConfigNode& node);
   using Member = std::pair<std::string, ConfigNode>;
 
   Kind kind = Kind::null;
@@ -62,6 +60,9 @@ struct ConfigNode {
   // Equality ignores where values were written.
   friend bool operator==(const ConfigNode& a, const ConfigNode& b);
 };
+
+// With all below it.
+[[nodiscard]] size_t count_nodes(const ConfigNode& node);
 
 // Other names of keys, by dotted path: {"remote_rm.host", "remote_rm.reward_model.ip"}.
 using PathAliases = std::vector<std::pair<std::string, std::string>>;

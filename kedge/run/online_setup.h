@@ -2,10 +2,12 @@
 // Everything of an online job that can be known before weights are read: its model's description, tokenizer, prompts, and plans.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kedge/algo/online/online_trainer.h"
 #include "kedge/dist/mesh.h"
+#include "kedge/run/device_setup.h"
 #include "kedge/run/disk_check.h"
 #include "kedge/run/memory_check.h"
 #include "kedge/text/tokenizer/tokenizer.h"
