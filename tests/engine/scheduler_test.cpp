@@ -117,14 +117,18 @@ TEST(Scheduler, SamplesOfOnePromptComputeItOnce) {
   EXPECT_EQ(step.num_tokens(), 3);
 }
 
+// Sequences 0, the older one, and 1 have computed their prompts. Returns that step.
+Step start_two(Scheduler& scheduler, int64_t prompt, int64_t longest) {
+  for (const SequenceId id : {0, 1}) scheduler.add(id, 1, prompt_of(prompt), longest, "request");
+  Step step = scheduler.next();
+  scheduler.computed(step);
+  return step;
+}
+
 TEST(Scheduler, TheYoungestWaitsWhenBlocksRunOut) {
   BlockPool pool(4, 2);
   Scheduler scheduler({.max_batch_tokens = 100, .max_running = 8}, pool);
-  scheduler.add(0, 1, prompt_of(4), 8, "old");
-  scheduler.add(1, 1, prompt_of(4), 8, "young");
-  const Step first = scheduler.next();
-  EXPECT_EQ(first.rows.size(), 2U);
-  scheduler.computed(first);
+  EXPECT_EQ(start_two(scheduler, 4, 8).rows.size(), 2U);
   extend_with(scheduler, 0, 1);
   extend_with(scheduler, 1, 1);
   const Step second = scheduler.next();
@@ -156,10 +160,7 @@ TEST(Scheduler, RefusesByNameWhatCanNeverFit) {
 TEST(Scheduler, AStepIsPlannedBeforeTheTokensOfTheOneBeforeAreKnown) {
   BlockPool pool(4, 2);
   Scheduler scheduler({.max_batch_tokens = 100, .max_running = 8}, pool);
-  scheduler.add(0, 1, prompt_of(2), 6, "long");
-  scheduler.add(1, 1, prompt_of(2), 6, "ends early");
-  const Step first = scheduler.next();
-  scheduler.computed(first);
+  static_cast<void>(start_two(scheduler, 2, 6));
   scheduler.extend(0, 0);
   scheduler.extend(1, 1);
   const Step ahead = scheduler.next();
