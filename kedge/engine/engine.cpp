@@ -276,6 +276,7 @@ bool Engine::step(const EngineEvents& events) {
   Scheduler& scheduler = parts_->scheduler;
   std::optional<Launched> launched = std::exchange(parts_->under_way, std::nullopt);
   if (!launched) launched = launch();
+  ensure(launched.has_value(), "requests are open, but there is nothing to compute for them");
   extend(*launched);
   if (goes_ahead()) parts_->under_way = launch();
   const std::vector<std::optional<Drawn>> drawn = results(*launched);

@@ -18,6 +18,7 @@ DiskPlan disk_of(const SupervisedSetup& setup) {
 
 RunJob run_job(const SupervisedSetup& setup) {
   const SupervisedSections& sections = setup.sections;
+  const MemoryRequest request = setup.memory_request();
   return {.name = sections.name,
           .section = setup.job.section(),
           .run = sections.run,
@@ -26,8 +27,8 @@ RunJob run_job(const SupervisedSetup& setup) {
           .model_folder = setup.folder,
           .network_print = shape_fingerprint(setup.network, setup.job.head()),
           .tokenizer_print = setup.tokenizer->fingerprint(),
-          .memory = check_memory(setup.memory_request()),
-          .memory_request = setup.memory_request(),
+          .memory = check_memory(request),
+          .memory_request = request,
           .rehearses = sections.compute.rehearse,
           .disk = disk_of(setup),
           .data_files = setup.job.files(),
