@@ -38,6 +38,7 @@ while True:
     break
 PY
 )
+  # Credentials are not signed: slurmd 22.05 shares one munge context between its threads for them, and sometimes crashes (double free).
   # Jobs of several components are started by the backfill scheduler alone: every second, not every half minute. A step's tasks are found by their
   # parents, because cgroups want more rights than a container has.
   cat >"$cluster/slurm.conf" <<CONF
@@ -48,6 +49,7 @@ SlurmUser=$user
 SlurmdUser=$user
 AuthType=auth/munge
 AuthInfo=socket=$cluster/run/munge
+CredType=cred/none
 StateSaveLocation=$cluster/state
 SlurmdSpoolDir=$cluster/state/%n
 TmpFS=$cluster/state/%n

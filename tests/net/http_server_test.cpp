@@ -164,7 +164,7 @@ TEST(HttpServer, ManyBodiesAtOnceHaveABudget) {
   ASSERT_TRUE(first.send(post("/now")));
   EXPECT_EQ(body_of(first.read_until("done")), "done");
   ASSERT_TRUE(first.send(post("/more")));  // what is made of a body counts too
-  EXPECT_TRUE(first.read_until("others wait").starts_with("HTTP/1.1 503"));
+  EXPECT_TRUE(first.read_until("others are waiting").starts_with("HTTP/1.1 503"));
 }
 
 TEST(HttpServer, StrangersHaveFewPlacesAndLittleTime) {
