@@ -19,10 +19,10 @@ same_online() {
   diff -rq -x '.*.tmp' "$1/rollouts" "$2/rollouts" || fail "the rollouts of $1 and $2 differ"
 }
 # steps_done FOLDER: how many steps are in its metrics.
-steps_done() { cat "$1/metrics.jsonl" 2>/dev/null | grep -c '"train/step_time"'; }
+steps_done() { grep -cs '"train/step_time"' "$1/metrics.jsonl" || [ -e "$1/metrics.jsonl" ] || echo 0; }
 # wait_for_step FOLDER PROCESS STEPS: until the run has done so many, or is over.
 wait_for_step() {
-  while kill -0 "$2" 2>/dev/null && [ "$(steps_done "$1")" -lt "$3" ]; do sleep 0.005; done
+  while kill -0 "$2" 2>/dev/null && [ "$(steps_done "$1")" -lt "$3" ]; do sleep 0.02; done
 }
 # ends PROCESS LOG: waits for what was started in the background, and returns its exit code. A minute is enough: what takes longer hangs.
 ends() {

@@ -9,7 +9,7 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizer_peers import Differences, ask, random_texts
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-NUM_TEXTS = 2000
+NUM_TEXTS = 1000
 BEHAVIORS = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
 
 # As public tokenizer files have them, and constructs of Oniguruma that PCRE2 reads differently.

@@ -86,8 +86,30 @@ uint64_t sum_of_rows(const Tensor& rows, int64_t first, int64_t whole_width) {
   return sum;
 }
 
-// Elements [begin, end) of this rank's flat buffer are in `weights`, which begins at `origin`. Their sum by their places in the complete
-// model, for those that no tensor rank before this one has.
+// Rows of a rank's flat weights and where the complete model has them: rows of a part of the columns lie apart there.
+struct SplitRows {
+  int64_t begin, width, whole_begin, whole_width;
+
+  [[nodiscard]] int64_t place_of(int64_t at) const { return whole_begin + (at - begin) / width * whole_width + (at - begin) % width; }
+};
+
+// The sum of the elements from `first` to `last`, which may begin and end within a row; `weights` begin with the element `origin`.
+uint64_t sum_between(int64_t first, int64_t last, const SplitRows& rows, const Tensor& weights, int64_t origin) {
+  const auto piece = [&](int64_t from, int64_t to) { return weights.narrow(0, from - origin, to - from); };
+  if (first >= last) return 0;
+  if (rows.width == rows.whole_width) return sum_from(piece(first, last), rows.place_of(first));
+  const int64_t begun = (first - rows.begin) % rows.width;  // of the row in which `first` is
+  const int64_t head = begun == 0 ? first : std::min(first + rows.width - begun, last),
+                tail = head + (last - head) / rows.width * rows.width;
+  uint64_t sum = 0;
+  if (first < head) sum += sum_from(piece(first, head), rows.place_of(first));
+  if (head < tail) sum += sum_of_rows(piece(head, tail).view({-1, rows.width}), rows.place_of(head), rows.whole_width);
+  if (tail < last) sum += sum_from(piece(tail, last), rows.place_of(tail));
+  return sum;
+}
+
+// Of a part of this rank's flat buffer that begins at `origin`: the sum of its elements by their places in the complete model, of those
+// that no tensor rank before this one has.
 uint64_t split_sum(const Parameters& parameters, const Tensor& weights, int64_t origin) {
   const std::vector<int64_t> own = flat_begins(parameters.specs()), whole = flat_begins(parameters.whole_specs());
   uint64_t sum = 0;
@@ -97,19 +119,9 @@ uint64_t split_sum(const Parameters& parameters, const Tensor& weights, int64_t 
     const int64_t width = part.columns.end - part.columns.begin, whole_width = complete.size() / complete.shape[0];
     for (const ParameterPart::Rows& rows : part.rows) {
       if (parameters.options().tensor.rank() % rows.sharers != 0) continue;
-      const int64_t begin = own[i] + rows.own * width;
-      const int64_t first = std::max(begin, origin), last = std::min(begin + rows.count * width, origin + weights.numel());
-      const auto place_of = [&](int64_t at) {
-        return whole[i] + (rows.whole + (at - begin) / width) * whole_width + part.columns.begin + (at - begin) % width;
-      };
-      for (int64_t at = first; at < last;) {
-        const int64_t column = (at - begin) % width, complete_rows = column == 0 ? (last - at) / width : 0;
-        const bool is_block = width != whole_width && complete_rows > 0;
-        const int64_t count = width == whole_width ? last - at : is_block ? complete_rows * width : std::min(last - at, width - column);
-        const Tensor piece = weights.narrow(0, at - origin, count);
-        sum += is_block ? sum_of_rows(piece.view({-1, width}), place_of(at), whole_width) : sum_from(piece, place_of(at));
-        at += count;
-      }
+      const SplitRows places{own[i] + rows.own * width, width, whole[i] + rows.whole * whole_width + part.columns.begin, whole_width};
+      const int64_t end = places.begin + rows.count * width;
+      sum += sum_between(std::max(places.begin, origin), std::min(end, origin + weights.numel()), places, weights, origin);
     }
   }
   return sum;
