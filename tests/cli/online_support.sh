@@ -19,7 +19,11 @@ same_online() {
   diff -rq -x '.*.tmp' "$1/rollouts" "$2/rollouts" || fail "the rollouts of $1 and $2 differ"
 }
 # steps_done FOLDER: how many steps are in its metrics.
-steps_done() { grep -cs '"train/step_time"' "$1/metrics.jsonl" || [ -e "$1/metrics.jsonl" ] || echo 0; }
+steps_done() {
+  local steps
+  steps=$(grep -cs '"train/step_time"' "$1/metrics.jsonl")
+  echo "${steps:-0}"  # nothing is counted where there is no file yet
+}
 # wait_for_step FOLDER PROCESS STEPS: until the run has done so many, or is over.
 wait_for_step() {
   while kill -0 "$2" 2>/dev/null && [ "$(steps_done "$1")" -lt "$3" ]; do sleep 0.02; done
