@@ -10,8 +10,8 @@ struct HeadCounts {
   int heads, kv_heads, dim;
 };
 
-// Normalizes queries and keys if there are weights, rotates them to their positions, and stores keys and values: keys [blocks, kv_heads,
-// 64, dim], values [blocks, kv_heads, dim, 64].
+// Normalizes queries and keys if there are weights, rotates them to their positions, and stores keys and values: both [blocks, kv_heads,
+// 64, dim].
 struct TurnLaunch {
   bool bf16;
   void* qkv;  // [tokens, (heads + 2 kv_heads) * dim]; queries and keys are overwritten

@@ -12,7 +12,7 @@ KeyValueMemory::KeyValueMemory(const ModelConfig& config, const StorageOptions& 
   const bool cuda = storage.device.is_cuda();
   for (int64_t i = 0; i < config.num_layers; ++i) {
     const Tensor layer = all_.select(0, i);
-    layers_.push_back({layer.select(0, 0).view(cuda ? by_token : by_channel), layer.select(0, 1).view(cuda ? by_channel : by_token)});
+    layers_.push_back({layer.select(0, 0).view(cuda ? by_token : by_channel), layer.select(0, 1).view(by_token)});
   }
 }
 

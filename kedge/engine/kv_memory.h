@@ -19,8 +19,8 @@ class KeyValueMemory {
 
   [[nodiscard]] static int64_t bytes_for(const ModelConfig& config, at::ScalarType dtype, int64_t num_blocks);
 
-  // A block's keys are stored channel by channel on the CPU, where one query multiplies many keys at once, and token by token on CUDA; its
-  // values the other way round: [blocks, kv_heads, head_dim, kPagedBlock] or [blocks, kv_heads, kPagedBlock, head_dim].
+  // Token by token: [blocks, kv_heads, kPagedBlock, head_dim]; but keys on the CPU, where one query multiplies many keys at once, channel
+  // by channel: [blocks, kv_heads, head_dim, kPagedBlock].
   [[nodiscard]] const LayerMemory& layer(size_t index) const { return layers_[index]; }
   [[nodiscard]] BlockId spare_block() const { return spare_block_; }
 

@@ -57,10 +57,8 @@ void compare(const Case& c) {
 
   for (NormWeights* weights : {&layer.q_norm, &layer.k_norm})
     if (weights->weight.defined()) weights->weight = weights->weight.to(gpu);
-  const auto memory_of = [&](int64_t inner, int64_t last) {
-    return at::full({6, c.kv_heads, inner, last}, std::nan(""), at::TensorOptions(gpu).dtype(c.dtype));
-  };
-  const LayerMemory memory{memory_of(kPagedBlock, c.dim), memory_of(c.dim, kPagedBlock)};
+  const auto empty = [&] { return at::full({6, c.kv_heads, kPagedBlock, c.dim}, std::nan(""), at::TensorOptions(gpu).dtype(c.dtype)); };
+  const LayerMemory memory{empty(), empty()};
   const std::vector<std::vector<int32_t>> blocks = {{4, 0, 3}, {5}};
   std::vector<int32_t> positions, slots, tables;
   for (size_t row = 0; row < lengths.size(); ++row)
@@ -93,7 +91,7 @@ void compare(const Case& c) {
     const int64_t slot = slots[static_cast<size_t>(token)], block = slot / kPagedBlock, offset = slot % kPagedBlock;
     const LayerMemory other{memory.keys.clone(), memory.values.clone()};
     other.keys.select(0, block).select(1, offset).fill_(std::nan(""));
-    other.values.select(0, block).select(2, offset).fill_(std::nan(""));
+    other.values.select(0, block).select(1, offset).fill_(std::nan(""));
     PagedTokens one = paged;
     one.num_paged = 1;
     one.positions = paged.positions.narrow(0, token, 1), one.slots = paged.slots.narrow(0, token, 1);

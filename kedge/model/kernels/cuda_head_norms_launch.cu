@@ -10,10 +10,6 @@ namespace {
 constexpr int kWarps = 8;  // of a block
 
 template <typename T, int N>
-struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Several {
-  T values[N];
-};
-template <typename T, int N>
 __device__ inline void load(const T* from, float (&to)[N]) {
   const auto several = *reinterpret_cast<const Several<T, N>*>(from);
 #pragma unroll
@@ -25,11 +21,6 @@ __device__ inline void save(T* to, const float (&from)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) store(several.values[i], from[i]);
   *reinterpret_cast<Several<T, N>*>(to) = several;
-}
-
-__device__ inline float warp_sum(float sum) {
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFU, sum, offset);
-  return sum;
 }
 
 template <typename T, int N>

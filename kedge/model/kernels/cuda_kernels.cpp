@@ -10,6 +10,7 @@
 #include "kedge/core/error.h"
 #include "kedge/model/kernels/cuda_head_norms_launch.h"
 #include "kedge/model/kernels/cuda_launch.h"
+#include "kedge/model/kernels/cuda_norm_launch.h"
 
 namespace kedge::cuda {
 namespace {
@@ -48,20 +49,30 @@ void norm(const Tensor& x, const NormWeights& weights, Normed& saved) {
   });
 }
 
+// Adds the sums of the parts' columns; of nothing without a gradient.
+void add_column_sums(const Tensor& gradient, const Tensor& parts) {
+  if (!gradient.defined()) return;
+  ensure(gradient.is_contiguous(), "the gradient of a norm is not contiguous");
+  run_on(parts, [&](cudaStream_t stream) {
+    launch_add_column_sums({floats(parts), parts.size(0), parts.stride(0), gradient.numel(), floats(gradient)}, stream);
+  });
+}
+
 void norm_backward(const Tensor& dout, const Tensor& x, const Normed& saved, const NormWeights& weights, const Tensor& beside,
                    const Tensor& dx) {
   const int64_t rows = x.size(0), size = x.size(1);
-  const auto num_blocks = static_cast<int>(std::min<int64_t>(rows, 264));
-  const auto floats_here = x.options().dtype(at::kFloat);
-  const Tensor dw = at::empty({num_blocks, size}, floats_here);
-  const Tensor db = weights.bias.defined() ? at::empty({num_blocks, size}, floats_here) : Tensor();
+  const int num_blocks = norm_backward_blocks(rows, size);
+  const auto parts_of = [&](const Tensor& gradient) {
+    return gradient.defined() ? at::empty({num_blocks, size}, x.options().dtype(at::kFloat)) : Tensor();
+  };
+  const Tensor dw = parts_of(weights.weight_gradient), db = parts_of(weights.bias_gradient);
   run_on(x, [&](cudaStream_t stream) {
     launch_norm_backward({type_of(x), data(dout), data(x), data(weights.weight), data(beside), floats(saved.mean), floats(saved.rstd),
                           mutable_data(dx), floats(dw), floats(db), rows, size, num_blocks},
                          stream);
   });
-  if (weights.weight_gradient.defined()) weights.weight_gradient.add_(dw.sum(0));
-  if (weights.bias_gradient.defined()) weights.bias_gradient.add_(db.sum(0));
+  add_column_sums(weights.weight_gradient, dw);
+  add_column_sums(weights.bias_gradient, db);
 }
 
 void silu_gate_backward(const Tensor& dout, const Tensor& gate_up, const Tensor& dgate_up, const Tensor& out) {
@@ -135,9 +146,8 @@ void norm_heads_backward_(const Tensor& dqkv, const Tensor& qkv, const Normed& q
          floats(dweights), rows, norms.num_q, norms.num_k, qkv.size(1) / norms.dim, norms.dim, num_blocks},
         stream);
   });
-  const Tensor sums = dweights.sum(0);
-  if (norms.q.weight_gradient.defined()) norms.q.weight_gradient.add_(sums[0]);
-  if (norms.k.weight_gradient.defined()) norms.k.weight_gradient.add_(sums[1]);
+  add_column_sums(norms.q.weight_gradient, dweights.select(1, 0));
+  add_column_sums(norms.k.weight_gradient, dweights.select(1, 1));
 }
 
 }  // namespace kedge::cuda

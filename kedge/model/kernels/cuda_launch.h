@@ -8,28 +8,6 @@ namespace kedge::cuda {
 
 enum class Type { f32, bf16 };
 
-struct NormLaunch {
-  Type type;
-  const void *x, *weight, *bias;  // bias may be null
-  void* out;
-  float *mean, *rstd;  // mean null for rms
-  int64_t rows, size;
-  bool known;  // use the statistics instead of computing them
-  float eps;
-};
-void launch_norm(const NormLaunch& launch, cudaStream_t stream);
-
-struct NormBackwardLaunch {
-  Type type;
-  const void *dout, *x, *weight, *beside;  // beside may be null
-  const float *mean, *rstd;
-  void* dx;
-  float *dweight, *dbias;  // [num_blocks, size]; dbias null without a bias
-  int64_t rows, size;
-  int num_blocks;
-};
-void launch_norm_backward(const NormBackwardLaunch& launch, cudaStream_t stream);
-
 struct GateLaunch {
   Type type;
   const void *dout, *gate_up;  // dout null: forward

@@ -1,8 +1,8 @@
-#include "kedge/core/error.h"
+#include "kedge/core/no_cuda.h"
 #include "kedge/train/optim/cuda_leaf_sums.h"
 
 namespace kedge::cuda {
 
-Tensor leaf_sums(const Tensor&, int64_t) { throw Error("this kedge was built without CUDA; build it with: scripts/build cuda"); }
+Tensor leaf_sums(const Tensor&, int64_t) { fail_without_cuda(); }
 
 }  // namespace kedge::cuda

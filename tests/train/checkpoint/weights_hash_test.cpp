@@ -52,18 +52,5 @@ TEST(WeightsHash, ThreadsDoNotMatter) {
   at::set_num_threads(threads);
 }
 
-TEST(WeightsHash, TensorOperationsFindTheSameInPiecesOfAnySize) {
-  const Tensor weights = some_weights(10007);
-  for (const int64_t at_a_time : {1000, 4096, 10007, 1 << 20})
-    EXPECT_EQ(tensor_bit_sum(weights, at_a_time), bit_sum(bytes_of(weights), 0)) << at_a_time;
-}
-
-TEST(WeightsHash, RowsThatLieApartCountByTheirPlaces) {
-  const Tensor rows = some_weights(7 * 11).view({7, 11});
-  uint64_t wanted = 0;
-  for (int64_t row = 0; row < 7; ++row) wanted += bit_sum(bytes_of(rows[row]), static_cast<uint64_t>(5 + row * 40));
-  for (const int64_t at_a_time : {1, 11, 25, 1000}) EXPECT_EQ(tensor_bit_sum(rows, at_a_time, 5, 40), wanted) << at_a_time;
-}
-
 }  // namespace
 }  // namespace kedge
