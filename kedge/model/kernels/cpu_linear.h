@@ -5,8 +5,8 @@
 
 namespace kedge::cpu {
 
-// Whether `linear` below can read the tensors. If so, prefer it, for bf16 too: the library's is faster with AMX, but splits long
-// sums by the number of rows, so that a row's bits depend on the others.
+// Whether `linear` below can read the tensors. If so, prefer it, for bf16 too: the library splits long sums by the number of rows,
+// so that a row's bits depend on the others.
 [[nodiscard]] bool linear_suits(const Tensor& x, const Tensor& weight);
 
 // What is added to the sums in fp32, before the one rounding. Either may be undefined.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "kedge/core/simd.h"
 #include "kedge/model/kernels/cpu_products.h"
@@ -20,7 +19,17 @@ struct TileTask {
   float* out;  // the sums, `out_row` apart
   int64_t out_row;
   bool goes_on;  // start from the existing sums
+  // Rows of b that the next panel takes, to be fetched from memory meanwhile: `num_fetched` of them, `fetch_row` bytes apart.
+  const char* fetch;
+  int64_t fetch_row, num_fetched, term_bytes;
 };
+
+// Fetches what four terms from `term` on are a part of. Calls for every fourth term fetch each cache line once.
+KEDGE_INLINE void fetch_ahead(const TileTask& task, int64_t term) {
+  const int64_t turns = 16 / task.term_bytes;  // calls that would fetch the same lines
+  for (int64_t row = term / 4 & (turns - 1); row < task.num_fetched; row += turns)
+    __builtin_prefetch(task.fetch + row * task.fetch_row + term * task.term_bytes);
+}
 
 // Rows of a tile, as they are copied.
 template <typename Unit>
@@ -55,19 +64,20 @@ Tile tile_of(int64_t rows, bool is_narrow, bool along_rows) {
   return along_rows ? tile_of<Unit, Unit::kVectors, true>(rows) : tile_of<Unit, Unit::kVectors, false>(rows);
 }
 
-// Scratch memory, valid until the next use. Aligned to cache lines: a vector across two takes twice as long to load.
+// Scratch memory, valid until the next use. Aligned to cache lines: a vector across two takes twice as long to load. Its functions are
+// compiled in cpu_products.cpp, for any CPU: of several copies the linker would keep one, perhaps one for a unit that this CPU lacks.
 class LineVector {
  public:
-  float* take(int64_t count) {
-    constexpr uintptr_t kLine = 64;
-    if (memory_.size() < static_cast<size_t>(count) + kLine / sizeof(float))
-      memory_.resize(static_cast<size_t>(count) + kLine / sizeof(float));
-    const auto first = reinterpret_cast<uintptr_t>(memory_.data());
-    return memory_.data() + (kLine - first % kLine) % kLine / sizeof(float);
-  }
+  LineVector() = default;
+  ~LineVector();
+  LineVector(const LineVector&) = delete;
+  LineVector& operator=(const LineVector&) = delete;
+
+  float* take(int64_t count);
 
  private:
-  std::vector<float> memory_;
+  float* data_ = nullptr;
+  int64_t size_ = 0;
 };
 
 // Where the numbers of a block are.
@@ -84,6 +94,7 @@ struct Tiles {
   static constexpr int64_t kBlockRows = 384, kBlockTerms = 256, kBlockColumns = 1024;
   // Rows this far apart map to the same few sets of the first cache.
   static constexpr int64_t kSamePlace = 512;
+  static constexpr int64_t kTilesToFetchIn = 3;  // fewer end before the lines are there
 
   // The sums of a block as they are computed: in the output itself if nothing is added to them.
   struct Sums {
@@ -92,8 +103,9 @@ struct Tiles {
     bool are_output = false;
   };
 
-  // b's numbers of these terms and columns, [terms][kPanel], zeros after the last column.
-  static void fill_panel(const MatrixView<T>& b, Range terms, Range columns, float* panel) {
+  // b's numbers of these terms and columns, [terms][kPanel], zeros after the last column. `fetch_next`: the next panel's come from memory
+  // meanwhile.
+  static void fill_panel(const MatrixView<T>& b, Range terms, Range columns, float* panel, bool fetch_next) {
     const int64_t count = columns.size(), depth = terms.size();
     if (b.column == 1) {
       const T* from = b.data + terms.begin * b.row + columns.begin;
@@ -109,7 +121,11 @@ struct Tiles {
     for (int64_t i = 0; i < kPanel; i += kWidth) {
       const T* from = b.data + terms.begin + (columns.begin + i) * b.column;
       const int64_t whole = count - i >= kWidth ? depth / kWidth * kWidth : 0;
-      for (int64_t k = 0; k < whole; k += kWidth) Unit::turn(from + k, b.column, panel + k * kPanel + i, kPanel);
+      for (int64_t k = 0; k < whole; k += kWidth) {
+        if (fetch_next)
+          for (int64_t j = 0; j < kWidth; ++j) __builtin_prefetch(from + (kPanel + j) * b.column + k);
+        Unit::turn(from + k, b.column, panel + k * kPanel + i, kPanel);
+      }
       for (int64_t k = whole; k < depth; ++k)
         for (int64_t j = 0; j < kWidth; ++j) panel[k * kPanel + i + j] = i + j < count ? Unit::widen(from[j * b.column + k]) : 0.0F;
     }
@@ -119,7 +135,8 @@ struct Tiles {
   struct Split {
     int64_t rows, num_tiles;
 
-    explicit Split(int64_t count) : rows(count), num_tiles((count + Unit::kRows - 1) / Unit::kRows) {}
+    explicit Split(int64_t count) : Split(count, (count + Unit::kRows - 1) / Unit::kRows) {}
+    Split(int64_t count, int64_t tiles) : rows(count), num_tiles(tiles) {}
     [[nodiscard]] int64_t begin(int64_t tile) const { return rows * tile / num_tiles; }
   };
 
@@ -241,15 +258,30 @@ struct Tiles {
     const Arranged a = arrange(product.a, block, memory);
     const Split split(block.rows.size());
     float* panel = panel_memory.take(depth * kPanel);
+    // Weights come from memory: with few tiles while a panel is filled, else while tiles are computed.
+    const bool is_from_memory = product.b.column != 1, fetch_in_tiles = is_from_memory && split.num_tiles >= kTilesToFetchIn;
     for (int64_t column = block.columns.begin; column < block.columns.end; column += kPanel) {
       const Range columns{column, std::min(block.columns.end, column + kPanel)};
-      fill_panel(product.b, block.terms, columns, panel);
+      const bool has_next = columns.end < block.columns.end;
+      const Split next(fetch_in_tiles && has_next ? std::min(kPanel, block.columns.end - columns.end) : 0, split.num_tiles);
+      fill_panel(product.b, block.terms, columns, panel, is_from_memory && has_next && !fetch_in_tiles);
       for (int64_t t = 0; t < split.num_tiles; ++t) {
         const Range rows{split.begin(t), split.begin(t + 1)};
         const Sums own = sums.data == nullptr ? Sums{tile_sums, kPanel}
                                               : Sums{sums.data + rows.begin * sums.row + column - block.columns.begin, sums.row};
         if (is_last) fetch_output(product, {block.rows.begin + rows.begin, block.rows.begin + rows.end}, columns);
-        const TileTask task{a.tile(t, split), a.row, panel, depth, own.data, own.row, block.terms.begin > 0};
+        const T* fetch = product.b.data + block.terms.begin + (columns.end + next.begin(t)) * product.b.column;
+        const TileTask task{a.tile(t, split),
+                            a.row,
+                            panel,
+                            depth,
+                            own.data,
+                            own.row,
+                            block.terms.begin > 0,
+                            reinterpret_cast<const char*>(fetch),
+                            product.b.column * static_cast<int64_t>(sizeof(T)),
+                            next.begin(t + 1) - next.begin(t),
+                            sizeof(T)};
         tile_of<Unit>(rows.size(), columns.size() <= kWidth, a.is_rows())(task);
         if (is_last && !sums.are_output) finish(product, {block.rows.begin + rows.begin, block.rows.begin + rows.end}, columns, own);
       }
@@ -305,6 +337,7 @@ KEDGE_INLINE void add_by_broadcast(const TileTask& task, typename Unit::Vector (
   };
   int64_t k = 0;
   for (; k + kTogether <= task.depth; k += kTogether) {
+    fetch_ahead(task, k);
 #pragma GCC unroll 4
     for (int64_t ahead = 0; ahead < kTogether; ++ahead) add(ahead);
     advance(kTogether);

@@ -1,6 +1,8 @@
 #include "kedge/model/kernels/cpu_products.h"
 
 #include <bit>
+#include <cstdlib>
+#include <new>
 #include <vector>
 
 #include "kedge/core/error.h"
@@ -73,6 +75,20 @@ void multiply_with(VectorUnit unit, const Product<T>& product, Range rows, Range
 }
 
 }  // namespace
+
+LineVector::~LineVector() { std::free(data_); }
+
+float* LineVector::take(int64_t count) {
+  if (count > size_) {
+    constexpr int64_t kLine = 16;
+    const int64_t size = (count + kLine - 1) / kLine * kLine;
+    std::free(data_);
+    data_ = static_cast<float*>(std::aligned_alloc(kLine * sizeof(float), static_cast<size_t>(size) * sizeof(float)));
+    size_ = data_ == nullptr ? 0 : size;
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  return data_;
+}
 
 std::span<const VectorUnit> vector_units() {
   static const std::vector<VectorUnit> units = units_here();

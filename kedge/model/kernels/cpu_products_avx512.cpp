@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma"))), apply_to = function)
 #else
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")
 #endif
+#include "kedge/model/kernels/cpu_avx512.h"
 #include "kedge/model/kernels/cpu_product_tiles.h"
 
 namespace kedge::cpu {
@@ -23,19 +23,9 @@ struct Avx512 {
 
   KEDGE_INLINE static Vector zero() { return _mm512_setzero_ps(); }
   KEDGE_INLINE static Vector load(const float* p) { return _mm512_loadu_ps(p); }
-  KEDGE_INLINE static Vector load(const uint16_t* p) {
-    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
-  }
+  KEDGE_INLINE static Vector load(const uint16_t* p) { return avx512::widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   KEDGE_INLINE static void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
-  // Round to nearest, ties to even; NaN stays NaN.
-  KEDGE_INLINE static void store(uint16_t* p, Vector x) {
-    const __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
-    const __mmask16 is_number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
-    const __m512i kept = _mm512_mask_blend_epi32(is_number, _mm512_set1_epi32(0x7FC00000), rounded);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
-  }
+  KEDGE_INLINE static void store(uint16_t* p, Vector x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), avx512::round_to_halves(x)); }
   KEDGE_INLINE static float widen(float x) { return x; }
   KEDGE_INLINE static float widen(uint16_t x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x) << 16U); }
   KEDGE_INLINE static Vector broadcast(const float* p) { return _mm512_set1_ps(*p); }
@@ -43,13 +33,17 @@ struct Avx512 {
   KEDGE_INLINE static Vector fused(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 
   // Rows become columns, 16 by 16: quarters are gathered by the loads, what is left is a 4 by 4 turn in every quarter.
-  KEDGE_INLINE static __m512 quarters(const float* p, int64_t stride) {
-    __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(p));
-    x = _mm512_insertf32x4(x, _mm_loadu_ps(p + 4 * stride), 1);
-    x = _mm512_insertf32x4(x, _mm_loadu_ps(p + 8 * stride), 2);
-    return _mm512_insertf32x4(x, _mm_loadu_ps(p + 12 * stride), 3);
+  KEDGE_INLINE static void turn(const float* from, int64_t stride, float* to, int64_t to_stride) {
+    avx512::turn_square(reinterpret_cast<const char*>(from), stride * 4, to, to_stride);
   }
-  KEDGE_INLINE static __m512 quarters(const uint16_t* p, int64_t stride) {
+  KEDGE_INLINE static void turn(const uint16_t* from, int64_t stride, float* to, int64_t to_stride) {
+    for (int64_t k = 0; k < kWidth; k += 4) {
+      const uint16_t* p = from + k;
+      avx512::store_turned(quarters(p, stride), quarters(p + stride, stride), quarters(p + 2 * stride, stride),
+                           quarters(p + 3 * stride, stride), to + k * to_stride, to_stride);
+    }
+  }
+  KEDGE_INLINE static Vector quarters(const uint16_t* p, int64_t stride) {
     const auto half = [](const uint16_t* from) __attribute__((always_inline)) {
       return _mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))), 16);
     };
@@ -57,19 +51,6 @@ struct Avx512 {
     x = _mm512_inserti32x4(x, half(p + 4 * stride), 1);
     x = _mm512_inserti32x4(x, half(p + 8 * stride), 2);
     return _mm512_castsi512_ps(_mm512_inserti32x4(x, half(p + 12 * stride), 3));
-  }
-  template <typename T>
-  KEDGE_INLINE static void turn(const T* from, int64_t stride, float* to, int64_t to_stride) {
-    for (int64_t k = 0; k < kWidth; k += 4) {
-      const __m512 a = quarters(from + k, stride), b = quarters(from + stride + k, stride);
-      const __m512 c = quarters(from + 2 * stride + k, stride), d = quarters(from + 3 * stride + k, stride);
-      const __m512 ab = _mm512_unpacklo_ps(a, b), cd = _mm512_unpacklo_ps(c, d);
-      const __m512 ab_high = _mm512_unpackhi_ps(a, b), cd_high = _mm512_unpackhi_ps(c, d);
-      store(to + k * to_stride, _mm512_shuffle_ps(ab, cd, 0x44));
-      store(to + (k + 1) * to_stride, _mm512_shuffle_ps(ab, cd, 0xEE));
-      store(to + (k + 2) * to_stride, _mm512_shuffle_ps(ab_high, cd_high, 0x44));
-      store(to + (k + 3) * to_stride, _mm512_shuffle_ps(ab_high, cd_high, 0xEE));
-    }
   }
   // In groups every second row is multiplied straight from memory: that takes fewer instructions, of which the CPU starts four a cycle,
   // and all rows so would take more loads than it has ports for.
@@ -95,6 +76,7 @@ struct Avx512 {
       const float *a = task.a, *panel = task.panel;
       int64_t k = 0;
       for (; k + kTogether <= task.depth; k += kTogether, a += kTogether * kGroup, panel += kTogether * kPanel) {
+        fetch_ahead(task, k);
 #pragma GCC unroll 4
         for (int64_t ahead = 0; ahead < kTogether; ++ahead) add_term(a + ahead * kGroup, panel + ahead * kPanel, sum);
       }

@@ -2,9 +2,11 @@
 // A product of cpu_products.h on all threads.
 #include <algorithm>
 #include <functional>
+#include <type_traits>
 
 #include <ATen/Parallel.h>
 
+#include "kedge/model/kernels/cpu_matrix_unit.h"
 #include "kedge/model/kernels/cpu_products.h"
 
 namespace kedge::cpu {
@@ -27,9 +29,13 @@ void run_shared(const Product<T>& product, int64_t num_terms, const std::functio
   });
 }
 
-// The complete product.
+// The complete product. Forward ones of bf16 are the matrix unit's, if there is one.
 template <typename T>
 void run_shared(const Product<T>& product) {
+  if constexpr (std::is_same_v<T, uint16_t>) {
+    if (has_matrix_unit())
+      return run_shared<T>(product, product.depth, [&](Range rows, Range columns) { multiply_by_matrix_unit(product, rows, columns); });
+  }
   const VectorUnit unit = vector_units()[0];
   run_shared(product, product.depth, [&](Range rows, Range columns) { multiply(unit, product, rows, columns); });
 }

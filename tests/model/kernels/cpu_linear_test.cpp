@@ -102,6 +102,16 @@ TEST(CpuLinear, NeitherThreadsNorTheOtherWeightsChangeABit) {
   at::set_num_threads(before);
 }
 
+// Both may use the CPU's matrix unit, each in its own way.
+TEST(CpuLinear, ProductsOfTheLibraryInBetweenChangeNothing) {
+  const Tensor x = normals({70, 200}, 1, 1, at::kBFloat16), weight = normals({90, 200}, 2, 1, at::kBFloat16);
+  const Tensor theirs = at::mm(x, weight.t()), ours = product(x, weight);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(same_bits(at::mm(x, weight.t()), theirs));
+    EXPECT_TRUE(same_bits(product(x, weight), ours));
+  }
+}
+
 TEST(CpuLinear, ProductsOfTheBackwardEqualThoseInDoublePrecision) {
   for (const auto& [rows, in, num_out] : std::vector<std::array<int64_t, 3>>{{1, 3, 5}, {9, 64, 33}, {300, 70, 129}}) {
     const Tensor dy = normals({rows, num_out}, 1), weight = normals({num_out, in}, 2), x = normals({rows, in}, 3);
