@@ -86,6 +86,7 @@ grep -q 'MLflow at .*is reachable again and has caught up' server_killed.log || 
 
 # The run is killed three times, well behind a checkpoint, and resumed. The second time wandb is killed before it.
 resumes=0
+: >killed.log
 for steps in 35 38 56; do
   "${slow[@]}" exp_manager.explicit_log_dir=killed >>killed.log 2>&1 &
   pid=$!

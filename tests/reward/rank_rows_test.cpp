@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include <ATen/ops/equal.h>
+
 #include "tests/support/ranks.h"
 
 namespace kedge {

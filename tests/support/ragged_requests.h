@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kedge/core/error.h"
 #include "kedge/engine/engine.h"
 
 #include "tests/support/tiny_models.h"

@@ -4,11 +4,13 @@
 
 #include <vector>
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "kedge/algo/online/minibatches.h"
 #include "kedge/core/autograd.h"
+#include "kedge/core/error.h"
 
 namespace kedge {
 namespace {
