@@ -22,20 +22,35 @@ static_assert(kPagedBlock == kKeys);
 constexpr int64_t kMostHeads = 4;
 constexpr int64_t pieces_for(int64_t num_heads) { return (num_heads == 1 ? 16 : num_heads == 2 ? 8 : 4) * 4 / kWidth; }
 
+// A block that is wanted next: its keys and values come from memory while another one is computed.
+template <typename T>
+struct Ahead {
+  static constexpr int64_t kLine = 64 / sizeof(T);
+  const T *keys = nullptr, *values = nullptr;
+  int64_t num_keys = 0;  // how many of them are wanted
+};
+
 // scores[h][j] = sum over d of queries[h][d] keys[d][j], for the first num_keys keys and some after them.
 template <int64_t Heads, typename T>
-KEDGE_INLINE void multiply(const float* queries, const T* keys, int64_t num_keys, int64_t dim, float* scores) {
-  constexpr int64_t kPieces = pieces_for(Heads);
-  for (int64_t j = 0; j < num_keys; j += kPieces * kWidth) {
+KEDGE_INLINE void multiply(const float* queries, const T* keys, int64_t num_keys, int64_t dim, float* scores, const Ahead<T>& ahead) {
+  constexpr int64_t kPieces = pieces_for(Heads), kStep = kPieces * kWidth, kLine = Ahead<T>::kLine, kLines = (kStep + kLine - 1) / kLine;
+  int64_t j = 0;
+  for (; j < num_keys; j += kStep) {
+    const T* fetched[kLines];
+    for (int64_t i = 0; i < kLines; ++i) fetched[i] = (j + i * kLine < ahead.num_keys ? ahead.keys : keys) + j + i * kLine;
     Vector sum[Heads][kPieces] = {};
-    for (int64_t d = 0; d < dim; ++d)
+    for (int64_t d = 0; d < dim; ++d) {
+      for (const T* line : fetched) __builtin_prefetch(line + d * kKeys);
       for (int64_t p = 0; p < kPieces; ++p) {
         const Vector key = V::load(keys + d * kKeys + j + p * kWidth);
         for (int64_t h = 0; h < Heads; ++h) sum[h][p] += queries[h * dim + d] * key;
       }
+    }
     for (int64_t h = 0; h < Heads; ++h)
       for (int64_t p = 0; p < kPieces; ++p) V::at(scores + h * kKeys + j + p * kWidth) = sum[h][p];
   }
+  for (; j < ahead.num_keys; j += kLine)
+    for (int64_t d = 0; d < dim; ++d) __builtin_prefetch(ahead.keys + d * kKeys + j);
 }
 
 // The keys of a block that a query sees.
@@ -43,17 +58,27 @@ struct Seen {
   int64_t begin, end;
 };
 
-// out[h][d] += sum over the seen keys j of weights[h][j] values[j][d], for `Pieces` vectors of channels from d on.
-template <int64_t Heads, int64_t Pieces, typename T>
-KEDGE_INLINE void mix_channels(const float* weights, const T* values, Seen seen, int64_t dim, int64_t d, float* out) {
+// out[h][d] += sum over the seen keys j of weights[h][j] values[j][d], for `Pieces` vectors of channels from d on; and, of the first of
+// them, total[h] += sum of weights[h][j], next to these sums because each waits for its last addition.
+template <int64_t Heads, int64_t Pieces, bool AddsWeights, typename T>
+KEDGE_INLINE void mix_channels(const float* weights, const T* values, Seen seen, int64_t dim, int64_t d, float* out, float (&total)[Heads],
+                               const Ahead<T>& ahead) {
+  constexpr int64_t kLine = Ahead<T>::kLine;
   Vector sum[Heads][Pieces];
   for (int64_t h = 0; h < Heads; ++h)
     for (int64_t p = 0; p < Pieces; ++p) sum[h][p] = V::at(out + h * dim + d + p * kWidth);
-  for (int64_t j = seen.begin; j < seen.end; ++j)
+  const auto fetch = [&](int64_t j) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < Pieces * kWidth; i += kLine) __builtin_prefetch(ahead.values + j * dim + d + i);
+  };
+  for (int64_t j = seen.begin; j < seen.end; ++j) {
+    if (j < ahead.num_keys) fetch(j);
     for (int64_t p = 0; p < Pieces; ++p) {
       const Vector value = V::load(values + j * dim + d + p * kWidth);
       for (int64_t h = 0; h < Heads; ++h) sum[h][p] += weights[h * kKeys + j] * value;
     }
+    for (int64_t h = 0; AddsWeights && h < Heads; ++h) total[h] += weights[h * kKeys + j];
+  }
+  for (int64_t j = seen.end; j < ahead.num_keys; ++j) fetch(j);
   for (int64_t h = 0; h < Heads; ++h)
     for (int64_t p = 0; p < Pieces; ++p) V::at(out + h * dim + d + p * kWidth) = sum[h][p];
 }
@@ -75,12 +100,25 @@ KEDGE_INLINE void mix_last_channels(const float* weights, const T* values, Seen 
 }
 
 template <int64_t Heads, typename T>
-KEDGE_INLINE void mix(const float* weights, const T* values, Seen seen, int64_t dim, float* out) {
+KEDGE_INLINE void mix(const float* weights, const T* values, Seen seen, int64_t dim, float* out, float (&total)[Heads],
+                      const Ahead<T>& ahead) {
   constexpr int64_t kMany = pieces_for(Heads), kSome = 16 / kWidth;
   int64_t d = 0;
-  for (; d + kMany * kWidth <= dim; d += kMany * kWidth) mix_channels<Heads, kMany>(weights, values, seen, dim, d, out);
-  for (; d + kSome * kWidth <= dim; d += kSome * kWidth) mix_channels<Heads, kSome>(weights, values, seen, dim, d, out);
-  for (; d + kWidth <= dim; d += kWidth) mix_channels<Heads, 1>(weights, values, seen, dim, d, out);
+  // The first ones add the weights too, of whichever size.
+  if (dim >= kMany * kWidth) {
+    mix_channels<Heads, kMany, true>(weights, values, seen, dim, 0, out, total, ahead);
+    for (d = kMany * kWidth; d + kMany * kWidth <= dim; d += kMany * kWidth)
+      mix_channels<Heads, kMany, false>(weights, values, seen, dim, d, out, total, ahead);
+  } else if (dim >= kSome * kWidth) {
+    mix_channels<Heads, kSome, true>(weights, values, seen, dim, 0, out, total, ahead);
+    d = kSome * kWidth;
+  } else {
+    for (int64_t j = seen.begin; j < seen.end; ++j)
+      for (int64_t h = 0; h < Heads; ++h) total[h] += weights[h * kKeys + j];
+  }
+  for (; d + kSome * kWidth <= dim; d += kSome * kWidth)
+    mix_channels<Heads, kSome, false>(weights, values, seen, dim, d, out, total, ahead);
+  for (; d + kWidth <= dim; d += kWidth) mix_channels<Heads, 1, false>(weights, values, seen, dim, d, out, total, ahead);
   if (d < dim) mix_last_channels<Heads>(weights, values, seen, dim, d, out);
 }
 
@@ -112,7 +150,7 @@ struct Softmax {
   static_assert(Heads <= kWidth);
   Vector most = Vector{} + kNothingYet, sum = {};
 
-  // Turns a block's scores into weights and scales `out` [Heads][dim] to the new maximum.
+  // Turns a block's scores into weights and scales `out` [Heads][dim] and the sum to the new maximum; adding the weights is left to mix().
   KEDGE_INLINE void fold(float* scores, Seen seen, int64_t dim, float* out) {
     Vector now = most;
     for (int64_t h = 0; h < Heads; ++h) {
@@ -120,17 +158,13 @@ struct Softmax {
       std::fill(scores + h * kKeys + seen.end, scores + (h + 1) * kKeys, kHidden);
       now[h] = largest_of(scores + h * kKeys, most[h]);
     }
-    const Vector kept = V::exp2_of(most - now), start = V::rounded(sum * kept);
+    const Vector kept = V::exp2_of(most - now);
+    sum = V::rounded(sum * kept);
     for (int64_t h = 0; h < Heads; ++h) {
       to_powers(scores + h * kKeys, now[h]);
       if (kept[h] != 1.0F)
         for (int64_t d = 0; d < dim; ++d) out[h * dim + d] *= kept[h];
     }
-    float total[Heads];
-    for (int64_t h = 0; h < Heads; ++h) total[h] = start[h];
-    for (int64_t j = seen.begin; j < seen.end; ++j)
-      for (int64_t h = 0; h < Heads; ++h) total[h] += scores[h * kKeys + j];
-    for (int64_t h = 0; h < Heads; ++h) sum[h] = total[h];
     most = now;
   }
 };
@@ -143,10 +177,11 @@ struct Group {
   const BlockId* blocks;
   int64_t block_size, position, window, num_heads, dim;
   float scale;
+  Ahead<T> next;  // the first block of the query after this one
 };
 
 template <int64_t Heads, typename T>
-KEDGE_INLINE void attend_heads(const Group<T>& group, int64_t first, float* scratch) {
+KEDGE_INLINE void attend_heads(const Group<T>& group, int64_t first, const Ahead<T>& next, float* scratch) {
   const int64_t dim = group.dim;
   float *queries = scratch, *out = queries + Heads * dim, *scores = out + Heads * dim;
   for (int64_t i = 0; i < Heads * dim; ++i) queries[i] = widen(group.queries[first * dim + i]) * (group.scale * kLog2E);
@@ -156,9 +191,16 @@ KEDGE_INLINE void attend_heads(const Group<T>& group, int64_t first, float* scra
   for (int64_t block = first_key / kKeys; block <= group.position / kKeys; ++block) {
     const Seen seen{std::max<int64_t>(0, first_key - block * kKeys), std::min(kKeys, group.position + 1 - block * kKeys)};
     const int64_t from = group.blocks[block] * group.block_size;
-    multiply<Heads>(queries, group.keys + from, seen.end, dim, scores);
+    const bool has_more = (block + 1) * kKeys <= group.position;
+    const int64_t then = has_more ? group.blocks[block + 1] * group.block_size : 0;
+    const Ahead<T> ahead =
+        has_more ? Ahead<T>{group.keys + then, group.values + then, std::min(kKeys, group.position + 1 - (block + 1) * kKeys)} : next;
+    multiply<Heads>(queries, group.keys + from, seen.end, dim, scores, ahead);
     softmax.fold(scores, seen, dim, out);
-    mix<Heads>(scores, group.values + from, seen, dim, out);
+    float total[Heads];
+    for (int64_t h = 0; h < Heads; ++h) total[h] = softmax.sum[h];
+    mix<Heads>(scores, group.values + from, seen, dim, out, total, ahead);
+    for (int64_t h = 0; h < Heads; ++h) softmax.sum[h] = total[h];
   }
   for (int64_t h = 0; h < Heads; ++h) {
     const float share = 1.0F / softmax.sum[h];
@@ -170,13 +212,13 @@ template <typename T>
 KEDGE_INLINE void attend_group(const Group<T>& group, float* scratch) {
   for (int64_t first = 0; first < group.num_heads; first += kMostHeads) switch (group.num_heads - first) {
       case 1:
-        return attend_heads<1>(group, first, scratch);
+        return attend_heads<1>(group, first, group.next, scratch);
       case 2:
-        return attend_heads<2>(group, first, scratch);
+        return attend_heads<2>(group, first, group.next, scratch);
       case 3:
-        return attend_heads<3>(group, first, scratch);
+        return attend_heads<3>(group, first, group.next, scratch);
       default:
-        attend_heads<kMostHeads>(group, first, scratch);
+        attend_heads<kMostHeads>(group, first, first + kMostHeads < group.num_heads ? Ahead<T>{} : group.next, scratch);
     }
 }
 
@@ -200,9 +242,17 @@ void attend_all(const Tensor& qkv, const AttentionShape& shape, std::span<const 
     for (int64_t task = begin; task < end; ++task) {
       const int64_t head = task / num_queries, token = task % num_queries;
       const PagedQuery& query = queries[static_cast<size_t>(token)];
+      Ahead<T> next;
+      if (task + 1 < end) {
+        const int64_t next_head = (task + 1) / num_queries;
+        const PagedQuery& then = queries[static_cast<size_t>((task + 1) % num_queries)];
+        const int64_t first_key = shape.window == 0 ? 0 : std::max<int64_t>(0, then.position - shape.window + 1), block = first_key / kKeys;
+        const int64_t from = (then.blocks[block] * shape.num_kv_heads + next_head) * dim * kKeys;
+        next = {k + from, v + from, std::min(kKeys, then.position + 1 - block * kKeys)};
+      }
       attend({in + token * qkv.size(1) + head * group * dim, k + head * dim * kKeys, v + head * dim * kKeys,
               to + token * out.size(1) + head * group * dim, query.blocks, shape.num_kv_heads * dim * kKeys, query.position, shape.window,
-              group, dim, static_cast<float>(shape.scale())},
+              group, dim, static_cast<float>(shape.scale()), next},
              scratch.data());
     }
   });
@@ -214,7 +264,7 @@ void write_all(const Tensor& qkv, const AttentionShape& shape, std::span<const P
   const T* in = qkv.const_data_ptr<T>();
   T *k = keys.mutable_data_ptr<T>(), *v = values.mutable_data_ptr<T>();
   const int64_t dim = shape.head_dim, width = qkv.size(1), heads = shape.num_kv_heads;
-  at::parallel_for(0, std::ssize(queries), std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, std::ssize(queries), std::max<int64_t>(1, 8192 / width), [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       const auto [blocks, position] = queries[static_cast<size_t>(token)];
       const int64_t slot = position % kKeys;
