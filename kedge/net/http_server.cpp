@@ -310,7 +310,10 @@ class HttpServer::Listener::Session : public std::enable_shared_from_this<Sessio
       if (!held || failure) return;
       char byte = 0;
       const ssize_t found = recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      if (found == 0 || (found < 0 && errno != EAGAIN && errno != EINTR)) held->set_gone();
+      if (found > 0) return;
+      // It may also have been woken for what was read before.
+      if (found < 0 && (errno == EAGAIN || errno == EINTR)) return self->watch(held);
+      held->set_gone();
     });
   }
 
