@@ -69,7 +69,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # clang forgets, where a template names them, that our vectors may begin at any float; it must not assume otherwise, nor report it.
   target_compile_options(kedge_vector_flags INTERFACE -fmax-type-align=4)
   if(KEDGE_SANITIZE STREQUAL "address")
-    target_compile_options(kedge_vector_flags INTERFACE -fno-sanitize=alignment)
+    target_compile_options(kedge_vector_flags INTERFACE -fno-sanitize=alignment -O0)  # as KEDGE_GLUE_OPTIONS, below
   endif()
 endif()
 
