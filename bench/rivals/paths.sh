@@ -3,6 +3,7 @@ kedge=$PWD/build/release/bin/kedge
 [ -x "$kedge" ] || kedge=$PWD/build/ci/bin/kedge
 packages=$(cat tests/requirements.txt bench/rivals/requirements.txt | sha256sum | cut -c1-12)
 python=${KEDGE_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/kedge}/rivals-$packages/bin/python
+export PYTHONDONTWRITEBYTECODE=  # whatever the environment says: baselines start as they do the second time, with their modules compiled
 stories=${KEDGE_ASSETS:-../shared/assets}/models/tinystories-656k
 [ -x "$python" ] || { echo "no Python packages to compare with; run scripts/setup --rivals" >&2; exit 2; }
 [ -e "$stories" ] || { echo "$stories: does not exist; KEDGE_ASSETS names the folder with models and data" >&2; exit 2; }
