@@ -10,7 +10,7 @@ cli=$here/../cli
 local_scripts=$(realpath "$here/../../launch/local")
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$folder"' EXIT
 export OMP_NUM_THREADS=1
-long=("${for_reinforce[@]}" trainer.reinforce.max_epochs=5 "${for_reward[@]}")
+long=("${for_reinforce[@]}" trainer.reinforce.max_epochs=12 "${for_reward[@]}")
 for_ppo+=(trainer.ppo.max_epochs=6)
 
 declare -A process_of=()
