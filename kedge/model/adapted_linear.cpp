@@ -36,11 +36,30 @@ Tensor dropout_mask(const Tensor& like, const AdapterView& adapter, uint64_t see
 
 bool drops(const AdapterView& adapter, DropoutSeed seed) { return seed && adapter.dropout > 0; }
 
+// A GPU's products scale what they add and take some columns of a matrix as they are, so nothing as wide as the outputs is copied.
+bool scales_products(const Tensor& x, const AdapterView& adapter, DropoutSeed seed) { return x.is_cuda() && !drops(adapter, seed); }
+
+// What is left to apply to products of output_gradient().
+double factor_of(const Tensor& dy, const AdapterView& adapter, DropoutSeed seed) {
+  return scales_products(dy, adapter, seed) ? adapter.scale : 1;
+}
+
 // Of B's outputs.
 Tensor output_gradient(const Tensor& dy, const AdapterView& adapter, DropoutSeed seed) {
-  Tensor gradient = dy.narrow(1, adapter.row, adapter.rows) * adapter.scale;
+  const Tensor own = dy.narrow(1, adapter.row, adapter.rows);
+  if (scales_products(dy, adapter, seed)) return own;
+  Tensor gradient = own * adapter.scale;
   if (drops(adapter, seed)) gradient.mul_(dropout_mask(gradient, adapter, *seed));
   return gradient;
+}
+
+// Adds the adapter's output to y.
+void add_output_(const Tensor& y, const Tensor& x, const AdapterView& adapter, DropoutSeed seed) {
+  const Tensor own = y.narrow(1, adapter.row, adapter.rows), inner = linear(x, adapter.a, Tensor());
+  if (scales_products(x, adapter, seed)) return add_product_(own, inner, adapter.b.t(), adapter.scale);
+  Tensor delta = linear(inner, adapter.b, Tensor());
+  if (drops(adapter, seed)) delta.mul_(dropout_mask(delta, adapter, *seed));
+  own.add_(delta, adapter.scale);
 }
 
 }  // namespace
@@ -48,19 +67,14 @@ Tensor output_gradient(const Tensor& dy, const AdapterView& adapter, DropoutSeed
 Tensor adapted_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside) {
   Tensor y = linear(x, view.weight, view.bias, beside);
   if (view.adapters == nullptr) return y;
-  for (const AdapterView& adapter : *view.adapters) {
-    Tensor delta = linear(linear(x, adapter.a, Tensor()), adapter.b, Tensor());
-    if (drops(adapter, seed)) delta.mul_(dropout_mask(delta, adapter, *seed));
-    y.narrow(1, adapter.row, adapter.rows).add_(delta, adapter.scale);
-  }
+  for (const AdapterView& adapter : *view.adapters) add_output_(y, x, adapter, seed);
   return y;
 }
 
 void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& view) {
   add_linear_(sum, x, view.weight, view.bias);
   if (view.adapters == nullptr) return;
-  for (const AdapterView& adapter : *view.adapters)
-    sum.narrow(1, adapter.row, adapter.rows).add_(linear(linear(x, adapter.a, Tensor()), adapter.b, Tensor()), adapter.scale);
+  for (const AdapterView& adapter : *view.adapters) add_output_(sum, x, adapter, {});
 }
 
 Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside, const TokenSlices& tokens) {
@@ -71,10 +85,19 @@ Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, 
   return y.add_(beside);
 }
 
-Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed) {
+std::vector<Tensor> inner_gradients(const Tensor& dy, const LinearView& view, DropoutSeed seed) {
+  std::vector<Tensor> inner;
+  if (view.adapters != nullptr)
+    for (const AdapterView& adapter : *view.adapters) inner.push_back(product(output_gradient(dy, adapter, seed), adapter.b));
+  return inner;
+}
+
+Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed, const std::vector<Tensor>& inner) {
   Tensor dx = product(dy, view.weight);
-  if (view.adapters == nullptr) return dx;
-  for (const AdapterView& adapter : *view.adapters) add_product_(dx, product(output_gradient(dy, adapter, seed), adapter.b), adapter.a);
+  for (size_t i = 0; i < inner.size(); ++i) {
+    const AdapterView& adapter = (*view.adapters)[i];
+    add_product_(dx, inner[i], adapter.a, factor_of(dy, adapter, seed));
+  }
   return dx;
 }
 
@@ -84,15 +107,15 @@ bool has_gradients(const LinearView& view) {
          std::any_of(view.adapters->begin(), view.adapters->end(), [](const AdapterView& adapter) { return adapter.a_gradient.defined(); });
 }
 
-void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed) {
+void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed, const std::vector<Tensor>& inner) {
   add_weight_gradient(view.weight_gradient, dy, x);
   add_bias_gradient(view.bias_gradient, dy);
-  if (view.adapters == nullptr) return;
-  for (const AdapterView& adapter : *view.adapters) {
+  for (size_t i = 0; i < inner.size(); ++i) {
+    const AdapterView& adapter = (*view.adapters)[i];
     if (!adapter.a_gradient.defined()) continue;
-    const Tensor doutput = output_gradient(dy, adapter, seed);
-    add_weight_gradient(adapter.b_gradient, doutput, linear(x, adapter.a, Tensor()));
-    add_weight_gradient(adapter.a_gradient, product(doutput, adapter.b), x);
+    const double factor = factor_of(dy, adapter, seed);
+    add_weight_gradient(adapter.b_gradient, output_gradient(dy, adapter, seed), linear(x, adapter.a, Tensor()), factor);
+    add_weight_gradient(adapter.a_gradient, inner[i], x, factor);
   }
 }
 

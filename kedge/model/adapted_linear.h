@@ -27,11 +27,13 @@ void add_adapted_linear_(const Tensor& sum, const Tensor& x, const LinearView& v
 // rows or of its own ones. `beside` has those.
 [[nodiscard]] Tensor summed_linear(const Tensor& x, const LinearView& view, DropoutSeed seed, const Tensor& beside,
                                    const TokenSlices& tokens);
+// Of every adapter: the gradient of what its A gives its B, which the other gradients need.
+[[nodiscard]] std::vector<Tensor> inner_gradients(const Tensor& dy, const LinearView& view, DropoutSeed seed);
 // The gradient of x.
-[[nodiscard]] Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed);
+[[nodiscard]] Tensor linear_input_gradient(const Tensor& dy, const LinearView& view, DropoutSeed seed, const std::vector<Tensor>& inner);
 // Are there weights or adapters to train?
 [[nodiscard]] bool has_gradients(const LinearView& view);
 // Adds the gradients of weights and adapters to their buffers.
-void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed);
+void add_linear_gradients(const Tensor& dy, const Tensor& x, const LinearView& view, DropoutSeed seed, const std::vector<Tensor>& inner);
 
 }  // namespace kedge

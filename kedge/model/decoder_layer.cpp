@@ -1,6 +1,7 @@
 #include "kedge/model/decoder_layer.h"
 
 #include <utility>
+#include <vector>
 
 #include "kedge/model/kernels/head_norms.h"
 
@@ -24,8 +25,8 @@ Tensor add_outputs(const PassContext& pass, const LinearView& linear, const Tens
 }
 
 // The gradient of what all ranks took in: each has that which comes from its own heads or its share of the MLP.
-Tensor input_gradient(const PassContext& pass, const LinearView& linear, const Tensor& dy) {
-  return pass.tokens.sum(linear_input_gradient(dy, linear, pass.dropout_seed));
+Tensor input_gradient(const PassContext& pass, const LinearView& linear, const Tensor& dy, const std::vector<Tensor>& inner) {
+  return pass.tokens.sum(linear_input_gradient(dy, linear, pass.dropout_seed, inner));
 }
 
 // What a linear layer took in: normed rows of all tokens, computed once more from the norm's input. Undefined where nothing of it is
@@ -73,24 +74,28 @@ Tensor layer_backward(const LayerView& layer, const PassContext& pass, const Ten
   Tensor dh, dqkv;
   {
     Tensor all_dy = pass.tokens.all(dy);
-    GateGradient gradient = gate_backward(linear_input_gradient(all_dy, layer.down, seed), state.gate_up, layer.gate);
-    add_linear_gradients(all_dy, gradient.out, layer.down, seed);
+    std::vector<Tensor> inner = inner_gradients(all_dy, layer.down, seed);
+    GateGradient gradient = gate_backward(linear_input_gradient(all_dy, layer.down, seed, inner), state.gate_up, layer.gate);
+    add_linear_gradients(all_dy, gradient.out, layer.down, seed, inner);
     all_dy.reset(), state.gate_up.reset(), gradient.out.reset();
-    add_linear_gradients(gradient.gate_up, taken_in(pass, layer.gate_up, state.h, state.norm2, layer.norm2), layer.gate_up, seed);
-    dh = norm_backward(input_gradient(pass, layer.gate_up, gradient.gate_up), state.h, state.norm2, layer.norm2, dy);
+    inner = inner_gradients(gradient.gate_up, layer.gate_up, seed);
+    add_linear_gradients(gradient.gate_up, taken_in(pass, layer.gate_up, state.h, state.norm2, layer.norm2), layer.gate_up, seed, inner);
+    dh = norm_backward(input_gradient(pass, layer.gate_up, gradient.gate_up, inner), state.h, state.norm2, layer.norm2, dy);
     state.h.reset();
   }
   {
     const Tensor all_dh = pass.tokens.all(dh);
-    add_linear_gradients(all_dh, state.attended.out, layer.out, seed);
-    dqkv = attention_backward(linear_input_gradient(all_dh, layer.out, seed), state.qkv, state.attended, pass.batch, layer.shape);
+    const std::vector<Tensor> inner = inner_gradients(all_dh, layer.out, seed);
+    add_linear_gradients(all_dh, state.attended.out, layer.out, seed, inner);
+    dqkv = attention_backward(linear_input_gradient(all_dh, layer.out, seed, inner), state.qkv, state.attended, pass.batch, layer.shape);
     state.qkv.reset(), state.attended = {};
   }
   if (pass.rotation != nullptr) rotate_(dqkv, *pass.rotation, true);
   if (layer.q_norm.weight.defined()) norm_heads_backward_(dqkv, state.raw_qkv, state.q_norm, state.k_norm, head_norms_of(layer));
-  add_linear_gradients(dqkv, taken_in(pass, layer.qkv, state.x, state.norm1, layer.norm1), layer.qkv, seed);
+  const std::vector<Tensor> inner = inner_gradients(dqkv, layer.qkv, seed);
+  add_linear_gradients(dqkv, taken_in(pass, layer.qkv, state.x, state.norm1, layer.norm1), layer.qkv, seed, inner);
   Tensor dx;
-  if (wants_input) dx = norm_backward(input_gradient(pass, layer.qkv, dqkv), state.x, state.norm1, layer.norm1, dh);
+  if (wants_input) dx = norm_backward(input_gradient(pass, layer.qkv, dqkv, inner), state.x, state.norm1, layer.norm1, dh);
   state = {};
   return dx;
 }

@@ -43,11 +43,18 @@ struct Layer {
   Tensor x = normals({kRows, kIn}, 3), dy = normals({kRows, kOut}, 4), beside = normals({kRows, kOut}, 5);
 };
 
+Tensor input_gradient(const Layer& layer, DropoutSeed seed = {}) {
+  return linear_input_gradient(layer.dy, layer.view, seed, inner_gradients(layer.dy, layer.view, seed));
+}
+void add_gradients(const Layer& layer, DropoutSeed seed = {}) {
+  add_linear_gradients(layer.dy, layer.x, layer.view, seed, inner_gradients(layer.dy, layer.view, seed));
+}
+
 TEST(AdaptedLinear, OutputAndGradientsEqualThePlainFormulation) {
   const Layer layer;
   const Tensor y = adapted_linear(layer.x, layer.view, {}, layer.beside);
-  const Tensor dx = linear_input_gradient(layer.dy, layer.view, {});
-  add_linear_gradients(layer.dy, layer.x, layer.view, {});
+  const Tensor dx = input_gradient(layer);
+  add_gradients(layer);
 
   const Tensor x = leaf(layer.x), weight = leaf(layer.view.weight), bias = leaf(layer.view.bias);
   const Tensor a0 = leaf(layer.adapters[0].a), b0 = leaf(layer.adapters[0].b), a1 = leaf(layer.adapters[1].a),
@@ -79,8 +86,8 @@ TEST(AdaptedLinear, FrozenAdaptersKeepNoGradients) {
   Layer layer;
   for (AdapterView& adapter : layer.adapters) adapter.a_gradient.reset(), adapter.b_gradient.reset();
   layer.view.weight_gradient.reset(), layer.view.bias_gradient.reset();
-  add_linear_gradients(layer.dy, layer.x, layer.view, {});
-  EXPECT_TRUE(same_bits(linear_input_gradient(layer.dy, layer.view, {}), linear_input_gradient(layer.dy, Layer().view, {})));
+  add_gradients(layer);
+  EXPECT_TRUE(same_bits(input_gradient(layer), input_gradient(Layer())));
 }
 
 TEST(AdaptedLinear, OutputsAreDroppedOnlyUnderASeedAndTheSameOnesAgain) {
@@ -112,8 +119,8 @@ TEST(AdaptedLinear, DropoutKeepsTheExpectation) {
 
 TEST(AdaptedLinear, TheBackwardDropsWhatTheForwardDropped) {
   const Layer layer(0.4);
-  const Tensor dx = linear_input_gradient(layer.dy, layer.view, 7);
-  add_linear_gradients(layer.dy, layer.x, layer.view, 7);
+  const Tensor dx = input_gradient(layer, 7);
+  add_gradients(layer, 7);
   // The layer is linear in x and in each of a and b, so a difference quotient is exact but for rounding.
   const auto loss = [&](const Tensor& x) { return (adapted_linear(x, layer.view, 7) * layer.dy).sum().item<double>(); };
   const Tensor direction = normals({kRows, kIn}, 30);

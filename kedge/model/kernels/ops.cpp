@@ -174,20 +174,22 @@ Tensor product(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-void add_product_(const Tensor& sum, const Tensor& a, const Tensor& b) {
+void add_product_(const Tensor& sum, const Tensor& a, const Tensor& b, double factor) {
+  ensure(factor == 1 || a.is_cuda(), "a CPU's product with a factor");
   if (is_fp32_on_cpu(a)) return cpu::multiply(a.contiguous(), b.contiguous(), sum, sum);
   Tensor out = sum;
-  at::addmm_out(out, out, a, b);
+  at::addmm_out(out, out, a, b, 1, factor);
 }
 
-void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x) {
+void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x, double factor) {
   if (!gradient.defined()) return;
+  ensure(factor == 1 || dy.is_cuda(), "a CPU's product with a factor");
   if (is_fp32_on_cpu(dy)) return cpu::add_weight_gradient(gradient, dy.contiguous(), x.contiguous());
   Tensor sum = gradient;
   if (dy.scalar_type() == at::kFloat) {
-    at::addmm_out(sum, sum, dy.t(), x);
+    at::addmm_out(sum, sum, dy.t(), x, 1, factor);
   } else if (dy.is_cuda()) {
-    at::addmm_out(sum, sum, dy.t(), x, at::kFloat);  // bf16 products summed in fp32, straight into the buffer
+    at::addmm_out(sum, sum, dy.t(), x, at::kFloat, 1, factor);  // bf16 products summed in fp32, straight into the buffer
   } else {
     sum.add_(at::mm(dy.t(), x));
   }

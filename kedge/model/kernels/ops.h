@@ -70,10 +70,10 @@ struct LogitStats {
 void add_linear_(const Tensor& sum, const Tensor& x, const Tensor& weight, const Tensor& bias);
 // a b, for the backward of a product: dx = dy weight. a [rows, inner], b [inner, columns].
 [[nodiscard]] Tensor product(const Tensor& a, const Tensor& b);
-// sum += a b, in place.
-void add_product_(const Tensor& sum, const Tensor& a, const Tensor& b);
-// Adds dy^T x to the fp32 gradient; nothing if it is undefined.
-void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x);
+// sum += factor a b, in place. Only a GPU takes a factor, and some columns of a matrix as sum.
+void add_product_(const Tensor& sum, const Tensor& a, const Tensor& b, double factor = 1);
+// Adds factor dy^T x to the fp32 gradient; nothing if it is undefined. Only a GPU takes a factor.
+void add_weight_gradient(const Tensor& gradient, const Tensor& dy, const Tensor& x, double factor = 1);
 // Adds the sum of dy's rows.
 void add_bias_gradient(const Tensor& gradient, const Tensor& dy);
 
