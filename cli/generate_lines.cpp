@@ -76,7 +76,7 @@ void LineGenerator::add_or_refuse(const JsonLine& line) {
 
 std::optional<int> LineGenerator::run(const std::function<std::optional<JsonLine>(const StopQuestion&)>& next) {
   // Twice the batch, so that a finished one is replaced at once.
-  const int64_t max_open = 2 * options_.engine.scheduler.max_running;
+  const int64_t max_open = 2 * options_.engine.scheduler.running_on(generation_.engine().is_cuda());
   const StopSignals stop;
   bool has_more = true;
   while (!stop.received() && (has_more || num_open_ > 0)) {

@@ -116,7 +116,7 @@ Json settings_of(const EngineOptions& options, const Model& model, int64_t max_l
     json.set("prompt_tokens", options.prompt_tokens);
     json.set("new_tokens", options.new_tokens);
   }
-  json.set("max_running", options.engine.scheduler.max_running);
+  json.set("max_running", options.engine.scheduler.running_on(model.device().is_cuda()));
   json.set("max_batch_tokens", options.engine.scheduler.max_batch_tokens);
   return json;
 }
@@ -137,7 +137,7 @@ std::string bench_engine_flags() { return options_help<EngineOptions>(); }
 Json bench_engine_decode(const Arguments& arguments) {
   const auto options = parse_options<EngineOptions>(arguments);
   const Stopwatch watch;
-  const auto model = make_bench_model(options.common, false);
+  const auto model = make_bench_model(options.common, {});
   Engine engine(*model, options.engine);
   log_info("model ready after ", watch.seconds(), " s");
   const auto requests = make_requests(options, engine.max_length(), model->config().vocab_size);

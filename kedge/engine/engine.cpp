@@ -39,7 +39,7 @@ struct Engine::Launched {
 struct Engine::Parts {
   Parts(const Model& model, const EngineConfig& config, int64_t num_blocks, int64_t max_length)
       : blocks(num_blocks, kPagedBlock),
-        scheduler(config.scheduler, blocks),
+        scheduler(config.scheduler, blocks, model.device().is_cuda()),
         memory(model.own_shape(), model.parameters().options(), num_blocks),
         runner(model, memory, {config.use_graphs && model.parameters().options().tensor.is_recordable(), max_length}) {}
 
@@ -115,7 +115,7 @@ void Engine::take_memory() {
   }
   check(within >= 1, "memory: ", format_bytes(budget), " of ", format_bytes(free_bytes), " free are less than two blocks of ", kPagedBlock,
         " tokens, ", format_bytes(block_bytes), " each");
-  const int64_t useful = config_.scheduler.max_running * ((max_length() + kPagedBlock - 1) / kPagedBlock);
+  const int64_t useful = config_.scheduler.running_on(storage.device.is_cuda()) * ((max_length() + kPagedBlock - 1) / kPagedBlock);
   parts_ = std::make_unique<Parts>(model_, config_, std::min(within, useful), max_length());
 }
 

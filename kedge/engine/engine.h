@@ -97,6 +97,7 @@ class Engine {
   [[nodiscard]] bool idle() const { return requests_.empty(); }
   [[nodiscard]] EngineStats stats() const;
   [[nodiscard]] int64_t memory_bytes() const;  // held for keys and values now
+  [[nodiscard]] bool is_cuda() const { return model_.device().is_cuda(); }
   // Maximum tokens of prompt and response of a sequence.
   [[nodiscard]] int64_t max_length() const;
 

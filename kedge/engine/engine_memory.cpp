@@ -18,7 +18,7 @@ int64_t step_bytes(const ModelConfig& model, int64_t tokens, int64_t element) {
 
 EngineBytes engine_bytes(const EngineInput& input) {
   const ModelConfig& model = input.model;
-  const int64_t running = std::min(input.answers, input.scheduler.max_running);
+  const int64_t running = std::min(input.answers, input.scheduler.running_on(input.is_cuda));
   const auto blocks_of = [](int64_t tokens) { return (tokens + kPagedBlock - 1) / kPagedBlock; };
   const int64_t element = input.dtype == at::kFloat ? 4 : 2;
   // fp32 on a GPU; a CPU computes them as wide as its weights are, and widens them for sampling.

@@ -12,7 +12,8 @@ int64_t Step::num_tokens() const {
   return sum;
 }
 
-Scheduler::Scheduler(const SchedulerConfig& config, BlockPool& blocks) : config_(config), blocks_(blocks) {}
+Scheduler::Scheduler(const SchedulerConfig& config, BlockPool& blocks, bool is_cuda)
+    : config_(config), max_running_(config.running_on(is_cuda)), blocks_(blocks) {}
 
 void Scheduler::add(SequenceId first, int64_t num_samples, const std::vector<int32_t>& prompt, int64_t max_length,
                     const std::string& where) {
@@ -114,7 +115,7 @@ Step Scheduler::next() {
       make_wait(sequence);  // the youngest itself: there is none behind it
     }
   }
-  while (!waiting_.empty() && budget > 0 && num_running() < config_.max_running) {
+  while (!waiting_.empty() && budget > 0 && num_running() < max_running_) {
     Sequence& sequence = sequences_.at(waiting_.front());
     // Room for all its tokens, so that it does not preempt others at once; if nothing runs, waiting ones give up their blocks.
     while (running_.empty() && num_missing(sequence, sequence.length()) > blocks_.num_free() && free_something(sequence.id)) {

@@ -16,12 +16,15 @@ namespace kedge {
 
 struct SchedulerConfig {
   int64_t max_batch_tokens = 8192;
-  int64_t max_running = 256;
+  int64_t max_running = 0;
 
   void fields(auto&& field) {
     field("max_batch_tokens", max_batch_tokens, "maximum tokens per step; longer prompts are processed in chunks", at_least(1));
-    field("max_running", max_running, "maximum sequences decoded together", at_least(1));
+    field("max_running", max_running, "maximum sequences decoded together; 0: 1024 on a GPU, 256 on a CPU", at_least(0));
   }
+
+  // A GPU reads the weights once for all of them, however many there are; a CPU gains nothing from more.
+  [[nodiscard]] int64_t running_on(bool is_cuda) const { return max_running > 0 ? max_running : is_cuda ? 1024 : 256; }
 };
 
 // Tokens [begin, begin + count) of a sequence. The last one's logits are sampled `num_draws` times: not while a prompt is computed in
@@ -52,7 +55,7 @@ struct Step {
 // Not thread-safe. `blocks` must outlive the scheduler and must not be used elsewhere.
 class Scheduler {
  public:
-  Scheduler(const SchedulerConfig& config, BlockPool& blocks);
+  Scheduler(const SchedulerConfig& config, BlockPool& blocks, bool is_cuda = false);
 
   // `num_samples` sequences of one prompt with ids from `first` on, each at most `max_length` tokens with the prompt. UsageError if
   // one alone would not fit into all blocks; `where` opens it and names the request.
@@ -86,6 +89,7 @@ class Scheduler {
   void drop_blocks(Sequence& sequence);
 
   SchedulerConfig config_;
+  int64_t max_running_;
   BlockPool& blocks_;
   std::unordered_map<SequenceId, Sequence> sequences_;
   std::deque<SequenceId> waiting_;   // next first; followers are in no queue until their prompt is computed

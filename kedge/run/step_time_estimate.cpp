@@ -51,6 +51,11 @@ double seconds_of(at::Device device, auto&& work) {
 // A CPU needs no large passes to be busy.
 constexpr int64_t kCpuTokens = 512, kCpuAnswers = 64;
 
+int64_t running_together(const StepWork& work) {
+  const bool is_cuda = work.device.is_cuda();
+  return std::min({work.answers, work.engine.scheduler.running_on(is_cuda), is_cuda ? work.answers : kCpuAnswers});
+}
+
 std::vector<std::vector<int32_t>> rows_of(const StepWork& work) {
   const bool is_cuda = work.device.is_cuda();
   const int64_t tokens = is_cuda ? work.pass.tokens : std::min(work.pass.tokens, kCpuTokens);
@@ -61,7 +66,7 @@ std::vector<std::vector<int32_t>> rows_of(const StepWork& work) {
 double draw_seconds(const StepWork& work, const Model& model) {
   if (work.answers == 0) return 0;
   EngineConfig config = work.engine;
-  const int64_t running = std::min({work.answers, config.scheduler.max_running, work.device.is_cuda() ? work.answers : kCpuAnswers});
+  const int64_t running = running_together(work);
   const int64_t length = std::max<int64_t>(1, std::min(work.prompt_tokens + work.answer_tokens / 2, model.config().max_positions - 32));
   constexpr int64_t kFew = 2, kMore = 18;
   config.memory = std::to_string(engine_bytes({.model = model.config(),
@@ -135,7 +140,7 @@ Pace measure_pace(const StepWork& work) {
   pace.look = whole(&Parts::look) * work.look_tokens * passes;
   pace.update = whole(&Parts::update) * work.update_tokens * passes + whole(&Parts::apply) * static_cast<double>(work.num_updates);
   if (work.answers > 0) {
-    const int64_t running = std::min({work.answers, work.engine.scheduler.max_running, work.device.is_cuda() ? work.answers : kCpuAnswers});
+    const int64_t running = running_together(work);
     const double waves = static_cast<double>(work.answers) / static_cast<double>(running);
     pace.generate = whole(&Parts::draw) * waves * static_cast<double>(work.answer_tokens);
   }

@@ -21,6 +21,17 @@ TEST(EngineMemory, KeysAndValuesOfAllAnswersThatRunTogether) {
   EXPECT_EQ(engine_bytes(input).cache, (3 * 2 + 1) * block / 2);
 }
 
+TEST(EngineMemory, MoreRunTogetherOnAGpuUnlessTheirNumberIsGiven) {
+  const ModelConfig model = testing::tiny_config(testing::kTinyLlama);
+  EngineInput input{.model = model, .answers = 5000, .usual = 64, .longest = 64};
+  const int64_t block = KeyValueMemory::bytes_for(model, at::kFloat, 1);
+  EXPECT_EQ(engine_bytes(input).cache, (256 + 1) * block);
+  input.is_cuda = true;
+  EXPECT_EQ(engine_bytes(input).cache, (1024 + 1) * block);
+  input.scheduler.max_running = 300;
+  EXPECT_EQ(engine_bytes(input).cache, (300 + 1) * block);
+}
+
 // 24 wide, qkv 48, attention's output 24, gate and up 72 with 36 behind them, 31 tokens: a step holds 2 x 24 numbers a token and the larger
 // of 2 x 48 + 24 and 72 + 36.
 TEST(EngineMemory, AStepIsAsLargeAsThePromptsOrTheAnswersMakeIt) {

@@ -24,7 +24,7 @@ EngineInput generation_input(const OnlineSettings& settings, const OnlineLengths
 
 void rehearse_generation(Engine& engine, const EngineInput& input, const OnlineLengths& lengths, int64_t samples_per_prompt) {
   constexpr int64_t kSampled = 3;
-  const int64_t prompts = std::max<int64_t>(1, std::min(input.answers, input.scheduler.max_running) / samples_per_prompt);
+  const int64_t prompts = std::max<int64_t>(1, std::min(input.answers, input.scheduler.running_on(input.is_cuda)) / samples_per_prompt);
   const int64_t length = std::clamp<int64_t>(input.scheduler.max_batch_tokens / prompts, 1, lengths.max_prompt);
   std::vector<GenerateRequest> requests(static_cast<size_t>(prompts));
   for (GenerateRequest& request : requests) {
