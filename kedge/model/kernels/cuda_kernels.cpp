@@ -115,6 +115,29 @@ void logit_gradient(const Tensor& logits, const Tensor& targets, const LogitStat
   });
 }
 
+Tensor join_attended(const Tensor& out, const Tensor& sum, const Tensor& more, const Tensor& more_sum) {
+  const int64_t rows = out.size(0), heads = sum.size(0), dim = out.size(1) / heads;
+  ensure(out.is_contiguous() && more.is_contiguous() && dim % 8 == 0, "attention in two parts that cannot be joined");
+  const Tensor joined = at::empty({rows, heads}, sum.options());
+  run_on(out, [&](cudaStream_t stream) {
+    launch_join({.type = type_of(out),
+                 .out = mutable_data(out),
+                 .more = data(more),
+                 .sum = floats(sum),
+                 .more_sum = floats(more_sum),
+                 .sum_row = sum.stride(1),
+                 .sum_head = sum.stride(0),
+                 .more_row = more_sum.stride(1),
+                 .more_head = more_sum.stride(0),
+                 .joined = floats(joined),
+                 .rows = rows,
+                 .heads = static_cast<int>(heads),
+                 .dim = static_cast<int>(dim)},
+                stream);
+  });
+  return joined.t();
+}
+
 bool has_head_norms(const Tensor& qkv, const HeadNorms& norms) {
   const auto is_plain = [](const NormWeights& weights) { return weights.kind == NormKind::rms && !weights.bias.defined(); };
   return qkv.is_cuda() && is_plain(norms.q) && is_plain(norms.k) && has_head_norms(norms.dim);

@@ -10,11 +10,11 @@ constexpr int kThreads = 256;
 
 __device__ inline float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
 
+// Blocks of threads: x is a row, y a part of its columns, of which a thread takes W.
 template <typename T, int W>
-__global__ void gate_kernel(const T* gate_up, T* out, int64_t rows, int64_t size) {
-  const int64_t index = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * W;
-  if (index >= rows * size) return;
-  const int64_t row = index / size, c = index % size;
+__global__ void gate_kernel(const T* gate_up, T* out, int64_t size) {
+  const int64_t row = blockIdx.x, c = (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x) * W, index = row * size + c;
+  if (c >= size) return;
   const T *gate = gate_up + 2 * row * size + c, *up = gate + size;
   if constexpr (W == kWide) {
     float g[W], u[W];
@@ -29,10 +29,10 @@ __global__ void gate_kernel(const T* gate_up, T* out, int64_t rows, int64_t size
 }
 
 template <typename T, int W>
-__global__ void gate_backward_kernel(const T* dout, const T* gate_up, T* dgate_up, T* out, int64_t rows, int64_t size) {
-  const int64_t index = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * W;
-  if (index >= rows * size) return;
-  const int64_t row = index / size, c = index % size, at = 2 * row * size + c;
+__global__ void gate_backward_kernel(const T* dout, const T* gate_up, T* dgate_up, T* out, int64_t size) {
+  const int64_t row = blockIdx.x, c = (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x) * W;
+  const int64_t index = row * size + c, at = 2 * row * size + c;
+  if (c >= size) return;
   float g[W], u[W], d[W];
   if constexpr (W == kWide) {
     load_wide(gate_up + at, g);
@@ -86,6 +86,24 @@ __global__ void rotate_kernel(T* x, const float* cos, const float* sin, int64_t 
   } else {
     store(at[0], a[0]), store(at[half], b[0]);
   }
+}
+
+// A thread takes kWide channels of a head.
+template <typename T>
+__global__ void join_kernel(const JoinLaunch l) {
+  const int64_t parts = l.dim / kWide, index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (index >= l.rows * l.heads * parts) return;
+  const int64_t part = index % parts, place = index / parts, head = place % l.heads, row = place / l.heads;
+  const float sum = l.sum[row * l.sum_row + head * l.sum_head], more_sum = l.more_sum[row * l.more_row + head * l.more_head];
+  const float most = fmaxf(sum, more_sum), joined = most + log1pf(expf(fminf(sum, more_sum) - most));
+  const float weight = expf(sum - joined), more_weight = expf(more_sum - joined);
+  float out[kWide], more[kWide];
+  load_wide(static_cast<const T*>(l.out) + index * kWide, out);
+  load_wide(static_cast<const T*>(l.more) + index * kWide, more);
+#pragma unroll
+  for (int i = 0; i < kWide; ++i) out[i] = out[i] * weight + more[i] * more_weight;
+  store_wide(static_cast<T*>(l.out) + index * kWide, out);
+  if (part == 0) l.joined[place] = joined;
 }
 
 // A running softmax: the largest logit, the sum of e^(x - most), and that of e^(x - most) (x - most).
@@ -178,15 +196,14 @@ void launch_silu_gate(const GateLaunch& l, cudaStream_t stream) {
     using T = decltype(type);
     const auto *dout = static_cast<const T*>(l.dout), *gate_up = static_cast<const T*>(l.gate_up);
     auto *dgate_up = static_cast<T*>(l.dgate_up), *out = static_cast<T*>(l.out);
-    const int64_t count = l.rows * l.size;
     const bool wide = l.size % kWide == 0;
-    const unsigned blocks = blocks_for(wide ? count / kWide : count);
+    const dim3 blocks(static_cast<unsigned>(l.rows), blocks_for(wide ? l.size / kWide : l.size));
     if (dout == nullptr) {
-      wide ? gate_kernel<T, kWide><<<blocks, kThreads, 0, stream>>>(gate_up, out, l.rows, l.size)
-           : gate_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(gate_up, out, l.rows, l.size);
+      wide ? gate_kernel<T, kWide><<<blocks, kThreads, 0, stream>>>(gate_up, out, l.size)
+           : gate_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(gate_up, out, l.size);
     } else {
-      wide ? gate_backward_kernel<T, kWide><<<blocks, kThreads, 0, stream>>>(dout, gate_up, dgate_up, out, l.rows, l.size)
-           : gate_backward_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(dout, gate_up, dgate_up, out, l.rows, l.size);
+      wide ? gate_backward_kernel<T, kWide><<<blocks, kThreads, 0, stream>>>(dout, gate_up, dgate_up, out, l.size)
+           : gate_backward_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(dout, gate_up, dgate_up, out, l.size);
     }
   });
 }
@@ -200,6 +217,11 @@ void launch_rotate(const RotateLaunch& l, cudaStream_t stream) {
     kernel<<<blocks_for(wide ? count / kWide : count), kThreads, 0, stream>>>(static_cast<T*>(l.x), l.cos, l.sin, l.rows, l.width,
                                                                               l.num_heads, l.head_dim, l.half, l.direction);
   });
+}
+
+void launch_join(const JoinLaunch& l, cudaStream_t stream) {
+  with_type(l.type,
+            [&](auto type) { join_kernel<decltype(type)><<<blocks_for(l.rows * l.heads * (l.dim / kWide)), kThreads, 0, stream>>>(l); });
 }
 
 void launch_logit_stats(const LogitLaunch& l, cudaStream_t stream) {

@@ -38,4 +38,17 @@ struct LogitLaunch {
 void launch_logit_stats(const LogitLaunch& launch, cudaStream_t stream);
 void launch_logit_gradient(const LogitLaunch& launch, cudaStream_t stream);
 
+// Two parts of a softmax: out = out e^(sum - joined) + more e^(more_sum - joined), where joined is the log of both sums' powers together.
+struct JoinLaunch {
+  Type type;
+  void* out;
+  const void* more;             // both [rows, heads, dim]; dim must be a multiple of 8
+  const float *sum, *more_sum;  // of a row and head: sum[row * sum_row + head * sum_head]
+  int64_t sum_row, sum_head, more_row, more_head;
+  float* joined;  // [rows, heads]
+  int64_t rows;
+  int heads, dim;
+};
+void launch_join(const JoinLaunch& launch, cudaStream_t stream);
+
 }  // namespace kedge::cuda

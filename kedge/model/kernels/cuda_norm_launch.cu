@@ -36,42 +36,71 @@ __device__ Sums<N> block_sum(Sums<N> sums) {
   return sums;
 }
 
-template <typename T>
-__global__ void norm_kernel(const T* x, const T* weight, const T* bias, T* out, float* mean, float* rstd, int64_t size, bool known,
-                            float eps) {
-  const int64_t row = blockIdx.x;
-  const T* from = x + row * size;
-  float centre = 0, inverse = 0;
-  if (known) {
-    centre = mean == nullptr ? 0.0F : mean[row], inverse = rstd[row];
-  } else {
-    if (mean != nullptr) {
-      Sums<1> total{};
-      for_row(from, size, [&](int64_t, float value) { total.values[0] += value; });
-      centre = block_sum(total).values[0] / static_cast<float>(size);
-    }
-    Sums<1> square{};
-    for_row(from, size, [&](int64_t, float value) { square.values[0] += (value - centre) * (value - centre); });
-    inverse = rsqrtf(block_sum(square).values[0] / static_cast<float>(size) + eps);
-    if (threadIdx.x == 0) {
-      rstd[row] = inverse;
-      if (mean != nullptr) mean[row] = centre;
-    }
+// The statistics of a block's row, which it keeps for the backward unless they are known. for_values(work) calls work(value) for all values
+// that the thread has of the row.
+template <typename F>
+__device__ void norm_statistics(const NormLaunch& l, int64_t row, const F& for_values, float& centre, float& inverse) {
+  if (l.known) {
+    centre = l.mean == nullptr ? 0.0F : l.mean[row], inverse = l.rstd[row];
+    return;
   }
-  T* to = out + row * size;
-  if (size % kWide == 0) {
-    for (int64_t c = static_cast<int64_t>(threadIdx.x) * kWide; c < size; c += static_cast<int64_t>(blockDim.x) * kWide) {
-      float value[kWide], scale[kWide], shift[kWide] = {};
-      load_wide(from + c, value);
-      load_wide(weight + c, scale);
-      if (bias != nullptr) load_wide(bias + c, shift);
+  centre = 0;
+  if (l.mean != nullptr) {
+    Sums<1> total{};
+    for_values([&](float value) { total.values[0] += value; });
+    centre = block_sum(total).values[0] / static_cast<float>(l.size);
+  }
+  Sums<1> square{};
+  for_values([&](float value) { square.values[0] += (value - centre) * (value - centre); });
+  inverse = rsqrtf(block_sum(square).values[0] / static_cast<float>(l.size) + l.eps);
+  if (threadIdx.x == 0) {
+    l.rstd[row] = inverse;
+    if (l.mean != nullptr) l.mean[row] = centre;
+  }
+}
+
+// Of any size; rows of usual sizes have the kernel below.
+template <typename T>
+__global__ void norm_kernel(const NormLaunch l) {
+  const int64_t row = blockIdx.x, size = l.size;
+  const T *from = static_cast<const T*>(l.x) + row * size, *weight = static_cast<const T*>(l.weight), *bias = static_cast<const T*>(l.bias);
+  float centre, inverse;
+  const auto for_values = [&](const auto& work) { for_row(from, size, [&](int64_t, float value) { work(value); }); };
+  norm_statistics(l, row, for_values, centre, inverse);
+  T* to = static_cast<T*>(l.out) + row * size;
+  for (int64_t c = threadIdx.x; c < size; c += blockDim.x)
+    store(to[c], (widen(from[c]) - centre) * inverse * widen(weight[c]) + (bias == nullptr ? 0.0F : widen(bias[c])));
+}
+
+// Rows that a block's registers hold, Chunks times kWide numbers a thread, are read once. Sums are in the order of the kernel above.
+template <typename T, int Chunks>
+__global__ void wide_norm_kernel(const NormLaunch l) {
+  const int64_t row = blockIdx.x;
+  const auto column = [](int k) { return (static_cast<int64_t>(k) * blockDim.x + threadIdx.x) * kWide; };
+  float x[Chunks][kWide], scale[Chunks][kWide], shift[Chunks][kWide] = {};
 #pragma unroll
-      for (int i = 0; i < kWide; ++i) value[i] = (value[i] - centre) * inverse * scale[i] + shift[i];
-      store_wide(to + c, value);
+  for (int k = 0; k < Chunks; ++k) {
+    if (column(k) >= l.size) continue;
+    load_wide(static_cast<const T*>(l.x) + row * l.size + column(k), x[k]);
+    load_wide(static_cast<const T*>(l.weight) + column(k), scale[k]);
+    if (l.bias != nullptr) load_wide(static_cast<const T*>(l.bias) + column(k), shift[k]);
+  }
+  const auto for_values = [&](const auto& work) {
+#pragma unroll
+    for (int k = 0; k < Chunks; ++k) {
+      if (column(k) >= l.size) continue;
+#pragma unroll
+      for (int i = 0; i < kWide; ++i) work(x[k][i]);
     }
-  } else {
-    for (int64_t c = threadIdx.x; c < size; c += blockDim.x)
-      store(to[c], (widen(from[c]) - centre) * inverse * widen(weight[c]) + (bias == nullptr ? 0.0F : widen(bias[c])));
+  };
+  float centre, inverse;
+  norm_statistics(l, row, for_values, centre, inverse);
+#pragma unroll
+  for (int k = 0; k < Chunks; ++k) {
+    if (column(k) >= l.size) continue;
+#pragma unroll
+    for (int i = 0; i < kWide; ++i) x[k][i] = (x[k][i] - centre) * inverse * scale[k][i] + shift[k][i];
+    store_wide(static_cast<T*>(l.out) + row * l.size + column(k), x[k]);
   }
 }
 
@@ -218,9 +247,13 @@ int64_t threads_for(int64_t size) { return std::min<int64_t>(kThreads, (size / k
 void launch_norm(const NormLaunch& l, cudaStream_t stream) {
   with_type(l.type, [&](auto type) {
     using T = decltype(type);
-    norm_kernel<T><<<static_cast<unsigned>(l.rows), kThreads, 0, stream>>>(static_cast<const T*>(l.x), static_cast<const T*>(l.weight),
-                                                                           static_cast<const T*>(l.bias), static_cast<T*>(l.out), l.mean,
-                                                                           l.rstd, l.size, l.known, l.eps);
+    const int64_t chunks = (l.size + kThreads * kWide - 1) / (kThreads * kWide);
+    const auto kernel = !is_wide(l.size) ? norm_kernel<T>
+                        : chunks == 1    ? wide_norm_kernel<T, 1>
+                        : chunks == 2    ? wide_norm_kernel<T, 2>
+                                         : wide_norm_kernel<T, kMostChunks>;
+    const int64_t threads = is_wide(l.size) ? threads_for(l.size) : kThreads;
+    kernel<<<static_cast<unsigned>(l.rows), static_cast<unsigned>(threads), 0, stream>>>(l);
   });
 }
 
