@@ -12,6 +12,7 @@
 #include "kedge/core/machine.h"
 #include "kedge/core/version.h"
 #include "kedge/dist/mpi.h"
+#include "kedge/model/kernels/cudnn_attention.h"
 
 #include "cli/commands.h"
 
@@ -49,6 +50,8 @@ Finding look_at_cuda() {
   return {"CUDA", text, "", ""};
 }
 
+Finding look_at_attention() { return {"attention", "in training " + cuda::describe_cudnn_attention(0), "", ""}; }
+
 Finding look_at_mpi() {
   const std::string version = mpi::library_version();
   if (!mpi::is_built()) return {"MPI", "none: one process only", "libopenmpi-dev openmpi-bin", "then build again"};
@@ -72,6 +75,7 @@ std::vector<Finding> look_at_everything() {
       look_at_cuda(),
       look_at_mpi(),
   };
+  if (num_cuda_devices() > 0) findings.push_back(look_at_attention());
   if (at::get_num_threads() > machine.num_cores)
     findings[3].remedy = str("more threads than cores; set OMP_NUM_THREADS=", machine.num_cores);
   return findings;

@@ -174,7 +174,7 @@ std::string bench_server_flags() { return options_help<ServerBenchOptions>(); }
 
 Json bench_server_reward(const Arguments& arguments) {
   const auto options = parse_options<ServerBenchOptions>(arguments);
-  const auto model = make_bench_model(options.common, false, HeadKind::score);
+  const auto model = make_bench_model(options.common, {.head = HeadKind::score});
   ServerBench bench(options, *model);
   (void)bench.score();
   (void)bench.serve();

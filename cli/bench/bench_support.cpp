@@ -46,27 +46,37 @@ void fill_weights(Parameters& parameters, uint64_t seed, double range) {
 
 }  // namespace
 
-std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable, HeadKind head) {
-  StorageOptions storage = flags.device.storage();
-  storage.trainable = trainable && !flags.lora;
+LoraConfig bench_lora(int64_t rank) {
+  LoraConfig lora;
+  lora.adapter_dim = rank;
+  lora.target_modules = {"all"};
+  return lora;
+}
+
+ModelConfig bench_model_config(const BenchFlags& flags) {
   check(flags.model.has_value() != flags.shape.has_value(), "kedge bench: expected either --model or --shape");
+  return flags.model ? load_model_config(find_model_folder(*flags.model, "--model")) : shape_config(*flags.shape);
+}
+
+std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, const BenchModel& wanted) {
+  const ModelConfig config = bench_model_config(flags);
+  StorageOptions storage = flags.device.storage();
+  storage.trainable = wanted.trainable && !flags.lora;
+  storage.kept_logits = wanted.kept_logits;
   const auto seed = static_cast<uint64_t>(flags.device.seed);
   std::unique_ptr<Model> model;
   if (flags.model) {
     LoadOptions load;
     load.storage = storage;
-    load.head = head;
+    load.head = wanted.head;
     load.new_labels = 1;
     model = load_model(find_model_folder(*flags.model, "--model"), load);
   } else {
-    model = std::make_unique<Model>(shape_config(*flags.shape), HeadOptions{.kind = head}, storage);
+    model = std::make_unique<Model>(config, HeadOptions{.kind = wanted.head}, storage);
     fill_weights(model->parameters(), seed, model->config().init_range);
   }
   if (flags.lora) {
-    LoraConfig lora;
-    lora.adapter_dim = *flags.lora;
-    lora.target_modules = {"all"};
-    model->add_adapters(lora, trainable);
+    model->add_adapters(bench_lora(*flags.lora), wanted.trainable);
     model->adapters()->initialise(seed);
   }
   return model;

@@ -43,8 +43,15 @@ struct BenchFlags {
   }
 };
 
-// Trainable: everything, or the adapters if there are any. A missing score head is created with one label.
-[[nodiscard]] std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, bool trainable, HeadKind head = HeadKind::language);
+// Of the adapters that flags ask for.
+[[nodiscard]] LoraConfig bench_lora(int64_t rank);
+[[nodiscard]] ModelConfig bench_model_config(const BenchFlags& flags);
+struct BenchModel {
+  bool trainable = false;              // everything, or the adapters if there are any
+  HeadKind head = HeadKind::language;  // a missing score head is created with one label
+  int64_t kept_logits = 0;             // as in StorageOptions
+};
+[[nodiscard]] std::unique_ptr<Model> make_bench_model(const BenchFlags& flags, const BenchModel& wanted);
 
 // Model, parameters, device, dtype, adapters, threads; a case adds its own.
 [[nodiscard]] Json bench_settings(const BenchFlags& flags, const Model& model);

@@ -6,8 +6,9 @@
 #include "kedge/core/cuda_device.h"
 #include "kedge/core/device.h"
 #include "kedge/core/log.h"
+#include "kedge/core/machine.h"
 #include "kedge/core/stopwatch.h"
-#include "kedge/train/memory_plan.h"
+#include "kedge/run/memory_check.h"
 #include "kedge/train/optim/optimizer.h"
 
 #include "cli/bench/bench_support.h"
@@ -47,12 +48,12 @@ class TrainStep {
 
   double run() {
     optimizer_.zero_gradients();
-    double loss = 0;
+    Tensor part;
     for (const PackedBatch& batch : batches_) {
-      const Tensor part = model_logprobs(model_, batch, predicted_tokens(batch), {}, pass_).logprobs.sum() * (-1 / num_predicted_);
+      part = model_logprobs(model_, batch, predicted_tokens(batch), {}, pass_).logprobs.sum() * (-1 / num_predicted_);
       backward(part);
-      loss = part.item<double>();
     }
+    const auto loss = part.item<double>();  // read once, as runs do: reading waits for the device
     const double norm = optimizer_.gradient_norm();
     optimizer_.step(lr_, clip_coefficient(norm, 1));
     if (model_.device().is_cuda()) synchronize_cuda();
@@ -74,18 +75,24 @@ double step_flops(const ModelConfig& config, int64_t num_parameters, int64_t row
          6.0 * static_cast<double>(config.num_layers * config.q_size()) * tokens * static_cast<double>(length);
 }
 
-MemoryPlan plan_of(const TrainOptions& options, const Model& model) {
+// As a run would: with logits kept for the backward where there is room for them.
+MemoryInput memory_input(const TrainOptions& options) {
+  const StorageOptions storage = options.common.device.storage();
   const int64_t rows = options.micro_rows == 0 ? options.rows : std::min(options.micro_rows, options.rows);
   MemoryInput input;
-  input.model = model.config(), input.head = model.head();
-  input.dtype = model.parameters().options().dtype;
-  input.is_cuda = model.device().is_cuda();
-  if (model.adapters() != nullptr) input.lora = model.adapters()->config();
+  input.model = bench_model_config(options.common);
+  input.dtype = storage.dtype;
+  input.is_cuda = storage.device.is_cuda();
+  if (options.common.lora) input.lora = bench_lora(*options.common.lora);
   input.optimizer = options.optim;
   input.tokens = rows * options.length, input.rows = rows, input.longest = options.length;
   input.checkpoint = options.checkpoint;
   input.threads = at::get_num_threads();
-  return plan_memory(input);
+  MemoryRequest request{.demand = {.update = input, .saves = false}};
+  request.room.host = this_machine().available_bytes;
+  request.room.device = input.is_cuda ? free_cuda_bytes() : request.room.host;
+  input.kept_logits = keep_logits(request);
+  return input;
 }
 
 Json settings_of(const TrainOptions& options, const Model& model) {
@@ -104,9 +111,10 @@ std::string bench_train_flags() { return options_help<TrainOptions>(); }
 Json bench_train_step(const Arguments& arguments) {
   const auto options = parse_options<TrainOptions>(arguments);
   const Stopwatch watch;
-  const auto model = make_bench_model(options.common, true);
+  const MemoryInput input = memory_input(options);
+  const auto model = make_bench_model(options.common, {.trainable = true, .kept_logits = input.kept_logits});
   log_info("model ready after ", watch.seconds(), " s");
-  const MemoryPlan plan = plan_of(options, *model);
+  const MemoryPlan plan = plan_memory(input);
   log_info("memory as planned\n", plan.table());
   TrainStep step(options, *model);
   static_cast<void>(step.run());

@@ -24,7 +24,8 @@ Tensor paged_attention(const Tensor& raw_qkv, const LayerView& layer, const Page
                            out.narrow(0, 0, tokens.num_paged));
   }
   if (num_fresh > 0)
-    out.narrow(0, tokens.num_paged, num_fresh).copy_(attention(qkv.narrow(0, tokens.num_paged, num_fresh), tokens.fresh, shape).out);
+    out.narrow(0, tokens.num_paged, num_fresh)
+        .copy_(attention(qkv.narrow(0, tokens.num_paged, num_fresh), tokens.fresh, shape, AttentionUse::generation).out);
   return out;
 }
 

@@ -92,8 +92,9 @@ class LogprobFunction : public torch::autograd::Function<LogprobFunction> {
 }  // namespace
 
 LogitMemory logit_memory(bool is_cuda, int64_t vocab_size) {
-  const int64_t budget = is_cuda ? int64_t{512} << 20U : int64_t{8} << 20U;  // bytes of fp32 logits
-  return {std::clamp<int64_t>(budget / (vocab_size * 4) / 64 * 64, 64, 4096), is_cuda ? int64_t{1536} << 20U : int64_t{128} << 20U};
+  const int64_t budget = is_cuda ? int64_t{1} << 30U : int64_t{8} << 20U;                            // bytes of fp32 logits
+  const int64_t places = budget / (vocab_size * 4), multiple = is_cuda && places >= 256 ? 256 : 64;  // products are made of tiles
+  return {std::clamp<int64_t>(places / multiple * multiple, 64, 4096), is_cuda ? int64_t{1536} << 20U : int64_t{128} << 20U};
 }
 
 Tensor logits_of(const Tensor& hidden, const Tensor& weight) {

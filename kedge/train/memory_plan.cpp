@@ -122,13 +122,17 @@ class MicroBatchMemory {
     if (trains_all_ && !in_.is_cuda && narrow_type()) tally_.pass(rows * columns * (2 + 4));
   }
 
-  // The products of adapters on the layer's parameter: the given number of columns of the rank, and of the slice's outputs.
+  // The products of adapters on the layer's parameter: the given number of columns of the rank, those that the backward keeps of each
+  // adapter, and the slice's outputs, unless they are added where they belong.
   void adapters(int64_t layer, std::initializer_list<std::string_view> kinds, int64_t ranks) {
-    for (const LinearSlice& slice : adapters_) {
-      if (slice.layer != layer) continue;
-      if (std::none_of(kinds.begin(), kinds.end(), [&](std::string_view kind) { return slice.module.ends_with(kind); })) continue;
-      tally_.pass(wide(ranks * in_.lora->adapter_dim + slice.rows));
-    }
+    const auto is_one = [&](const LinearSlice& slice) {
+      return slice.layer == layer &&
+             std::any_of(kinds.begin(), kinds.end(), [&](std::string_view kind) { return slice.module.ends_with(kind); });
+    };
+    const int64_t kept = std::count_if(adapters_.begin(), adapters_.end(), is_one);
+    const bool adds_in_place = in_.is_cuda && in_.lora && in_.lora->adapter_dropout == 0;
+    for (const LinearSlice& slice : adapters_)
+      if (is_one(slice)) tally_.pass(wide((ranks + kept) * in_.lora->adapter_dim + (adds_in_place ? 0 : slice.rows)));
   }
   void qkv_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"q_proj", "k_proj", "v_proj", "c_attn"}, ranks); }
   void out_adapters(int64_t layer, int64_t ranks) { adapters(layer, {"o_proj", "attn.c_proj"}, ranks); }
@@ -164,8 +168,7 @@ class MicroBatchMemory {
     }
     tally_.take(wide(m_.q_size()) + log_sums());
     if (in_.is_cuda && !is_flash()) tally_.pass(plain_scores());
-    // The answers' outputs with their prompts, and those that are added, in fp32.
-    if (is_flash() && in_.prompts > 0) tally_.pass(wide(m_.q_size()) + 3 * column(m_.q_size()));
+    if (is_flash() && in_.prompts > 0) tally_.pass(wide(m_.q_size()) + log_sums());  // the answers' outputs with their prompts
     tally_.take(wide(m_.hidden_size));
     out_adapters(layer, 1);
     keep_own();
@@ -236,7 +239,10 @@ class MicroBatchMemory {
       // By head: the sums of the queries' gradients in fp32 (rows padded to 128), and keys' and values' before their group is summed.
       const int64_t padded = in_.tokens + 128 * (in_.prompts > 0 ? in_.prompts + in_.answers : in_.rows);
       const bool grouped = m_.num_heads != m_.num_kv_heads;
-      const int64_t sums = padded * (m_.q_size() + m_.num_heads) * 4 + (grouped ? 2 * wide(m_.q_size()) : 0);
+      const int64_t flash = padded * (m_.q_size() + m_.num_heads) * 4 + (grouped ? 2 * wide(m_.q_size()) : 0);
+      // cuDNN has all of them in fp32, for a number of tokens that is rounded up (cudnn_attention.cpp): by a sixth in the middle.
+      const int64_t cudnn = in_.tokens * 7 / 6 * (m_.qkv_size() + (grouped ? 2 * m_.q_size() : 0) + m_.num_heads) * 4;
+      const int64_t sums = std::max(flash, cudnn);
       tally_.take(wide(m_.qkv_size()));
       tally_.pass(sums);
       if (in_.prompts > 0) tally_.pass(wide(m_.qkv_size()) + sums);  // once more, for the answers with their prompts

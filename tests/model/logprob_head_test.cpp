@@ -189,7 +189,8 @@ TEST(LogprobHead, TheLogitsHeldAtATimeAreBounded) {
   EXPECT_EQ(logit_memory(false, 8192).chunk, 256);
   EXPECT_EQ(logit_memory(false, 151'936).chunk, 64);
   EXPECT_EQ(logit_memory(false, 31).chunk, 4096);
-  EXPECT_EQ(logit_memory(true, 128'256).chunk, 1024);
+  EXPECT_EQ(logit_memory(true, 128'256).chunk, 2048);
+  EXPECT_EQ(logit_memory(true, 151'936).chunk, 1536);
   EXPECT_EQ(logit_memory(false, 8192).waiting_bytes, int64_t{128} << 20U);
   EXPECT_EQ(logit_memory(true, 8192).waiting_bytes, int64_t{1536} << 20U);
 }

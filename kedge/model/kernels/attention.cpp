@@ -14,6 +14,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/model/kernels/cpu_attention.h"
+#include "kedge/model/kernels/cudnn_attention.h"
 #include "kedge/model/kernels/shared_attention.h"
 
 namespace kedge {
@@ -26,20 +27,25 @@ bool flash_can(const Tensor& qkv, const AttentionShape& shape) {
 std::optional<int64_t> left_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional(shape.window - 1) : std::nullopt; }
 std::optional<int64_t> right_of(const AttentionShape& shape) { return shape.window > 0 ? std::optional<int64_t>(0) : std::nullopt; }
 
-// Flash attention. The rows of a batch, or of parts of it.
-RowKernel flash_kernel(const AttentionShape& shape) {
-  const auto forward = [shape](const HeadTensors& in, const KernelRows& rows) -> Attended {
+// cuDNN where it is wanted and supports the rows, else flash attention. The rows of a batch, or of parts of it.
+RowKernel fast_kernel(const AttentionShape& shape, bool tries_cudnn) {
+  const auto forward = [=](const HeadTensors& in, const KernelRows& rows) -> Attended {
+    if (tries_cudnn)
+      if (auto attended = cuda::cudnn_attention(in, rows, shape)) return *std::move(attended);
     const auto [out, log_sum, random, unused, debug] =
         at::_flash_attention_forward(in.q, in.k, in.v, rows.offsets_q, rows.offsets_k, rows.longest_q, rows.longest_k, 0.0, rows.causal,
                                      false, shape.scale(), left_of(shape), right_of(shape));
     return {out.flatten(1), log_sum, random};
   };
-  const auto backward = [shape](const Tensor& dout, const HeadTensors& in, const Attended& saved, const KernelRows& rows) -> HeadTensors {
+  const auto backward = [=](const Tensor& dout, const HeadTensors& in, const Attended& saved, const KernelRows& rows) -> HeadTensors {
+    if (tries_cudnn)
+      if (auto gradients = cuda::cudnn_attention_backward(dout, in, saved, rows, shape)) return *std::move(gradients);
     const std::vector<int64_t> heads = {shape.num_heads, shape.head_dim};
     const Tensor none = at::empty({0}, in.q.options().dtype(at::kLong));
+    const Tensor random = saved.random.defined() ? saved.random : at::empty({2}, in.q.options().dtype(at::kUInt64));
     const auto [dq, dk, dv] = at::_flash_attention_backward(
-        dout.unflatten(1, heads), in.q, in.k, in.v, saved.out.unflatten(1, heads), saved.log_sum, rows.offsets_q, rows.offsets_k,
-        rows.longest_q, rows.longest_k, 0.0, rows.causal, saved.random, none, shape.scale(), left_of(shape), right_of(shape));
+        dout.unflatten(1, heads), in.q, in.k, in.v, saved.out.unflatten(1, heads), saved.log_sum.contiguous(), rows.offsets_q,
+        rows.offsets_k, rows.longest_q, rows.longest_k, 0.0, rows.causal, random, none, shape.scale(), left_of(shape), right_of(shape));
     return {dq, dk, dv};
   };
   return {forward, backward};
@@ -47,11 +53,14 @@ RowKernel flash_kernel(const AttentionShape& shape) {
 
 KernelRows kernel_rows(const PackedBatch& batch) { return {batch.offsets, batch.offsets, batch.max_length, batch.max_length}; }
 
-// Where no row is longer than the window, there is none. A shared prompt cannot be seen through a window in one call.
-std::optional<AttentionShape> shared_shape(const PackedBatch& batch, AttentionShape shape) {
-  if (shape.window > 0 && shape.window < batch.max_length) return std::nullopt;
-  shape.window = 0;
+// Where no row is longer than the window, there is none.
+AttentionShape open_shape(const PackedBatch& batch, AttentionShape shape) {
+  if (shape.window >= batch.max_length) shape.window = 0;
   return shape;
+}
+
+RowKernel kernel_for(const Tensor& qkv, const AttentionShape& shape, AttentionUse use) {
+  return fast_kernel(shape, use == AttentionUse::training && shape.window == 0 && cuda::is_cudnn_suited(qkv, shape));
 }
 
 // The plain formulas, row by row with all scores in memory: for what the fast kernels do not support (fp32 and odd head sizes on CUDA).
@@ -134,24 +143,23 @@ bool flash_takes(int64_t head_dim) { return head_dim % 8 == 0 && head_dim <= 256
 
 double AttentionShape::scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 
-Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape) {
+Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape, AttentionUse use) {
   if (!qkv.is_cuda()) return cpu::attention(qkv, batch, shape);
   if (!flash_can(qkv, shape)) return plain_attention(qkv, batch, shape);
-  if (!batch.shares_prompts()) return flash_kernel(shape).forward(split_heads(qkv, shape), kernel_rows(batch));
-  const std::optional<AttentionShape> open = shared_shape(batch, shape);
-  return open ? shared_attention(qkv, batch, *open, flash_kernel(*open)) : plain_attention(qkv, batch, shape);
+  const AttentionShape open = open_shape(batch, shape);
+  if (!batch.shares_prompts()) return kernel_for(qkv, open, use).forward(split_heads(qkv, open), kernel_rows(batch));
+  // A shared prompt cannot be seen through a window in one call.
+  return open.window == 0 ? shared_attention(qkv, batch, open, kernel_for(qkv, open, use)) : plain_attention(qkv, batch, shape);
 }
 
 Tensor attention_backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, const PackedBatch& batch,
                           const AttentionShape& shape) {
   if (!qkv.is_cuda()) return cpu::attention_backward(dout, qkv, saved, batch, shape);
   if (!flash_can(qkv, shape)) return plain_backward(dout, qkv, batch, shape);
-  if (!batch.shares_prompts()) {
-    const auto [dq, dk, dv] = flash_kernel(shape).backward(dout, split_heads(qkv, shape), saved, kernel_rows(batch));
-    return at::cat({dq.flatten(1), dk.flatten(1), dv.flatten(1)}, 1);
-  }
-  const std::optional<AttentionShape> open = shared_shape(batch, shape);
-  return open ? shared_attention_backward(dout, qkv, saved, batch, *open, flash_kernel(*open)) : plain_backward(dout, qkv, batch, shape);
+  const AttentionShape open = open_shape(batch, shape);
+  const RowKernel kernel = kernel_for(qkv, open, AttentionUse::training);
+  if (!batch.shares_prompts()) return join_heads(kernel.backward(dout, split_heads(qkv, open), saved, kernel_rows(batch)));
+  return open.window == 0 ? shared_attention_backward(dout, qkv, saved, batch, open, kernel) : plain_backward(dout, qkv, batch, shape);
 }
 
 }  // namespace kedge

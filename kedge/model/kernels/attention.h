@@ -22,7 +22,10 @@ struct Attended {
 // Does flash attention support bf16 heads of this many channels, on every GPU?
 [[nodiscard]] bool flash_takes(int64_t head_dim);
 
-[[nodiscard]] Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape);
+// Generation has too many shapes of batches for kernels that are prepared for each.
+enum class AttentionUse { training, generation };
+[[nodiscard]] Attended attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape,
+                                 AttentionUse use = AttentionUse::training);
 // The gradient of qkv.
 [[nodiscard]] Tensor attention_backward(const Tensor& dout, const Tensor& qkv, const Attended& saved, const PackedBatch& batch,
                                         const AttentionShape& shape);

@@ -6,6 +6,7 @@
 #include <ATen/ops/logaddexp.h>
 
 #include "kedge/core/error.h"
+#include "kedge/model/kernels/cuda_kernels.h"
 
 namespace kedge {
 namespace {
@@ -31,6 +32,18 @@ HeadTensors prompt_heads(const HeadTensors& all, const SharedPrompts& shared) {
           all.v.narrow(0, 0, shared.prompt_tokens)};
 }
 
+// Makes `own` the outputs with all keys; returns their sums. Each part in fp32, times its share of the softmax.
+Tensor join_attended(const Tensor& own, const Tensor& own_sum, const Attended& prompt) {
+  if (own.is_cuda()) return cuda::join_attended(own, own_sum, prompt.out, prompt.log_sum);
+  const int64_t heads = own_sum.size(0);
+  Tensor log_sum = at::logaddexp(own_sum, prompt.log_sum);
+  const auto weighted = [&](const Tensor& out, const Tensor& sum) {
+    return out.unflatten(1, {heads, out.size(1) / heads}).to(at::kFloat) * (sum - log_sum).exp_().t().unsqueeze(2);
+  };
+  own.copy_(weighted(own, own_sum).add_(weighted(prompt.out, prompt.log_sum)).flatten(1));
+  return log_sum;
+}
+
 Tensor of_answers(const Tensor& x, int64_t dim, const SharedPrompts& shared) {
   return x.narrow(dim, shared.prompt_tokens, shared.answer_tokens);
 }
@@ -43,6 +56,18 @@ HeadTensors split_heads(const Tensor& qkv, const AttentionShape& shape) {
   return {part(0, shape.num_heads), part(q, shape.num_kv_heads), part(q + kv, shape.num_kv_heads)};
 }
 
+Tensor join_heads(const HeadTensors& parts) {
+  const Tensor q = parts.q.flatten(1), k = parts.k.flatten(1), v = parts.v.flatten(1);
+  const int64_t width = q.size(1) + k.size(1) + v.size(1);
+  const bool has_room =
+      q.stride(0) == width && q.storage_offset() == 0 && static_cast<int64_t>(q.storage().nbytes()) >= q.size(0) * width * q.element_size();
+  if (!has_room) return at::cat({q, k, v}, 1);
+  Tensor all = q.as_strided({q.size(0), width}, {width, 1});
+  all.narrow(1, q.size(1), k.size(1)).copy_(k);
+  all.narrow(1, q.size(1) + k.size(1), v.size(1)).copy_(v);
+  return all;
+}
+
 Attended shared_attention(const Tensor& qkv, const PackedBatch& batch, const AttentionShape& shape, const RowKernel& kernel) {
   const SharedPrompts& shared = batch.shared;
   const HeadTensors all = split_heads(qkv, shape);
@@ -50,15 +75,7 @@ Attended shared_attention(const Tensor& qkv, const PackedBatch& batch, const Att
   const Attended prompt = kernel.forward(prompt_heads(all, shared), prompt_rows(batch));
   ensure(own.log_sum.size(1) == qkv.size(0) && prompt.log_sum.size(1) == shared.answer_tokens, "a kernel whose sums are not by token");
   const Tensor own_sum = of_answers(own.log_sum, 1, shared);
-  const Tensor log_sum = at::logaddexp(own_sum, prompt.log_sum);
-  // [tokens, heads, head_dim] in fp32, each times its share of the softmax.
-  const auto weighted = [&](const Tensor& out, const Tensor& sum) {
-    const Tensor share = (sum - log_sum).exp_().t().unsqueeze(2);
-    return out.unflatten(1, {shape.num_heads, shape.head_dim}).to(at::kFloat) * share;
-  };
-  const Tensor own_out = of_answers(own.out, 0, shared);
-  own_out.copy_(weighted(own_out, own_sum).add_(weighted(prompt.out, prompt.log_sum)).flatten(1));
-  own_sum.copy_(log_sum);
+  own_sum.copy_(join_attended(of_answers(own.out, 0, shared), own_sum, prompt));
   return own;
 }
 
@@ -67,12 +84,12 @@ Tensor shared_attention_backward(const Tensor& dout, const Tensor& qkv, const At
   const SharedPrompts& shared = batch.shared;
   const HeadTensors all = split_heads(qkv, shape);
   const HeadTensors own = kernel.backward(dout, all, saved, own_rows(batch));
-  const Attended answers{of_answers(saved.out, 0, shared), of_answers(saved.log_sum, 1, shared).contiguous(), saved.random};
+  const Attended answers{of_answers(saved.out, 0, shared), of_answers(saved.log_sum, 1, shared), saved.random};
   const HeadTensors prompt = kernel.backward(of_answers(dout, 0, shared), prompt_heads(all, shared), answers, prompt_rows(batch));
   of_answers(own.q, 0, shared).add_(prompt.q);
   own.k.narrow(0, 0, shared.prompt_tokens).add_(prompt.k);
   own.v.narrow(0, 0, shared.prompt_tokens).add_(prompt.v);
-  return at::cat({own.q.flatten(1), own.k.flatten(1), own.v.flatten(1)}, 1);
+  return join_heads(own);
 }
 
 }  // namespace kedge

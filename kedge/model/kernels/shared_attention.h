@@ -18,6 +18,8 @@ struct HeadTensors {
   Tensor q, k, v;  // [tokens, heads, head_dim]
 };
 [[nodiscard]] HeadTensors split_heads(const Tensor& qkv, const AttentionShape& shape);
+// The reverse, in the queries' own memory if they are parts of a matrix that has room for the others beside them.
+[[nodiscard]] Tensor join_heads(const HeadTensors& parts);
 
 struct RowKernel {
   // out [tokens, heads * head_dim]; log_sum [heads, tokens], to base e.

@@ -9,6 +9,7 @@
 
 #include "kedge/core/device.h"
 #include "kedge/core/error.h"
+#include "kedge/model/adapted_linear.h"
 
 #include "tests/support/model_logits.h"
 #include "tests/support/plain_network.h"
@@ -207,6 +208,28 @@ TEST_F(OnTheGpu, LinearLayersAndTheirGradients) {
       add_bias_gradient(bias_gradient, beside);
       return {linear(x, weight, bias), linear(x, weight, bias, beside), gradient, bias_gradient};
     });
+}
+
+// Without dropout their products are scaled and added where they belong, to some columns of a matrix; with it, outputs are dropped first.
+TEST_F(OnTheGpu, AdaptersAndTheirGradients) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const double dropout : {0.0, 0.4})
+      compare(dtype == at::kFloat ? kFp32 : 4 * kBf16, [&](at::Device device) -> Results {  // a CPU rounds what is added, and its sum
+        const auto random = [&](at::IntArrayRef sizes, uint64_t seed) { return normals(sizes, seed, 1, dtype).to(device); };
+        const auto zeros = [&](at::IntArrayRef sizes) { return at::zeros(sizes, at::TensorOptions(device)); };
+        std::vector<AdapterView> adapters;
+        for (const auto& [row, rows, scale] : {std::tuple(8, 16, 0.3), {24, 40, 2.0}})
+          adapters.push_back({random({8, 64}, 5), random({rows, 8}, 6), zeros({8, 64}), zeros({rows, 8}), row, rows, scale, dropout,
+                              static_cast<uint64_t>(row)});
+        const LinearView view{random({72, 64}, 1), random({72}, 2), {}, {}, &adapters};
+        const Tensor x = random({50, 64}, 3), dy = random({50, 72}, 4);
+        const DropoutSeed seed = 7;
+        const std::vector<Tensor> inner = inner_gradients(dy, view, seed);
+        Results results = {adapted_linear(x, view, seed), linear_input_gradient(dy, view, seed, inner)};
+        add_linear_gradients(dy, x, view, seed, inner);
+        for (const AdapterView& adapter : adapters) results.push_back(adapter.a_gradient), results.push_back(adapter.b_gradient);
+        return results;
+      });
 }
 
 // Flash attention rounds probabilities, and in the backward their gradients, to bf16 on the way: two roundings more than ours.

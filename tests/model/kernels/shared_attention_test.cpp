@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
@@ -95,6 +96,21 @@ TEST(SharedAttention, TwoCallsOfAKernelEqualTheFormulas) {
                              attention_backward(dout, qkv, wanted, rows.shared, shape)),
               1e-5);
   }
+}
+
+TEST(SharedAttention, HeadsAreJoinedAsTheyWereSplit) {
+  const AttentionShape shape{4, 2, 8, 0};
+  const Tensor qkv = normals({5, 64}, 1);
+  const HeadTensors parts = split_heads(qkv, shape);
+  EXPECT_TRUE(at::equal(join_heads({parts.q.contiguous(), parts.k.contiguous(), parts.v.contiguous()}), qkv));
+  // Queries that a kernel left beside room for the others stay where they are.
+  const Tensor wide = at::zeros({5, 64});
+  wide.narrow(1, 0, 32).copy_(qkv.narrow(1, 0, 32));
+  const Tensor joined = join_heads({split_heads(wide, shape).q, parts.k.contiguous(), parts.v.contiguous()});
+  EXPECT_TRUE(at::equal(joined, qkv));
+  EXPECT_EQ(joined.const_data_ptr(), wide.const_data_ptr());
+  // Some rows of a larger matrix are not such queries: what lies beside them is somebody else's.
+  EXPECT_TRUE(at::equal(join_heads({parts.q.narrow(0, 2, 3), parts.k.narrow(0, 2, 3), parts.v.narrow(0, 2, 3)}), qkv.narrow(0, 2, 3)));
 }
 
 }  // namespace
