@@ -1,6 +1,6 @@
 # The dashboard's page becomes a part of the program: our own files, and Chart.js of the package libjs-chart.js. Where that is missing a stub takes
 # the place of the file that holds it, and its error names the package.
-find_file(KEDGE_CHART_JS_FILE chart.min.js PATHS /usr PATH_SUFFIXES share/javascript/chart.js)
+find_file(KEDGE_CHART_JS_FILE chart.min.js HINTS ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH PATHS /usr PATH_SUFFIXES share/javascript/chart.js)
 if(KEDGE_CHART_JS_FILE)
   set(KEDGE_CHART_JS_SOURCE dashboard/chart_js.cpp)
 else()
