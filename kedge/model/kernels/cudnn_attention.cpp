@@ -276,7 +276,7 @@ std::string describe_cudnn_attention(int device) {
 
 bool is_cudnn_suited(const Tensor& qkv, const AttentionShape& shape) {
   if (!qkv.is_cuda() || qkv.scalar_type() != at::kBFloat16) return false;
-  if (qkv.numel() >= int64_t{1} << 31U) return false;  // places are 32-bit numbers
+  if (qkv.numel() >= int64_t{1} << 31U) return false;               // places are 32-bit numbers
   if (shape.head_dim != 64 && shape.head_dim != 128) return false;  // it takes others too, which no test has compared
   return is_new_enough(qkv.get_device()) && reason_against_cudnn().empty();
 }
