@@ -14,6 +14,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/model/kernels/cpu_attention.h"
+#include "kedge/model/kernels/cuda_kernels.h"
 #include "kedge/model/kernels/cudnn_attention.h"
 #include "kedge/model/kernels/shared_attention.h"
 
@@ -48,7 +49,7 @@ RowKernel fast_kernel(const AttentionShape& shape, bool tries_cudnn) {
         rows.offsets_k, rows.longest_q, rows.longest_k, 0.0, rows.causal, random, none, shape.scale(), left_of(shape), right_of(shape));
     return {dq, dk, dv};
   };
-  return {forward, backward};
+  return {forward, backward, cuda::join_attended};
 }
 
 KernelRows kernel_rows(const PackedBatch& batch) { return {batch.offsets, batch.offsets, batch.max_length, batch.max_length}; }

@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/logaddexp.h>
 
 #include "kedge/core/error.h"
-#include "kedge/model/kernels/cuda_kernels.h"
 
 namespace kedge {
 namespace {
@@ -30,18 +28,6 @@ KernelRows prompt_rows(const PackedBatch& batch) {
 HeadTensors prompt_heads(const HeadTensors& all, const SharedPrompts& shared) {
   return {all.q.narrow(0, shared.prompt_tokens, shared.answer_tokens), all.k.narrow(0, 0, shared.prompt_tokens),
           all.v.narrow(0, 0, shared.prompt_tokens)};
-}
-
-// Makes `own` the outputs with all keys; returns their sums. Each part in fp32, times its share of the softmax.
-Tensor join_attended(const Tensor& own, const Tensor& own_sum, const Attended& prompt) {
-  if (own.is_cuda()) return cuda::join_attended(own, own_sum, prompt.out, prompt.log_sum);
-  const int64_t heads = own_sum.size(0);
-  Tensor log_sum = at::logaddexp(own_sum, prompt.log_sum);
-  const auto weighted = [&](const Tensor& out, const Tensor& sum) {
-    return out.unflatten(1, {heads, out.size(1) / heads}).to(at::kFloat) * (sum - log_sum).exp_().t().unsqueeze(2);
-  };
-  own.copy_(weighted(own, own_sum).add_(weighted(prompt.out, prompt.log_sum)).flatten(1));
-  return log_sum;
 }
 
 Tensor of_answers(const Tensor& x, int64_t dim, const SharedPrompts& shared) {
@@ -75,7 +61,7 @@ Attended shared_attention(const Tensor& qkv, const PackedBatch& batch, const Att
   const Attended prompt = kernel.forward(prompt_heads(all, shared), prompt_rows(batch));
   ensure(own.log_sum.size(1) == qkv.size(0) && prompt.log_sum.size(1) == shared.answer_tokens, "a kernel whose sums are not by token");
   const Tensor own_sum = of_answers(own.log_sum, 1, shared);
-  own_sum.copy_(join_attended(of_answers(own.out, 0, shared), own_sum, prompt));
+  own_sum.copy_(kernel.join(of_answers(own.out, 0, shared), own_sum, prompt.out, prompt.log_sum));
   return own;
 }
 

@@ -26,6 +26,8 @@ struct RowKernel {
   std::function<Attended(const HeadTensors& in, const KernelRows& rows)> forward;
   // The gradients, given an output and sums that may be over more keys than those here. dout and out as in `forward`.
   std::function<HeadTensors(const Tensor& dout, const HeadTensors& in, const Attended& saved, const KernelRows& rows)> backward;
+  // Of tokens that saw keys in two parts: makes the first outputs those of all keys, and returns the sums of all.
+  std::function<Tensor(const Tensor& out, const Tensor& log_sum, const Tensor& other_out, const Tensor& other_log_sum)> join;
 };
 
 // No window: the batch shares prompts, and its rows are no longer than the model's window.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/logaddexp.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
@@ -26,10 +27,22 @@ class PlainKernel {
     return {[*this](const HeadTensors& in, const KernelRows& rows) { return forward(in, rows); },
             [*this](const Tensor& dout, const HeadTensors& in, const Attended& saved, const KernelRows& rows) {
               return backward(dout, in, saved, rows);
-            }};
+            },
+            join};
   }
 
  private:
+  // Each part times its share of the softmax.
+  static Tensor join(const Tensor& out, const Tensor& log_sum, const Tensor& other_out, const Tensor& other_log_sum) {
+    const int64_t num_heads = log_sum.size(0);
+    Tensor all = at::logaddexp(log_sum, other_log_sum);
+    const auto weighted = [&](const Tensor& part, const Tensor& sum) {
+      return part.unflatten(1, {num_heads, part.size(1) / num_heads}).to(at::kFloat) * (sum - all).exp_().t().unsqueeze(2);
+    };
+    out.copy_(weighted(out, log_sum).add_(weighted(other_out, other_log_sum)).flatten(1));
+    return all;
+  }
+
   // [heads, length, dim]
   [[nodiscard]] Tensor heads(const Tensor& x, int64_t start, int64_t length) const {
     const Tensor rows = x.narrow(0, start, length).to(at::kDouble).transpose(0, 1);
