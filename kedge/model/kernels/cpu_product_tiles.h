@@ -2,6 +2,7 @@
 // The loops of cpu_products, for any vector unit: a source includes this after it has enabled instructions for the compiler.
 // `Unit` has vectors of kWidth numbers and the few operations on them; a tile is kRows by kVectors vectors of sums in registers.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -95,6 +96,8 @@ struct Tiles {
   // Rows this far apart map to the same few sets of the first cache.
   static constexpr int64_t kSamePlace = 512;
   static constexpr int64_t kTilesToFetchIn = 3;  // fewer end before the lines are there
+  static constexpr int64_t kRowsAhead = 6;       // parts of rows, which the CPU would not fetch by itself
+  static constexpr int64_t kLine = 64 / sizeof(T);
 
   // The sums of a block as they are computed: in the output itself if nothing is added to them.
   struct Sums {
@@ -110,6 +113,7 @@ struct Tiles {
     if (b.column == 1) {
       const T* from = b.data + terms.begin * b.row + columns.begin;
       for (int64_t k = 0; k < depth; ++k, from += b.row, panel += kPanel) {
+        for (int64_t i = 0; i < kPanel; i += kLine) __builtin_prefetch(from + kRowsAhead * b.row + i);
         if (count == kPanel) {
           for (int64_t i = 0; i < kPanel; i += kWidth) Unit::store(panel + i, Unit::load(from + i));
         } else {
@@ -131,13 +135,19 @@ struct Tiles {
     }
   }
 
-  // Rows are shared evenly among tiles: a last one of few rows would wait for its own sums.
-  struct Split {
-    int64_t rows, num_tiles;
+  // Rows are shared evenly among tiles: a last one of few rows would wait for its own sums. Worked out once a block, because dividing takes
+  // as long as copying a group.
+  class Split {
+   public:
+    explicit Split(int64_t count) : rows(count), num_tiles((count + Unit::kRows - 1) / Unit::kRows) {
+      for (int64_t tile = 0; tile <= num_tiles; ++tile) begins_[static_cast<size_t>(tile)] = rows * tile / num_tiles;
+    }
+    [[nodiscard]] int64_t begin(int64_t tile) const { return begins_[static_cast<size_t>(tile)]; }
 
-    explicit Split(int64_t count) : Split(count, (count + Unit::kRows - 1) / Unit::kRows) {}
-    Split(int64_t count, int64_t tiles) : rows(count), num_tiles(tiles) {}
-    [[nodiscard]] int64_t begin(int64_t tile) const { return rows * tile / num_tiles; }
+    const int64_t rows, num_tiles;
+
+   private:
+    std::array<int64_t, kBlockRows / Unit::kRows + 2> begins_;
   };
 
   // A block of a as tiles read it: in rows, or for every tile [terms][kGroup], so that a term's numbers lie in one cache line.
@@ -202,6 +212,7 @@ struct Tiles {
       for (int64_t t = 0; t < split.num_tiles; ++t) {
         const int64_t begin = group_begin(split.begin(t), split.rows);
         float* to = copied + (t * depth + k) * kGroup;
+        __builtin_prefetch(from + kRowsAhead * a.column + begin);
         if (count == kGroup) {
           for (int64_t m = 0; m < kGroup; m += kWidth) Unit::store(to + m, Unit::load(from + begin + m));
         } else {
@@ -244,7 +255,6 @@ struct Tiles {
 
   // While a tile is computed, the lines that it will be written to come from memory.
   static void fetch_output(const Product<T>& product, Range rows, Range columns) {
-    constexpr int64_t kLine = 64 / sizeof(T);
     for (int64_t row = rows.begin; row < rows.end; ++row)
       for (int64_t column = columns.begin; column < columns.end; column += kLine)
         __builtin_prefetch(product.out + row * product.num_columns + column, 1);
@@ -260,17 +270,19 @@ struct Tiles {
     float* panel = panel_memory.take(depth * kPanel);
     // Weights come from memory: with few tiles while a panel is filled, else while tiles are computed.
     const bool is_from_memory = product.b.column != 1, fetch_in_tiles = is_from_memory && split.num_tiles >= kTilesToFetchIn;
+    const int64_t next_per_tile = (kPanel + split.num_tiles - 1) / split.num_tiles;
     for (int64_t column = block.columns.begin; column < block.columns.end; column += kPanel) {
       const Range columns{column, std::min(block.columns.end, column + kPanel)};
       const bool has_next = columns.end < block.columns.end;
-      const Split next(fetch_in_tiles && has_next ? std::min(kPanel, block.columns.end - columns.end) : 0, split.num_tiles);
+      const int64_t num_next = fetch_in_tiles && has_next ? std::min(kPanel, block.columns.end - columns.end) : 0;
       fill_panel(product.b, block.terms, columns, panel, is_from_memory && has_next && !fetch_in_tiles);
       for (int64_t t = 0; t < split.num_tiles; ++t) {
         const Range rows{split.begin(t), split.begin(t + 1)};
         const Sums own = sums.data == nullptr ? Sums{tile_sums, kPanel}
                                               : Sums{sums.data + rows.begin * sums.row + column - block.columns.begin, sums.row};
         if (is_last) fetch_output(product, {block.rows.begin + rows.begin, block.rows.begin + rows.end}, columns);
-        const T* fetch = product.b.data + block.terms.begin + (columns.end + next.begin(t)) * product.b.column;
+        const int64_t first_next = std::min(num_next, t * next_per_tile);
+        const T* fetch = product.b.data + block.terms.begin + (columns.end + first_next) * product.b.column;
         const TileTask task{a.tile(t, split),
                             a.row,
                             panel,
@@ -280,7 +292,7 @@ struct Tiles {
                             block.terms.begin > 0,
                             reinterpret_cast<const char*>(fetch),
                             product.b.column * static_cast<int64_t>(sizeof(T)),
-                            next.begin(t + 1) - next.begin(t),
+                            std::min(num_next - first_next, next_per_tile),
                             sizeof(T)};
         tile_of<Unit>(rows.size(), columns.size() <= kWidth, a.is_rows())(task);
         if (is_last && !sums.are_output) finish(product, {block.rows.begin + rows.begin, block.rows.begin + rows.end}, columns, own);

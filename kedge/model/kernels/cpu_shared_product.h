@@ -11,19 +11,40 @@
 
 namespace kedge::cpu {
 
-// The product's rows and columns shared among the threads. Columns first, in full panels: every thread packs its own.
+constexpr int64_t kPanelColumns = 32;
+
+// How many parts of the rows and of the columns threads take.
+struct Parts {
+  int64_t rows = 1, columns = 1;
+};
+
+// As many parts as there are threads, and among these ways the one with the squarest parts: every thread copies the rows and the columns of
+// its own.
+inline Parts share_out(int64_t num_rows, int64_t num_columns, int64_t threads) {
+  constexpr int64_t kFewRows = 16;
+  const int64_t most_rows = std::max<int64_t>(1, num_rows / kFewRows), most_columns = (num_columns + kPanelColumns - 1) / kPanelColumns;
+  const auto copied = [&](Parts parts) { return num_rows * parts.columns + num_columns * parts.rows; };
+  Parts best;
+  for (int64_t rows = 1; rows <= std::min(threads, most_rows); ++rows) {
+    const Parts parts{rows, std::clamp<int64_t>(threads / rows, 1, most_columns)};
+    const int64_t gain = parts.rows * parts.columns - best.rows * best.columns;
+    if (gain > 0 || (gain == 0 && copied(parts) < copied(best))) best = parts;
+  }
+  return best;
+}
+
+// The product's rows and columns shared among the threads, columns in full panels.
 template <typename T>
 void run_shared(const Product<T>& product, int64_t num_terms, const std::function<void(Range rows, Range columns)>& work) {
-  constexpr int64_t kPanel = 32, kFewRows = 16, kLeastWork = 1 << 16;
-  const int64_t num_panels = (product.num_columns + kPanel - 1) / kPanel;
+  constexpr int64_t kLeastWork = 1 << 16;
+  const int64_t num_panels = (product.num_columns + kPanelColumns - 1) / kPanelColumns;
   const int64_t most = std::max<int64_t>(1, product.num_rows * product.num_columns * num_terms / kLeastWork);
-  const int64_t threads = std::min<int64_t>(at::get_num_threads(), most), parts = std::min(num_panels, threads);
-  const int64_t row_parts = std::clamp<int64_t>(product.num_rows / kFewRows, 1, threads / std::max<int64_t>(1, parts));
-  at::parallel_for(0, parts * row_parts, 1, [&](int64_t begin, int64_t end) {
+  const Parts parts = share_out(product.num_rows, product.num_columns, std::min<int64_t>(at::get_num_threads(), most));
+  at::parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t part = task % parts, row_part = task / parts;
-      const auto column = [&](int64_t p) { return std::min(product.num_columns, num_panels * p / parts * kPanel); };
-      const auto row = [&](int64_t p) { return product.num_rows * p / row_parts; };
+      const auto column = [&](int64_t p) { return std::min(product.num_columns, num_panels * p / parts.columns * kPanelColumns); };
+      const auto row = [&](int64_t p) { return product.num_rows * p / parts.rows; };
+      const int64_t part = task % parts.columns, row_part = task / parts.columns;
       work({row(row_part), row(row_part + 1)}, {column(part), column(part + 1)});
     }
   });

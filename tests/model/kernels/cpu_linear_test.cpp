@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
@@ -10,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "kedge/core/error.h"
+#include "kedge/model/kernels/cpu_shared_product.h"
 
 #include "tests/support/tensors.h"
 
@@ -138,6 +140,19 @@ TEST(CpuLinear, ThreadsDoNotChangeABitOfTheBackward) {
     EXPECT_TRUE(same_bits(dxs.back(), dxs[0]) && same_bits(gradients.back(), gradients[0])) << count << " threads";
   }
   at::set_num_threads(before);
+}
+
+TEST(CpuLinear, PartsForThreadsAreAsSquareAsTheyCanBe) {
+  const auto parts = [](int64_t rows, int64_t columns, int64_t threads) {
+    const cpu::Parts found = cpu::share_out(rows, columns, threads);
+    return std::pair(static_cast<int>(found.rows), static_cast<int>(found.columns));
+  };
+  EXPECT_EQ(parts(4096, 1024, 2), std::pair(2, 1));
+  EXPECT_EQ(parts(64, 1024, 2), std::pair(1, 2));
+  EXPECT_EQ(parts(512, 512, 16), std::pair(4, 4));
+  EXPECT_EQ(parts(64, 128, 16), std::pair(4, 4));  // no part is narrower than a panel, or has few rows
+  EXPECT_EQ(parts(4096, 40, 3), std::pair(3, 1));  // all threads have work, though two panels would be enough for two
+  EXPECT_EQ(parts(1, 20, 8), std::pair(1, 1));
 }
 
 TEST(CpuLinear, SuitsOnlyTensorsItCanRead) {
