@@ -165,11 +165,11 @@ struct Tiles {
   // The last group starts early enough to be complete.
   static int64_t group_begin(int64_t row, int64_t num_rows) { return std::max<int64_t>(0, std::min(row, num_rows - kGroup)); }
 
-  static Arranged arrange(const MatrixView<T>& a, const Block& block, LineVector& memory) {
-    if (a.row == 1 && a.column != 1) return copy_groups(a, block, memory);
+  static Arranged arrange(const MatrixView<T>& a, const Block& block, const Split& split, LineVector& memory) {
+    if (a.row == 1 && a.column != 1) return copy_groups(a, block, split, memory);
     // Groups are worth their copy if they are read repeatedly.
     constexpr int64_t kWorthIt = 3 * kPanel;
-    if (block.rows.size() >= kGroup && block.columns.size() >= kWorthIt) return turn_groups(a, block, memory);
+    if (block.rows.size() >= kGroup && block.columns.size() >= kWorthIt) return turn_groups(a, block, split, memory);
     if constexpr (sizeof(T) == sizeof(float)) {
       if (a.row % kSamePlace != 0) return {a.data + block.rows.begin * a.row + block.terms.begin, a.row, 0};
     }
@@ -188,8 +188,7 @@ struct Tiles {
     }
     return {copied, stride, 0};
   }
-  static Arranged turn_groups(const MatrixView<T>& a, const Block& block, LineVector& memory) {
-    const Split split(block.rows.size());
+  static Arranged turn_groups(const MatrixView<T>& a, const Block& block, const Split& split, LineVector& memory) {
     const int64_t depth = block.terms.size(), whole = depth / kWidth * kWidth;
     float* copied = memory.take(split.num_tiles * depth * kGroup);
     for (int64_t t = 0; t < split.num_tiles; ++t) {
@@ -203,8 +202,7 @@ struct Tiles {
     return {copied, 1, depth * kGroup};
   }
   // Of a matrix whose columns lie side by side.
-  static Arranged copy_groups(const MatrixView<T>& a, const Block& block, LineVector& memory) {
-    const Split split(block.rows.size());
+  static Arranged copy_groups(const MatrixView<T>& a, const Block& block, const Split& split, LineVector& memory) {
     const int64_t depth = block.terms.size(), count = std::min(kGroup, split.rows);
     float* copied = memory.take(split.num_tiles * depth * kGroup);
     for (int64_t k = 0; k < depth; ++k) {
@@ -265,8 +263,8 @@ struct Tiles {
     alignas(64) float tile_sums[Unit::kRows * kPanel];
     const int64_t depth = block.terms.size();
     const bool is_last = block.terms.end == product.depth;
-    const Arranged a = arrange(product.a, block, memory);
     const Split split(block.rows.size());
+    const Arranged a = arrange(product.a, block, split, memory);
     float* panel = panel_memory.take(depth * kPanel);
     // Weights come from memory: with few tiles while a panel is filled, else while tiles are computed.
     const bool is_from_memory = product.b.column != 1, fetch_in_tiles = is_from_memory && split.num_tiles >= kTilesToFetchIn;

@@ -12,6 +12,7 @@
 namespace kedge::cpu {
 
 constexpr int64_t kPanelColumns = 32;
+inline int64_t panels_of(int64_t num_columns) { return (num_columns + kPanelColumns - 1) / kPanelColumns; }
 
 // How many parts of the rows and of the columns threads take.
 struct Parts {
@@ -22,7 +23,7 @@ struct Parts {
 // its own.
 inline Parts share_out(int64_t num_rows, int64_t num_columns, int64_t threads) {
   constexpr int64_t kFewRows = 16;
-  const int64_t most_rows = std::max<int64_t>(1, num_rows / kFewRows), most_columns = (num_columns + kPanelColumns - 1) / kPanelColumns;
+  const int64_t most_rows = std::max<int64_t>(1, num_rows / kFewRows), most_columns = panels_of(num_columns);
   const auto copied = [&](Parts parts) { return num_rows * parts.columns + num_columns * parts.rows; };
   Parts best;
   for (int64_t rows = 1; rows <= std::min(threads, most_rows); ++rows) {
@@ -37,7 +38,7 @@ inline Parts share_out(int64_t num_rows, int64_t num_columns, int64_t threads) {
 template <typename T>
 void run_shared(const Product<T>& product, int64_t num_terms, const std::function<void(Range rows, Range columns)>& work) {
   constexpr int64_t kLeastWork = 1 << 16;
-  const int64_t num_panels = (product.num_columns + kPanelColumns - 1) / kPanelColumns;
+  const int64_t num_panels = panels_of(product.num_columns);
   const int64_t most = std::max<int64_t>(1, product.num_rows * product.num_columns * num_terms / kLeastWork);
   const Parts parts = share_out(product.num_rows, product.num_columns, std::min<int64_t>(at::get_num_threads(), most));
   at::parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
