@@ -250,13 +250,19 @@ TEST(CallQueue, StoppingEndsWhatRunsAndTellsTheRest) {
 }
 
 TEST(CallQueue, OnlyWhoHasCompanyWaitsForMore) {
-  // Preferred are four rows, and the oldest of fewer would wait two milliseconds for them.
+  // Preferred are four rows, and the oldest of fewer would wait two milliseconds for them. Who waits takes at least that long every time; a
+  // busy machine holds up the others too, but not every time.
   std::vector<int64_t> batches;
   Gate gate;
   Counter counter;
   Served served({doubling_model([&](int64_t rows) { batches.push_back(rows); }, {4}, 2000), counter.model([&] { gate.pass(); })});
-  for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(served.send(0, numbers({i})).get(), (Numbers{2 * i}));
-  EXPECT_LT(served.stats(0).wait_ns, 20 * 2000000);  // none waited that long, so their sum is less
+  int64_t num_at_once = 0;
+  for (int64_t i = 0; i < 1000 && num_at_once < 20; ++i) {
+    const int64_t before = served.stats(0).wait_ns;
+    EXPECT_EQ(served.send(0, numbers({3})).get(), (Numbers{6}));
+    if (served.stats(0).wait_ns - before < 2000000) ++num_at_once;
+  }
+  EXPECT_EQ(num_at_once, 20);
   auto held = served.send(1, count_by(1));
   served.wait_for_size(0);
   std::vector<std::future<Numbers>> four;
