@@ -1,6 +1,7 @@
 # Sourced by benchmarks of complete runs on an NVIDIA GPU, from the repository's root: builds with CUDA; then $kedge, $work, inputs and models of random
 # weights, a server in the background, and the card's memory as nvidia-smi sees it. $failed is what they exit with.
-# KEDGE=PROGRAM: this one, without a build. ACCELERATOR=cpu and VOCAB=512 try a benchmark without a GPU.
+# KEDGE=PROGRAM: this one, without a build. ACCELERATOR=cpu and VOCAB=512 try a benchmark without a GPU. MPS=1 starts CUDA's multi-process service, so that
+# kernels of several processes run next to each other: without it they take turns on a card, of 2 ms each.
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # those who source this read what it sets
 accelerator=${ACCELERATOR:-gpu}
@@ -23,7 +24,18 @@ end() {  # of a process that was started here
   kill "$1" 2>/dev/null
   wait "$1" 2>/dev/null
 }
-trap 'end "$server"; end "$watcher"; [ -n "${KEDGE_BENCH_DIR:-}" ] || rm -rf "$work"' EXIT
+leave() {
+  end "$server"
+  end "$watcher"
+  [ "${MPS:-}" != 1 ] || echo quit | nvidia-cuda-mps-control
+  [ -n "${KEDGE_BENCH_DIR:-}" ] || rm -rf "$work"
+}
+if [ "${MPS:-}" = 1 ]; then
+  export CUDA_MPS_PIPE_DIRECTORY=$work/mps CUDA_MPS_LOG_DIRECTORY=$work/mps
+  mkdir -p "$work/mps"
+  nvidia-cuda-mps-control -d || exit 1
+fi
+trap leave EXIT
 
 # A tokenizer with as many tokens as Llama 3's: letters, and words that no text is split into but that random weights sample. Its words are of
 # different lengths, so that a reward for characters distinguishes answers. Prompts are 128 letters.
