@@ -11,6 +11,7 @@
 #include "kedge/core/random.h"
 #include "kedge/model/kernels/shared_prompts.h"
 #include "kedge/train/checkpoint/weights_hash.h"
+#include "kedge/train/optim/gradient_norm.h"
 
 namespace kedge {
 namespace {
@@ -331,7 +332,8 @@ void Policy::rehearse_update(const Pass& largest, const RolloutRows& rows) {
 
 bool Policy::has_finite_weights() const {
   std::array<double, 1> sum = {0};
-  for (const Parameters::OwnPart& part : model_.trained().own_parts()) sum[0] += part.master.detach().sum(at::kDouble).item<double>();
+  // Squares of fp32 numbers have room in fp64.
+  for (const Parameters::OwnPart& part : model_.trained().own_parts()) sum[0] += leaf_sums(part.master).sum().item<double>();
   group_.all_reduce(std::span<double>(sum), Reduce::sum);
   const TensorRanks& tensor = model_.trained().options().tensor;
   if (tensor.is_split()) tensor.group().all_reduce(std::span<double>(sum), Reduce::sum);

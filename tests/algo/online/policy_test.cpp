@@ -8,6 +8,7 @@
 #include "kedge/core/autograd.h"
 #include "kedge/train/checkpoint/weights_hash.h"
 
+#include "tests/support/largest_allocation.h"
 #include "tests/support/model_logits.h"
 #include "tests/support/tiny_training.h"
 
@@ -260,6 +261,15 @@ TEST(Policy, KnowsWhetherItsWeightsAreNumbers) {
   EXPECT_TRUE(policy.has_finite_weights());
   model->parameters().flat_master().detach()[7] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(policy.has_finite_weights());
+}
+
+// It is asked after every step, when memory holds weights, gradients and moments.
+TEST(Policy, LooksAtItsWeightsWithoutACopy) {
+  const auto model = byte_model();
+  const Policy policy(*model, Group::single(), options(std::nullopt));
+  const testing::LargestAllocation memory;
+  EXPECT_TRUE(policy.has_finite_weights());
+  EXPECT_LT(memory.bytes(), model->parameters().flat_master().nbytes() / 64);
 }
 
 TEST(Policy, WeightsAreToldApartByTheirPrint) {
