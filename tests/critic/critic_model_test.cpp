@@ -6,6 +6,8 @@
 #include "kedge/core/error.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/largest_allocation.h"
+#include "tests/support/tiny_training.h"
 #include "tests/support/toy_critic.h"
 
 namespace kedge {
@@ -51,6 +53,15 @@ TEST(CriticModel, TheWorkedNumberOfTheLoss) {
   EXPECT_NEAR(loss_with(0.6, 0.2, {}), 0.15125, 1e-6);
   EXPECT_NEAR(loss_with(0.6, 0, {}), 0.08, 1e-6);                   // 0.5 * 0.4^2
   EXPECT_NEAR(loss_with(1.7, 0.2, {true, 0.5, 2}), 0.15125, 1e-6);  // (1.7 - 0.5) / 2 = 0.6
+}
+
+// What all weights need is there after the first update. No plan has room for something as large that comes and goes.
+TEST(CriticModel, NothingInAnUpdateIsAsLargeAsTheWeights) {
+  CriticModel critic(testing::tiny_model(testing::kWideByteLlama, {.trainable = true}, {HeadKind::score, 1, false}), toy_critic_options());
+  static_cast<void>(critic.train(toy_critic_batch(4, 8, 1)));
+  const testing::LargestAllocation memory;
+  static_cast<void>(critic.train(toy_critic_batch(4, 8, 1)));
+  EXPECT_LT(memory.bytes(), weights_of(critic).nbytes() / 4);
 }
 
 // One update by hand: every micro-batch's own mean, then the mean of the two, over values at the places of the mask.

@@ -14,6 +14,10 @@ namespace kedge::testing {
 inline constexpr const char* kByteLlama = R"({"model_type": "llama", "vocab_size": 259, "hidden_size": 16, "intermediate_size": 24,
   "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64})";
 
+// Its weights take more memory than what a step of a few tokens computes.
+inline constexpr const char* kWideByteLlama = R"({"model_type": "llama", "vocab_size": 259, "hidden_size": 128, "intermediate_size": 512,
+  "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64})";
+
 inline std::unique_ptr<Model> byte_model(const HeadOptions& head = {}, const StorageOptions& storage = {.trainable = true}) {
   return tiny_model(kByteLlama, storage, head);
 }

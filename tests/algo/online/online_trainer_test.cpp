@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/largest_allocation.h"
 #include "tests/support/online_toy.h"
+#include "tests/support/ppo_toy.h"
 
 namespace kedge {
 namespace {
@@ -30,6 +32,21 @@ TEST(OnlineTrainer, ARehearsalChangesNothing) {
       for (const auto& [name, value] : first.updates[i]) EXPECT_EQ(report.updates[i].find(name), value) << name;
     EXPECT_EQ(*report.metrics.find("train_rollouts/rewards"), *first.metrics.find("train_rollouts/rewards"));
   }
+}
+
+// What all weights need is there after the first step. No plan has room for something as large that comes and goes.
+TEST(OnlineTrainer, NothingInAStepIsAsLargeAsTheWeights) {
+  const auto largest_in = [](OnlineTrainer& trainer) {
+    static_cast<void>(trainer.train_step());
+    const testing::LargestAllocation memory;
+    static_cast<void>(trainer.train_step());
+    return memory.bytes();
+  };
+  testing::PpoToy toy(testing::tiny_model(testing::kWideByteLlama));
+  const size_t weights = toy.model->parameters().flat_master().nbytes();
+  toy.reinforce.trainer.loop.initial_policy_kl_penalty = toy.ppo.trainer.loop.initial_policy_kl_penalty = 0.1;
+  EXPECT_LT(largest_in(*toy.reinforce_trainer()), weights / 4);
+  EXPECT_LT(largest_in(*toy.ppo_trainer()), weights / 4);
 }
 
 TEST(OnlineTrainer, APhaseThatFailedIsKnownByThePlansName) {

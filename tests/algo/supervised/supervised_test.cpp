@@ -8,6 +8,7 @@
 #include "kedge/core/random.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/largest_allocation.h"
 #include "tests/support/tiny_training.h"
 
 namespace kedge {
@@ -80,6 +81,16 @@ TEST(Supervised, ABatchWithoutALossChangesNothing) {
   learns = true;
   static_cast<void>(trainer.train_step());
   EXPECT_FALSE(same_bits(toy.model->parameters().flat_master(), before));
+}
+
+// What all weights need is there after the first step. No plan has room for something as large that comes and goes.
+TEST(Supervised, NothingInAStepIsAsLargeAsTheWeights) {
+  SupervisedToy toy(testing::tiny_model(testing::kWideByteLlama));
+  SupervisedTrainer trainer = toy.trainer();
+  static_cast<void>(trainer.train_step());
+  const testing::LargestAllocation memory;
+  static_cast<void>(trainer.train_step());
+  EXPECT_LT(memory.bytes(), toy.model->parameters().flat_master().nbytes() / 4);
 }
 
 TEST(Supervised, PlansWholeBatches) {
