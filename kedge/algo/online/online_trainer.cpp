@@ -199,6 +199,7 @@ void OnlineTrainer::complete(OnlineStep& step) {
 OnlineStep OnlineTrainer::generate_rollouts() {
   const auto scope = timers_.measure("rollout_time");
   OnlineStep step = generate();
+  look_at_preemptions();
   complete(step);
   return step;
 }

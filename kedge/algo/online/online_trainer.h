@@ -139,6 +139,7 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] GenerationWeights hold_weights();
   [[nodiscard]] bool is_first() const { return world().rank() == 0; }
   void look_at_ends(const RolloutRows& rows) const;
+  void look_at_preemptions();
   void look_at_gap(const Metrics& metrics);
   void look_at_invariants(const OnlineStep& step, const Metrics& metrics);
 
@@ -163,6 +164,8 @@ class OnlineTrainer : public Trainer {
   StepStore* store_ = nullptr;             // if steps are recorded; rank 0's
   bool trusts_engine_;                     // its log-probabilities are training's
   RareLog short_steps_;                    // in which dynamic sampling found too few prompts
+  RareLog crowded_steps_;                  // in which responses had to wait for memory
+  int64_t num_preempted_ = 0;              // by the engine, until now
   int64_t round_ = 0;                      // of rollouts: what their sampling depends on
   int64_t consumed_rollouts_ = 0;
   std::string weights_hash_;  // after the step before; empty: not known

@@ -1,8 +1,11 @@
 // What the online trainer checks about its own steps: answers that never end, invariants, and the gap between engine and training.
+#include <utility>
+
 #include "kedge/algo/online/generation.h"
 #include "kedge/algo/online/online_trainer.h"
 #include "kedge/algo/online/rollout_metrics.h"
 #include "kedge/core/log.h"
+#include "kedge/core/machine.h"
 
 namespace kedge {
 
@@ -12,6 +15,15 @@ void OnlineTrainer::look_at_ends(const RolloutRows& rows) const {
   std::vector<std::pair<TokenId, std::string>> ends;
   for (const TokenId id : responses_.end_ids()) ends.emplace_back(id, parts_.tokenizer.token_of(id));
   if (const auto hint = ending_hint(rows, ends, ending_remedy(settings_))) log_warn(*hint);
+}
+
+// Those that wait are computed again: the same responses, but slower.
+void OnlineTrainer::look_at_preemptions() {
+  const int64_t all = engine_.stats().num_preempted, now = all - std::exchange(num_preempted_, all);
+  if (now == 0 || generator().parameters().options().tensor.rank() != 0) return;
+  crowded_steps_.note("step ", round_, ": the ", format_bytes(engine_.memory_bytes()),
+                      " for keys and values were full, so responses waited and were computed again (preemptions: ", now,
+                      "); model.engine.memory gives generation more, and model.engine.max_running lets fewer responses run together");
 }
 
 void OnlineTrainer::look_at_invariants(const OnlineStep& step, const Metrics& metrics) {

@@ -12,6 +12,7 @@ namespace kedge {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::OnlineToy;
 
 // A step after a rehearsal is the step without one, to the bit.
@@ -74,6 +75,28 @@ TEST(OnlineTrainer, AnAlarmSavesOrStopsAsTheSettingsSay) {
     EXPECT_EQ(report.alarm->save, what != OnUnhealthy::warn);
     EXPECT_EQ(report.alarm->stop, what == OnUnhealthy::stop);
   }
+}
+
+// Room for three blocks of 64 tokens: four responses begin with one each, and of more tokens they need two.
+TEST(OnlineTrainer, SaysWhenResponsesWaitForMemory) {
+  constexpr const char* kLonger = R"({"model_type": "llama", "vocab_size": 259, "hidden_size": 16, "intermediate_size": 24,
+    "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 256})";
+  const auto said = [&](const std::string& memory) {
+    OnlineToy toy(testing::tiny_model(kLonger));
+    toy.reinforce.model.encoder_seq_length = toy.reinforce.model.data.seq_length = 128;
+    toy.reinforce.model.rollouts.length_params.max_length = toy.reinforce.model.rollouts.length_params.min_length = 100;
+    toy.reinforce.model.rollouts.tokens_per_pass = 128;
+    toy.reinforce.model.engine.memory = memory;
+    const auto trainer = toy.reinforce_trainer();
+    ::testing::internal::CaptureStderr();
+    const StepReport report = trainer->train_step();
+    return std::pair(::testing::internal::GetCapturedStderr(), testing::shown(report));
+  };
+  const auto [crowded, short_of_memory] = said("32KiB");
+  EXPECT_THAT(crowded, HasSubstr("step 0: the 24.0 KiB for keys and values were full, so responses waited and were computed again"));
+  const auto [calm, roomy] = said("1MiB");
+  EXPECT_THAT(calm, Not(HasSubstr("for keys and values")));
+  EXPECT_EQ(short_of_memory, roomy);
 }
 
 TEST(OnlineTrainer, ATokenizerWithoutAnEndIsRefused) {
