@@ -1,6 +1,6 @@
 #pragma once
 // The largest piece of memory that a tensor on the CPU takes while this exists.
-#include <algorithm>
+#include <atomic>
 #include <cstddef>
 
 #include <c10/core/CPUAllocator.h>
@@ -17,7 +17,8 @@ class LargestAllocation final : public c10::Allocator {
   [[nodiscard]] size_t bytes() const { return largest_; }
 
   c10::DataPtr allocate(size_t bytes) override {
-    largest_ = std::max(largest_, bytes);
+    for (size_t before = largest_; before < bytes && !largest_.compare_exchange_weak(before, bytes);) {
+    }
     return usual_->allocate(bytes);
   }
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return usual_->raw_deleter(); }
@@ -25,7 +26,7 @@ class LargestAllocation final : public c10::Allocator {
 
  private:
   c10::Allocator* usual_ = c10::GetCPUAllocator();
-  size_t largest_ = 0;
+  std::atomic<size_t> largest_ = 0;  // critics train in a thread of their own
 };
 
 }  // namespace kedge::testing
