@@ -21,6 +21,7 @@
 
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
+#include "kedge/core/stopwatch.h"
 #include "kedge/model/kernels/cuda_row_places_launch.h"
 
 // LibTorch brings the library; its functions are looked up there.
@@ -181,7 +182,12 @@ class Plans {
  public:
   const Plan& find(const PlanShape& shape, float scale) {
     const auto [place, is_new] = plans_.try_emplace({c10::cuda::current_device(), shape});
-    if (is_new) place->second = PlanMaker(shape).make(scale);
+    if (is_new) {
+      const Stopwatch watch;
+      place->second = PlanMaker(shape).make(scale);
+      log_debug("plan ", plans_.size(), " of cuDNN's attention, ", shape.backward ? "backward" : "forward", ", for ", shape.room,
+                " rows of up to ", shape.longest_q, " tokens: ", watch.seconds(), " s");
+    }
     return place->second;
   }
   std::mutex mutex;
