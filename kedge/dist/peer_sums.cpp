@@ -46,7 +46,9 @@ class MappedSums final : public PeerSums {
     }
   }
 
-  [[nodiscard]] bool should_sum(const Tensor& row) const override { return is_summable(row) && (is_recording() || suits(row)); }
+  [[nodiscard]] bool should_sum(const Tensor& row) const override {
+    return row.is_cuda() && is_summable(row) && (is_recording() || suits(row));
+  }
 
  private:
   static bool is_summable(const Tensor& row) { return row.scalar_type() == at::kBFloat16 || row.scalar_type() == at::kFloat; }

@@ -70,7 +70,7 @@ void TensorRanks::sum_(const Tensor& x, int sharers) const {
   const c10::DeviceGuard guard(x.device());
   const int first = rank() / sharers * sharers;
   const Tensor row = x.view({-1});
-  if (sums_ && x.is_cuda() && sums_->should_sum(row)) return sums_->sum_(row, first, sharers);
+  if (sums_ && sums_->should_sum(row)) return sums_->sum_(row, first, sharers);
   const Members members{group_.transport(x.is_cuda()), first, sharers};
   sharers == 2 || row.numel() <= kSmall ? sum_at_once(members, row) : sum_in_slices(members, row);
 }

@@ -18,9 +18,11 @@ void Parameters::zero_gradients() {
 // Of elements that several tensor ranks have. Those of a pass, or of an update, whichever is summed over other ranks next.
 void Parameters::sum_summands(size_t bucket) const {
   if (!is_split()) return;
+  // Without the ranks' PeerSums: passes use those meanwhile on another stream, and their calls need one order on all ranks.
+  const TensorRanks ranks(options_.tensor.group());
   Share run;
   int sharers = 1;
-  const auto sum_run = [&] { options_.tensor.sum_(gradient_buckets_[bucket].narrow(0, run.begin, length(run)), sharers); };
+  const auto sum_run = [&] { ranks.sum_(gradient_buckets_[bucket].narrow(0, run.begin, length(run)), sharers); };
   for (const auto& [parameter, begin] : places_in(bucket)) {
     const ParameterPart& own = part(parameter);
     const ParameterSpec& spec = specs_[static_cast<size_t>(parameter)];

@@ -81,6 +81,33 @@ TEST(TensorParallel, AdaptersToo) {
   }
 }
 
+// Sums that other streams may use at the same time are not for gradients, which are summed while the next layer's are computed.
+class SumsOfActivations final : public PeerSums {
+ public:
+  void sum_(const Tensor& row, int /*first*/, int count) override {
+    ++num_sums;
+    for (const void* gradient : gradients) EXPECT_NE(row.storage().data(), gradient);
+    TensorRanks(world()).sum_(row, count);
+  }
+  [[nodiscard]] bool should_sum(const Tensor& /*row*/) const override { return true; }
+
+  std::vector<const void*> gradients;
+  int num_sums = 0;
+};
+
+TEST(TensorParallel, GradientsOfSharedHeadsAreNotSummedNextToActivations) {
+  const auto sums = std::make_shared<SumsOfActivations>();
+  StorageOptions together{.device = testing::mesh().device, .trainable = true};
+  together.tensor = TensorRanks(world(), sums);
+  const auto model = testing::tiny_model(testing::kQwen3Split, together);
+  Parameters& trained = model->trained();
+  for (int i = 0; i < std::ssize(trained.specs()); ++i) sums->gradients.push_back(trained.gradient(i).storage().data());
+  backward(loss_of(*model, testing::batch_of({7, 4}, together.device), {}));
+  model->complete_pass();
+  trained.finish_gradients();
+  EXPECT_GT(sums->num_sums, 0);
+}
+
 // Prompts that are computed once for their answers, next to rows that each have their own copy.
 TEST(TensorParallel, SharedPromptsToo) {
   const at::Device device = testing::mesh().device;
