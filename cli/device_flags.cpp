@@ -8,7 +8,9 @@ namespace kedge::cli {
 
 StorageOptions DeviceFlags::storage() const {
   if (threads > 0) at::set_num_threads(static_cast<int>(threads));
-  return {dtype_of(dtype), parse_device(device, "--device"), false};
+  const at::Device used = parse_device(device, "--device");
+  use_device(used);
+  return {dtype_of(dtype), used, false};
 }
 
 }  // namespace kedge::cli

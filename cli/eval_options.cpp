@@ -100,6 +100,7 @@ PolicySettings settle(const EvalOptions& options, const Words& words, const Poli
 StorageOptions storage_of(const EvalOptions& options, const ComputeConfig& compute) {
   const std::string named = options.device.value_or(compute.accelerator == "gpu" ? "cuda" : compute.accelerator);
   const at::Device device = parse_device(named, options.device ? "--device" : "trainer.accelerator");
+  use_device(device);
   if (device.is_cuda()) make_cuda_deterministic();
   if (compute.threads > 0) at::set_num_threads(static_cast<int>(compute.threads));
   return {options.dtype ? dtype_of(*options.dtype) : dtype_of(compute, device), device, false};

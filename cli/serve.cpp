@@ -6,7 +6,6 @@
 #include <thread>
 
 #include <ATen/Parallel.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "kedge/algo/config_sections.h"
 #include "kedge/core/device.h"
@@ -192,9 +191,7 @@ int serve_until_told(ServerParts parts) {
   const StopSignals signals;
   std::vector<std::string> names;
   for (const ServedModel& model : parts.models) names.push_back(model.signature.name);
-  ModelServer server(parts.config, std::move(parts.models), [device = parts.device] {
-    if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
-  });
+  ModelServer server(parts.config, std::move(parts.models), [device = parts.device] { use_device(device); });
   const std::string address = str("http://", parts.config.ip, ":", server.port(), "/v2/models/");
   for (const std::string& name : names)
     log_info(name, ": ", address, name, "/infer, ", address, name, "/config, ", address, name, "/ready");

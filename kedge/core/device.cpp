@@ -10,6 +10,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include "kedge/core/cuda_device.h"
@@ -71,6 +72,10 @@ at::Device parse_device(std::string_view name, std::string_view where) {
 }
 
 std::string name_of(at::Device device) { return device.is_cpu() ? "cpu" : str("cuda:", static_cast<int>(device.index())); }
+
+void use_device(at::Device device) {
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+}
 
 at::ScalarType parse_dtype(std::string_view name, std::string_view where) {
   for (const DtypeNames& row : kDtypes)

@@ -12,6 +12,10 @@ namespace kedge {
 [[nodiscard]] at::Device parse_device(std::string_view name, std::string_view where);
 [[nodiscard]] std::string name_of(at::Device device);
 
+// What this thread does with CUDA and names no device for is done there from now on: streams, recordings, questions about memory. Without
+// it that is the first GPU, where the process would also hold a context.
+void use_device(at::Device device);
+
 // fp32, bf16, fp16 and the other spellings in use: float32, bfloat16, 32, bf16-mixed, 32-true, torch.float16, ...
 [[nodiscard]] at::ScalarType parse_dtype(std::string_view name, std::string_view where);
 [[nodiscard]] std::string name_of(at::ScalarType dtype);

@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include "kedge/core/cuda_device.h"
+#include "kedge/core/device.h"
 #include "kedge/core/error.h"
 #include "kedge/core/machine.h"
 #include "kedge/dist/mpi.h"
@@ -114,8 +113,7 @@ Mesh Mesh::from_environment(const MeshOptions& options) {
   start_watchdog(world);
   const at::Device device = device_of_rank(options, launch.local_rank, options.device == "cpu" ? 0 : num_cuda_devices());
   if (device.is_cuda()) check_cuda_device(device.index(), options.device_key);
-  // Without this, every rank of a machine would also hold a context, and its memory, on the first GPU.
-  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  use_device(device);
   return {with_transport(world, options.transport, device), launch.local_rank, device, options.transport};
 }
 

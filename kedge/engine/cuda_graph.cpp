@@ -4,6 +4,9 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "kedge/core/device.h"
+#include "kedge/core/error.h"
+
 namespace kedge {
 
 // The memory that the graphs share. It has a recording of its own: when the last one goes, the allocator takes the pool apart and refuses
@@ -42,7 +45,12 @@ void CudaGraphs::clear() { graphs_.clear(); }
 
 Tensor CudaGraphs::run(const std::vector<int64_t>& key, const std::function<Tensor()>& work) {
   const auto [place, is_new] = graphs_.try_emplace(key);
-  if (is_new) return work();  // libraries load their kernels and take their memory now: nothing of that may happen while recording
+  if (is_new) {  // libraries load their kernels and take their memory now: nothing of that may happen while recording
+    Tensor result = work();
+    ensure(result.device().index() == c10::cuda::current_device(), "what is computed on ", name_of(result.device()),
+           " cannot be recorded while another device is current");
+    return result;
+  }
   if (!pool_) pool_ = std::make_unique<Pool>();
   if (!place->second) {
     auto made = std::make_unique<Graph>();
