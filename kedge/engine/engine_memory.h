@@ -27,4 +27,8 @@ struct EngineBytes {
 };
 [[nodiscard]] EngineBytes engine_bytes(const EngineInput& input);
 
+// Into how many parts a GPU divides a query's keys, for `rows` queries of at most `longest` keys: more than one if there are too few
+// queries to keep it busy, or if sequences decode of which one is so long that the others would wait for it. The parts' sums take memory.
+[[nodiscard]] int64_t key_splits(int64_t rows, int64_t num_kv_heads, int64_t longest, bool decodes);
+
 }  // namespace kedge

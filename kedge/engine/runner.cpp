@@ -1,10 +1,12 @@
 #include "kedge/engine/runner.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
 #include "kedge/engine/cuda_sampling.h"
+#include "kedge/engine/engine_memory.h"
 
 namespace kedge {
 namespace {
@@ -14,19 +16,6 @@ int64_t recorded_rows(int64_t rows) {
   for (const auto& [most, step] : {std::pair{8, 1}, {64, 8}, {256, 16}})
     if (rows <= most) return (rows + step - 1) / step * step;
   return (rows + 63) / 64 * 64;
-}
-
-int64_t power_of_two(int64_t at_least) {
-  int64_t power = 1;
-  while (power < at_least) power *= 2;
-  return power;
-}
-
-// A query's keys are split if there are too few sequences to keep a GPU busy, or one is so long that others would wait for it.
-int64_t splits_of(int64_t rows, int64_t num_kv_heads, int64_t longest) {
-  constexpr int64_t kTasks = 528, kLeast = 256, kMost = 1024;  // tasks that keep it busy; keys that are worth one; keys of one at most
-  const int64_t tasks = rows * num_kv_heads, wanted = (kTasks + tasks - 1) / tasks, useful = std::max<int64_t>(1, longest / kLeast);
-  return std::min<int64_t>(32, power_of_two(std::max(std::min(wanted, useful), longest / kMost)));
 }
 
 Tensor from_vector(const std::vector<int32_t>& numbers) {
@@ -95,7 +84,7 @@ Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows, const
   const int64_t num_paged = tokens.num_paged + num_rows - num_tokens;
   const bool draws_all = tokens.drawn.size() == tokens.ids.size();
   const auto num_fresh = static_cast<int64_t>(tokens.fresh.size()), num_drawn = draws_all ? 0 : static_cast<int64_t>(tokens.drawn.size());
-  const int64_t width = power_of_two((tokens.longest + kPagedBlock - 1) / kPagedBlock);
+  const int64_t width = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>((tokens.longest + kPagedBlock - 1) / kPagedBlock)));
   const auto num_awaited = static_cast<int64_t>(tokens.awaited.size());
   const int64_t size = 3 * num_rows + num_drawn + num_fresh + 1 + num_paged * width + num_awaited;
   if (!device_.defined() || device_.numel() < size) {
@@ -153,7 +142,7 @@ Runner::Inputs Runner::cuda_inputs(const Tokens& tokens, int64_t num_rows, const
     }
   }
   paged.tables = part(num_paged * width).view({num_paged, width});
-  paged.num_splits = splits_of(std::max<int64_t>(1, num_paged), model_.own_shape().num_kv_heads, tokens.longest);
+  paged.num_splits = key_splits(std::max<int64_t>(1, num_paged), model_.own_shape().num_kv_heads, tokens.longest, tokens.decodes);
   if (!model_.config().learned_positions) paged.rotation = rotary_.table(options_.max_length);
   std::copy(tokens.awaited.begin(), tokens.awaited.end(), to + at);
   const Tensor awaited = part(num_awaited);

@@ -46,5 +46,26 @@ TEST(EngineMemory, AStepIsAsLargeAsThePromptsOrTheAnswersMakeIt) {
   EXPECT_EQ(engine_bytes(input).workspace, 100 * (48 + 120) * 4 + 10 * 31 * 4);
 }
 
+TEST(EngineMemory, FewQueriesOrALongSequenceDivideTheirKeys) {
+  EXPECT_EQ(key_splits(1024, 8, 500, true), 1);
+  EXPECT_EQ(key_splits(4, 8, 600, true), 2) << "there are too few, but less than 256 keys are not worth a part";
+  EXPECT_EQ(key_splits(4, 8, 4000, true), 16);
+  EXPECT_EQ(key_splits(1024, 8, 5000, true), 4) << "one of them may be long";
+  EXPECT_EQ(key_splits(1024, 8, 100'000, true), 32);
+  EXPECT_EQ(key_splits(8192, 8, 24'576, false), 1) << "a piece of a long prompt";
+  EXPECT_EQ(key_splits(16, 8, 24'576, false), 8) << "the few tokens that end one";
+}
+
+// 1,024 sequences of which one may have 32,768 tokens, 32 heads of 128: 32 parts of 128 sums and a logarithm each, for what runs and for
+// what is recorded.
+TEST(EngineMemory, DividedKeysAreCounted) {
+  ModelConfig model = testing::tiny_config(testing::kTinyLlama);
+  model.num_heads = 32, model.num_kv_heads = 8, model.head_dim = 128;
+  EngineInput input{.model = model, .dtype = at::kBFloat16, .is_cuda = true, .answers = 1024, .usual = 1, .longest = 1024};
+  const int64_t undivided = engine_bytes(input).workspace;
+  input.longest = 32'768;
+  EXPECT_EQ(engine_bytes(input).workspace - undivided, 2 * int64_t{1024} * 32 * 32 * 129 * 4);
+}
+
 }  // namespace
 }  // namespace kedge
