@@ -184,7 +184,8 @@ class Evaluation {
     const auto found = splits.find("validation");
     const std::string of = found_.run ? found_.run->folder.string() : words_.folders.front();
     check(found != splits.end() && found->second.size() > 0, of, ": has no validation prompts; give --prompts FILE");
-    prompts_.emplace(found->second, encoder_of(*tokenizer_), data, lengths_.max_prompt, chat_of_model(settings_.start));
+    prompts_.emplace(found->second, encoder_of(*tokenizer_, network_.vocab_size), data, lengths_.max_prompt,
+                     chat_of_model(settings_.start));
     check(prompts_->size() > 0, found->second.name(), ": holds no prompts");
     const int64_t limit = options_.limit.value_or(settings_.online.rollouts.num_val_samples);
     batch_.resize(static_cast<size_t>(limit == 0 ? prompts_->size() : std::min(limit, prompts_->size())));

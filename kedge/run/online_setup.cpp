@@ -67,8 +67,8 @@ void OnlineSetup::open_prompts() {
   const auto open = [&](const std::string& split) -> std::shared_ptr<const PromptDataset> {
     const auto found = splits.find(split);
     if (found == splits.end()) return nullptr;
-    auto set = std::make_shared<const PromptDataset>(found->second, encoder_of(*tokenizer), settings.model.data, lengths.max_prompt,
-                                                     chat_of_model(folder));
+    auto set = std::make_shared<const PromptDataset>(found->second, encoder_of(*tokenizer, network.vocab_size), settings.model.data,
+                                                     lengths.max_prompt, chat_of_model(folder));
     check(set->size() > 0, found->second.name(), ": holds no prompts");
     static_cast<void>(set->get(0));  // rejects a set in which no prompt fits
     return set;

@@ -23,11 +23,11 @@ std::unique_ptr<Model> PreferenceJob<Config>::load(const Path& folder, const Sto
 }
 
 template <typename Config>
-SupervisedTask PreferenceJob<Config>::make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) {
+SupervisedTask PreferenceJob<Config>::make_task(const TaskModel& model) {
   if constexpr (std::is_same_v<Config, DpoConfig>) {
-    return make_dpo_task(config_.model, model, tokenizer, folder);
+    return make_dpo_task(config_.model, model);
   } else {
-    return make_kto_task(config_.model, model, tokenizer, folder);
+    return make_kto_task(config_.model, model);
   }
 }
 

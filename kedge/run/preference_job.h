@@ -12,7 +12,7 @@ class PreferenceJob final : public DataJob<Config> {
   void check_config() const override;
   [[nodiscard]] HeadOptions head() const override { return {}; }
   [[nodiscard]] std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const override;
-  [[nodiscard]] SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) override;
+  [[nodiscard]] SupervisedTask make_task(const TaskModel& model) override;
   [[nodiscard]] ReferenceUse reference_use() const override;
 
  private:

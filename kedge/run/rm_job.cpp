@@ -24,9 +24,7 @@ std::unique_ptr<Model> RmJob::load(const Path& folder, const StorageOptions& sto
   return model;
 }
 
-SupervisedTask RmJob::make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) {
-  return make_rm_task(config_.model, model, tokenizer, folder);
-}
+SupervisedTask RmJob::make_task(const TaskModel& model) { return make_rm_task(config_.model, model); }
 
 // What a reward server needs to standardise its rewards.
 void RmJob::add_summary(Json& summary, const Metrics& last) const {

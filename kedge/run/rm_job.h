@@ -10,7 +10,7 @@ class RmJob final : public DataJob<RmConfig> {
   void check_config() const override;
   [[nodiscard]] HeadOptions head() const override;
   [[nodiscard]] std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const override;
-  [[nodiscard]] SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) override;
+  [[nodiscard]] SupervisedTask make_task(const TaskModel& model) override;
   void add_summary(Json& summary, const Metrics& last) const override;
 };
 

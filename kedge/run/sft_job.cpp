@@ -47,9 +47,7 @@ std::unique_ptr<Model> SftJob::load(const Path& folder, const StorageOptions& st
   return load_model(folder, {.storage = storage, .head = HeadKind::language});
 }
 
-SupervisedTask SftJob::make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) {
-  return make_sft_task(config_.model, model, tokenizer, folder);
-}
+SupervisedTask SftJob::make_task(const TaskModel& model) { return make_sft_task(config_.model, model); }
 
 int64_t SftJob::cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const {
   const int64_t tokens = config_.model.num_samples * (longest + config_.model.sample_tokens);

@@ -14,7 +14,7 @@ class SftJob final : public SupervisedJob {
   [[nodiscard]] HeadOptions head() const override { return {}; }
   [[nodiscard]] std::vector<Path> files() const override;
   [[nodiscard]] std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const override;
-  [[nodiscard]] SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) override;
+  [[nodiscard]] SupervisedTask make_task(const TaskModel& model) override;
   [[nodiscard]] int64_t cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const override;
 
  private:

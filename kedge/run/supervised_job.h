@@ -42,8 +42,7 @@ class SupervisedJob : public Job {
   [[nodiscard]] virtual HeadOptions head() const = 0;
   [[nodiscard]] virtual std::vector<Path> files() const = 0;  // of data
   [[nodiscard]] virtual std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const = 0;
-  // `model` is null until it is loaded.
-  [[nodiscard]] virtual SupervisedTask make_task(const std::unique_ptr<Model>& model, const Tokenizer& tokenizer, const Path& folder) = 0;
+  [[nodiscard]] virtual SupervisedTask make_task(const TaskModel& model) = 0;
   // Memory of sampling between steps, with this maximum length of rows.
   [[nodiscard]] virtual int64_t cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const;
   [[nodiscard]] virtual ReferenceUse reference_use() const { return {}; }

@@ -16,7 +16,7 @@ SupervisedSetup::SupervisedSetup(SupervisedJob& given, const std::optional<Plann
   mesh = split_mesh(mesh, sections.network, network);
   shards = shard_options(sections.network, mesh);
   job.limit_length(network.max_positions);
-  task = job.make_task(model, *tokenizer, folder);
+  task = job.make_task({model, *tokenizer, network.vocab_size, folder});
   plan = plan_supervised(sections.loop, task, job.batches(), mesh.data.size(), "trainer." + sections.name);
   data = measure_data(task.train, job.batches().micro_size);
 }

@@ -24,7 +24,7 @@ using kedge::testing::byte_encoder;
 using kedge::testing::kToyEos;
 using kedge::testing::render_toy_chat;
 
-constexpr int64_t kMaxTokens = 24;
+constexpr int64_t kMaxTokens = 24, kVocabulary = 258;
 
 // The whole of a data set, one row at a time.
 template <typename Make, typename Use>
@@ -53,7 +53,7 @@ void read_as_every_kind(const kedge::Path& path) {
   read_all([&] { return kedge::ChatDataset(rows(), byte_encoder(), {}, kMaxTokens, render_toy_chat); }, use_tokens);
   read_all([&] { return kedge::KtoDataset(rows(), byte_encoder(), config, render_toy_chat); }, use);
   read_all([&] { return kedge::RegressionDataset(rows(), byte_encoder(), config, 1); }, use);
-  read_all([&] { return kedge::PackedDataset(rows(), kMaxTokens, kMaxTokens); }, use);
+  read_all([&] { return kedge::PackedDataset(rows(), kMaxTokens, kMaxTokens, kVocabulary); }, use);
   for (const auto kind : {kedge::PreferenceUse::ranking, kedge::PreferenceUse::labelled})
     read_all(
         [&] {

@@ -34,6 +34,15 @@ TEST(OnlineSetup, FindsWhatIsWrongBeforeWeightsAreRead) {
               HasSubstr("reward.sources.brief.folder"));
 }
 
+TEST(OnlineSetup, APromptWithATokenOutsideTheVocabularyIsRefused) {
+  const testing::JobToy toy;
+  toy.cut_vocabulary('q');
+  toy.file("prompts.jsonl", "{\"text\": \"p\"}\n{\"text\": \"q\"}\n");
+  RsJob job;
+  testing::load_job(job, {toy.online("rs"), kRule});
+  EXPECT_THAT(error_of([&] { return OnlineSetup(job).folder; }), HasSubstr("prompts.jsonl:2: the tokenizer's id 113 is outside"));
+}
+
 TEST(OnlineSetup, TheFilesAnswersDependOnAreInTheFingerprint) {
   const testing::JobToy toy;
   RsJob job;

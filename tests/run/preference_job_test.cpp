@@ -97,5 +97,17 @@ TEST(PreferenceJob, PlansWithoutReadingWeights) {
   EXPECT_TRUE(kto.plan({}).fits);
 }
 
+TEST(PreferenceJob, ATokenOutsideTheVocabularyIsRefusedBeforeWeightsAreRead) {
+  const PreferenceToy toy;
+  toy.cut_vocabulary(258);  // without EOS
+  const std::vector<std::string> ends = {"model.data.append_eod=true"};
+  DpoJob dpo;
+  testing::load_job(dpo, {toy.settings("dpo", "run"), ends});
+  EXPECT_THAT(error_of([&] { return dpo.run({}); }), HasSubstr("pairs.jsonl:1: the tokenizer's id 258 is outside"));
+  KtoJob kto;
+  testing::load_job(kto, {toy.settings("kto", "run"), ends});
+  EXPECT_THAT(error_of([&] { return kto.run({}); }), HasSubstr("marked.jsonl:1: the tokenizer's id 258 is outside"));
+}
+
 }  // namespace
 }  // namespace kedge

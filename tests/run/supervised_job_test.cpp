@@ -41,5 +41,22 @@ TEST(SupervisedJob, ARunBeginsFromACheckpointOfAnother) {
   EXPECT_THAT(read_text(toy.path() / "child/run.json"), HasSubstr("--fork"));
 }
 
+TEST(SupervisedJob, ATokenOutsideTheVocabularyIsRefusedBeforeWeightsAreRead) {
+  const testing::JobToy toy;
+  toy.cut_vocabulary(258);  // without EOS
+  const auto problem = [&](const std::vector<std::string>& changes) {
+    SftJob job;
+    testing::load_job(job, {toy.sft(), changes});
+    return error_of([&] { return job.run({}); });
+  };
+  EXPECT_THAT(problem({}), HasSubstr("rows.jsonl:1: the tokenizer's id 258 is outside the model's vocabulary of 258"));
+  const std::string packs = toy.file("packs.jsonl", R"({"input_ids": [1, 258], "loss_mask": [1, 1], "seq_start_id": [0]})").string();
+  EXPECT_THAT(problem({"model.data.train_ds.file_path=" + packs, "model.data.train_ds.packed_sequence=true"}),
+              HasSubstr("packs.jsonl:1: \"input_ids\": id 258 is outside the model's vocabulary of 258"));
+  SftJob job;  // a tokenizer may have more ids as long as no text uses them
+  testing::load_job(job, {toy.sft(), {"model.data.train_ds.add_eos=false", "model.data.validation_ds.add_eos=false"}});
+  EXPECT_TRUE(job.plan({}).fits);
+}
+
 }  // namespace
 }  // namespace kedge

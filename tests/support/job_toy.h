@@ -71,6 +71,14 @@ struct JobToy : TempFolder {
             "exp_manager.explicit_log_dir=" + (path() / run).string()};
   }
 
+  // As if the tokenizer had got tokens for which the embedding has no rows. The weights are no longer readable.
+  void cut_vocabulary(int64_t vocab_size) const {
+    Json config = Json::parse(read_text(path() / "lm/config.json"));
+    config.set("vocab_size", vocab_size);
+    write_atomic(path() / "lm/config.json", config.dump());
+    write_atomic(path() / "lm/model.safetensors", "no weights");
+  }
+
   // Of the model that a run left.
   [[nodiscard]] std::string weights_hash(const std::string& run) const { return file_hash(path() / run / "model/model.safetensors"); }
 

@@ -65,10 +65,10 @@ inline void begin_task(const SupervisedTask& task, Model& model, const RunPlace&
 }
 
 inline SupervisedTask make_toy_task(const DpoModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer) {
-  return make_dpo_task(config, model, tokenizer, "none");
+  return make_dpo_task(config, {model, tokenizer, model->config().vocab_size, "none"});
 }
 inline SupervisedTask make_toy_task(const KtoModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer) {
-  return make_kto_task(config, model, tokenizer, "none");
+  return make_kto_task(config, {model, tokenizer, model->config().vocab_size, "none"});
 }
 
 // `Config`: DpoModelConfig or KtoModelConfig.

@@ -11,6 +11,8 @@
 
 namespace kedge::testing {
 
+inline constexpr int64_t kByteVocabulary = 259;
+
 inline constexpr const char* kByteLlama = R"({"model_type": "llama", "vocab_size": 259, "hidden_size": 16, "intermediate_size": 24,
   "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64})";
 

@@ -29,6 +29,13 @@ inline TextEncoder byte_encoder() {
           .eos = kToyEos};
 }
 
+// The same for a model without z and what comes behind it, also EOS.
+inline TextEncoder encoder_without_z() {
+  TextEncoder encoder = byte_encoder();
+  encoder.vocab_size = 'z';
+  return encoder;
+}
+
 // The same with a blank (shown as _) before every text, as SentencePiece does; decoding takes the first off again.
 inline TextEncoder blank_encoder() {
   TextEncoder encoder = byte_encoder();

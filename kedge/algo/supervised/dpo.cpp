@@ -187,14 +187,14 @@ void check_dpo_config(const DpoModelConfig& config) {
         "model.dpo.ref_policy_kl_penalty: ipo needs a value above 0, because it aims at a margin of 1 / (2 x this)");
 }
 
-SupervisedTask make_dpo_task(const DpoModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                             const Path& folder) {
-  const ChatRenderer chat = chat_of_model(folder);
+SupervisedTask make_dpo_task(const DpoModelConfig& config, const TaskModel& model) {
+  const ChatRenderer chat = chat_of_model(model.folder);
   const auto reference = std::make_shared<TaskReference>(config.loss);
   SupervisedTask task =
       make_preference_task<DpoSplit>(open_preference_data(config.data, "model.data"), config, reference, [&](const Rows& rows) {
-        auto set = std::make_shared<const PreferenceDataset>(rows, encoder_of(tokenizer), config.data, PreferenceUse::labelled, chat);
-        return std::make_shared<DpoSplit>(config, std::move(set), reference, model);
+        auto set = std::make_shared<const PreferenceDataset>(rows, encoder_of(model.tokenizer, model.vocab_size), config.data,
+                                                             PreferenceUse::labelled, chat);
+        return std::make_shared<DpoSplit>(config, std::move(set), reference, model.weights);
       });
   task.metrics_of = [tuning = config.loss](std::span<const double> sums) { return dpo_metrics(tuning, sums); };
   return task;

@@ -247,13 +247,12 @@ void check_kto_config(const KtoModelConfig& config) {
         "model.global_batch_size: 1; KTO estimates the KL from prompts with responses to other rows of the batch and needs at least 2");
 }
 
-SupervisedTask make_kto_task(const KtoModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                             const Path& folder) {
-  const ChatRenderer chat = chat_of_model(folder);
+SupervisedTask make_kto_task(const KtoModelConfig& config, const TaskModel& model) {
+  const ChatRenderer chat = chat_of_model(model.folder);
   const auto reference = std::make_shared<TaskReference>(config.loss);
   SupervisedTask task = make_preference_task<KtoSplit>(open_data(config.data, "model.data"), config, reference, [&](const Rows& rows) {
-    auto set = std::make_shared<const KtoDataset>(rows, encoder_of(tokenizer), config.data, chat);
-    return std::make_shared<KtoSplit>(config, std::move(set), reference, model);
+    auto set = std::make_shared<const KtoDataset>(rows, encoder_of(model.tokenizer, model.vocab_size), config.data, chat);
+    return std::make_shared<KtoSplit>(config, std::move(set), reference, model.weights);
   });
   task.metrics_of = [tuning = config.loss](std::span<const double> sums) { return kto_metrics(tuning, sums); };
   return task;

@@ -150,34 +150,32 @@ std::vector<SampleTable> pair_samples(const Model& model, Pooling pooling, const
   return {std::move(table)};
 }
 
-SupervisedTask ranking_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                            const ChatRenderer& chat) {
+SupervisedTask ranking_task(const RmModelConfig& config, const TaskModel& model, const ChatRenderer& chat) {
   SupervisedTask task;
   task.num_sums = kRankingSums;
   task.metrics_of = ranking_metrics;
   for (auto& [split, rows] : open_preference_data(config.data, "model.data")) {
     if (split == "test") continue;
-    const auto set = std::make_shared<const PreferenceDataset>(rows, encoder_of(tokenizer), config.data, PreferenceUse::ranking, chat);
-    SupervisedData data = ranking_data(split, set, config, model);
+    const auto set = std::make_shared<const PreferenceDataset>(rows, encoder_of(model.tokenizer, model.vocab_size), config.data,
+                                                               PreferenceUse::ranking, chat);
+    SupervisedData data = ranking_data(split, set, config, model.weights);
     if (split == "validation" && config.num_samples > 0)
-      task.samples = [set, &model, &tokenizer, pooling = pooling_of(config), count = config.num_samples] {
-        return pair_samples(*model, pooling, *set, tokenizer, count);
-      };
+      task.samples = [set, &weights = model.weights, &tokenizer = model.tokenizer, pooling = pooling_of(config),
+                      count = config.num_samples] { return pair_samples(*weights, pooling, *set, tokenizer, count); };
     split == "train" ? void(task.train = std::move(data)) : task.validation.push_back(std::move(data));
   }
   return task;
 }
 
-SupervisedTask regression_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                               const ChatRenderer& chat) {
+SupervisedTask regression_task(const RmModelConfig& config, const TaskModel& model, const ChatRenderer& chat) {
   SupervisedTask task;
   task.num_sums = kRegressionSums;
   task.metrics_of = [](std::span<const double> sums) { return Metrics{{"loss", sums[0] / sums[1]}}; };
   for (auto& [split, rows] : open_data(config.data, "model.data")) {
     if (split == "test") continue;
-    const auto set =
-        std::make_shared<const RegressionDataset>(rows, encoder_of(tokenizer), config.data, config.regression.num_attributes, chat);
-    SupervisedData data = regression_data(split, set, config, model);
+    const auto set = std::make_shared<const RegressionDataset>(rows, encoder_of(model.tokenizer, model.vocab_size), config.data,
+                                                               config.regression.num_attributes, chat);
+    SupervisedData data = regression_data(split, set, config, model.weights);
     split == "train" ? void(task.train = std::move(data)) : task.validation.push_back(std::move(data));
   }
   return task;
@@ -214,11 +212,10 @@ void check_rm_config(const RmConfig& config) {
         "trainer.rm.train_random_sampler: must be false for this loss_func, or A and B would be separated");
 }
 
-SupervisedTask make_rm_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                            const Path& folder) {
-  const ChatRenderer chat = chat_of_model(folder);
-  return config.reward_model_type == RewardModelType::binary_ranking ? ranking_task(config, model, tokenizer, chat)
-                                                                     : regression_task(config, model, tokenizer, chat);
+SupervisedTask make_rm_task(const RmModelConfig& config, const TaskModel& model) {
+  const ChatRenderer chat = chat_of_model(model.folder);
+  return config.reward_model_type == RewardModelType::binary_ranking ? ranking_task(config, model, chat)
+                                                                     : regression_task(config, model, chat);
 }
 
 }  // namespace kedge

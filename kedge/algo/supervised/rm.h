@@ -10,7 +10,6 @@
 #include "kedge/data/sets/preference_dataset.h"
 #include "kedge/model/score_head.h"
 #include "kedge/reward/reward_model_type.h"
-#include "kedge/text/tokenizer/tokenizer.h"
 #include "kedge/train/checkpoint/run_folder.h"
 #include "kedge/train/training_config.h"
 
@@ -97,10 +96,8 @@ struct RmConfig {
 // Settings that contradict each other are a UsageError.
 void check_rm_config(const RmConfig& config);
 
-// Opens and reads the data, before there are weights: `model` must hold one by the first pass. It and `tokenizer` must outlive the task;
-// `folder` is the model's, for its chat template.
-[[nodiscard]] SupervisedTask make_rm_task(const RmModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                                          const Path& folder);
+// Opens and reads the data, before there are weights.
+[[nodiscard]] SupervisedTask make_rm_task(const RmModelConfig& config, const TaskModel& model);
 
 // Numbers of a ranking, from sums over pairs: of the losses weighted by pairs, of pairs in the right order, of pairs, of the chosen
 // rewards, of the rejected, and of all rewards' squares.

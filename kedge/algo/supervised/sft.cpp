@@ -89,7 +89,7 @@ SupervisedData data_of(std::string name, std::shared_ptr<const Dataset> rows, bo
 // What the data sets need besides their files.
 struct Readers {
   const SftModelConfig& config;
-  const std::unique_ptr<Model>& model;
+  const TaskModel& model;
   TextEncoder encoder;
   ChatRenderer chat;
 };
@@ -104,12 +104,14 @@ SftSplit open_split(const SftFilesConfig& files, const std::string& name, const 
   Rows rows = open_sft_data(files, key);
   if (files.packed_sequence) {
     check(!readers.config.data.chat, key, ".packed_sequence: packs hold tokens, not conversations; data.chat must be false");
-    return {data_of(name, std::make_shared<const PackedDataset>(std::move(rows), files.max_seq_length, readers.config.encoder_seq_length),
-                    files.drop_last, readers.model),
+    return {data_of(name,
+                    std::make_shared<const PackedDataset>(std::move(rows), files.max_seq_length, readers.config.encoder_seq_length,
+                                                          readers.model.vocab_size),
+                    files.drop_last, readers.model.weights),
             {}};
   }
   const auto of = [&]<typename Dataset>(std::shared_ptr<const Dataset> set) {
-    return SftSplit{data_of(name, set, files.drop_last, readers.model), [set](int64_t index) { return set->get(index); }};
+    return SftSplit{data_of(name, set, files.drop_last, readers.model.weights), [set](int64_t index) { return set->get(index); }};
   };
   if (readers.config.data.chat)
     return of(
@@ -119,9 +121,8 @@ SftSplit open_split(const SftFilesConfig& files, const std::string& name, const 
 
 }  // namespace
 
-SupervisedTask make_sft_task(const SftModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                             const Path& folder) {
-  const Readers readers{config, model, encoder_of(tokenizer), chat_of_model(folder)};
+SupervisedTask make_sft_task(const SftModelConfig& config, const TaskModel& model) {
+  const Readers readers{config, model, encoder_of(model.tokenizer, model.vocab_size), chat_of_model(model.folder)};
   SupervisedTask task;
   task.num_sums = kNumSums;
   task.metrics_of = metrics_of;
@@ -131,7 +132,8 @@ SupervisedTask make_sft_task(const SftModelConfig& config, const std::unique_ptr
   if (config.data.validation_ds.file_path.is_null()) return task;
   SftSplit validation = open_split(config.data.validation_ds, "validation", "model.data.validation_ds", readers);
   if (config.num_samples > 0 && validation.row) {
-    const auto samples = std::make_shared<SftSamples>(model, tokenizer, SftSamplesOptions{config.num_samples, config.sample_tokens});
+    const auto samples =
+        std::make_shared<SftSamples>(model.weights, model.tokenizer, SftSamplesOptions{config.num_samples, config.sample_tokens});
     for (int64_t i = 0; i < std::min(config.num_samples, validation.data.size); ++i) samples->add(validation.row(i));
     task.samples = [samples] { return samples->draw(); };
   }

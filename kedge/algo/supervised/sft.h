@@ -5,7 +5,6 @@
 
 #include "kedge/algo/supervised/supervised.h"
 #include "kedge/data/sets/sft_config.h"
-#include "kedge/text/tokenizer/tokenizer.h"
 #include "kedge/train/checkpoint/run_folder.h"
 #include "kedge/train/training_config.h"
 
@@ -59,9 +58,7 @@ struct SftConfig {
   }
 };
 
-// Opens and reads the data, before there are weights: `model` must hold one by the first pass. It and `tokenizer` must outlive the task;
-// `folder` is the model's, for its chat template.
-[[nodiscard]] SupervisedTask make_sft_task(const SftModelConfig& config, const std::unique_ptr<Model>& model, const Tokenizer& tokenizer,
-                                           const Path& folder);
+// Opens and reads the data, before there are weights.
+[[nodiscard]] SupervisedTask make_sft_task(const SftModelConfig& config, const TaskModel& model);
 
 }  // namespace kedge

@@ -14,6 +14,7 @@
 #include "kedge/dist/group.h"
 #include "kedge/model/files/model_files.h"
 #include "kedge/model/model.h"
+#include "kedge/text/tokenizer/tokenizer.h"
 #include "kedge/train/loop.h"
 #include "kedge/train/optim/learner.h"
 #include "kedge/train/reference_policy.h"
@@ -83,6 +84,14 @@ struct TaskStart {
   BatchList train = {};                    // the batches of the run from its first step on
   int64_t step = 0;                        // those before it are done
   std::vector<BatchList> validation = {};  // by validation set
+};
+
+// The model of a task, whose weights are loaded after the data is read: by the first pass. What it refers to must outlive the task.
+struct TaskModel {
+  const std::unique_ptr<Model>& weights;
+  const Tokenizer& tokenizer;
+  int64_t vocab_size = 0;  // of the network
+  Path folder = {};        // has the chat template
 };
 
 struct SupervisedTask {

@@ -93,12 +93,18 @@ std::vector<TextPiece> ChatReader::pieces(const Row& row) const {
 
 ChatDataset::ChatDataset(Rows rows, TextEncoder encoder, const SftDataConfig& config, int64_t max_seq_length, ChatRenderer chat)
     : rows_(std::move(rows)), encoder_(std::move(encoder)), reader_(config, std::move(chat)), max_seq_length_(max_seq_length) {
-  for_each_example(size(), [&](int64_t row) { static_cast<void>(reader_.pieces(rows_.row(row))); });
+  for_each_example(size(), [&](int64_t row) { static_cast<void>(encode(row)); });
+}
+
+MaskedTokens ChatDataset::encode(int64_t row) const {
+  MaskedTokens tokens = encoder_.encode(reader_.pieces(rows_.row(row)));
+  encoder_.encoder().check_ids(tokens.ids, [&] { return rows_.where(row); });
+  return tokens;
 }
 
 MaskedTokens ChatDataset::get(int64_t index) const {
   ensure(index >= 0 && index < size(), rows_.name(), ": row ", index, " of ", size());
-  MaskedTokens tokens = encoder_.encode(reader_.pieces(rows_.row(index)));
+  MaskedTokens tokens = encode(index);
   if (static_cast<int64_t>(tokens.ids.size()) <= max_seq_length_) return tokens;
   tokens.cut(static_cast<size_t>(max_seq_length_));
   if (tokens.trains_nothing()) {

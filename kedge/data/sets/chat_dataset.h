@@ -33,7 +33,7 @@ class ChatReader {
 // Safe to use from several threads.
 class ChatDataset {
  public:
-  // Reads every row once, so that a broken one is refused at load. Rows of more than `max_seq_length` tokens are cut on the
+  // Encodes every row once, so that a broken one is refused at load. Rows of more than `max_seq_length` tokens are cut on the
   // right.
   ChatDataset(Rows rows, TextEncoder encoder, const SftDataConfig& config, int64_t max_seq_length, ChatRenderer chat = {});
 
@@ -42,6 +42,8 @@ class ChatDataset {
   [[nodiscard]] const Truncations& truncations() const { return truncations_; }
 
  private:
+  [[nodiscard]] MaskedTokens encode(int64_t row) const;
+
   Rows rows_;
   PieceEncoder encoder_;
   ChatReader reader_;

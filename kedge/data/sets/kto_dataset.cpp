@@ -35,11 +35,10 @@ KtoRow KtoReader::read(const Row& row) const {
 
 KtoDataset::KtoDataset(Rows rows, TextEncoder encoder, const DataConfig& config, ChatRenderer chat)
     : rows_(std::move(rows)), encoder_(std::move(encoder)), config_(config), reader_(config, std::move(chat)), kept_(rows_.size()) {
-  if (!config_.drop_over_long) {
-    for_each_example(size(), [&](int64_t row) { static_cast<void>(reader_.read(rows_.row(row))); });
-    return;
-  }
-  kept_.filter([&](int64_t row) { return static_cast<int64_t>(encode(row).ids.size()) <= config_.seq_length; });
+  kept_.filter([&](int64_t row) {
+    const bool fits = static_cast<int64_t>(encode(row).ids.size()) <= config_.seq_length;
+    return fits || !config_.drop_over_long;
+  });
   check(size() > 0, rows_.name(), ": no row has at most ", config_.seq_length, " tokens");
   if (num_dropped() > 0) log_warn_of_job(rows_.name(), ": left out ", num_dropped(), " rows of more than ", config_.seq_length, " tokens");
 }
@@ -48,6 +47,7 @@ KtoExample KtoDataset::encode(int64_t number) const {
   const Row row = rows_.row(number);
   const KtoRow read = reader_.read(row);
   JointTokens joint = encode_joint(encoder_, ends_of(config_), read.texts, [&] { return row.where(); });
+  encoder_.check_ids(joint.ids, [&] { return row.where(); });
   return {number, std::move(joint.ids), joint.num_prompt_tokens, read.chosen};
 }
 

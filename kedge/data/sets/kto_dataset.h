@@ -36,7 +36,7 @@ class KtoDataset {
  public:
   static constexpr int64_t kMaskedTokens = 32;
 
-  // Reads every row once, so that a broken one is refused at load.
+  // Encodes every row once, so that a broken one is refused at load.
   KtoDataset(Rows rows, TextEncoder encoder, const DataConfig& config, ChatRenderer chat = {});
 
   [[nodiscard]] int64_t size() const { return kept_.size(); }

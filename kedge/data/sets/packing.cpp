@@ -142,10 +142,13 @@ PackInput collate_packed(const PackedRow& packed) {
   return batch;
 }
 
-PackedDataset::PackedDataset(Rows rows, int64_t max_seq_length, int64_t max_sequence) : rows_(std::move(rows)) {
+PackedDataset::PackedDataset(Rows rows, int64_t max_seq_length, int64_t max_sequence, int64_t vocab_size) : rows_(std::move(rows)) {
   for_each_example(size(), [&](int64_t number) {
     const Row row = rows_.row(number);
     const PackedRow packed = read_packed_row(row);
+    for (const TokenId id : packed.input_ids)
+      if (id >= vocab_size)
+        row.fail(RowFault::bad_value, str("\"input_ids\": id ", id, " is outside the model's vocabulary of ", vocab_size));
     const auto fed = static_cast<int64_t>(packed.input_ids.size() - packed.seq_start_id.size());
     if (fed > max_seq_length) row.fail(RowFault::bad_value, str("a pack of ", fed, " tokens; max_seq_length is ", max_seq_length));
     for (size_t i = 0; i < packed.seq_start_id.size(); ++i) {

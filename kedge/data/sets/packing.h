@@ -66,8 +66,8 @@ struct PackInput {
 class PackedDataset {
  public:
   // Reads every row once, so that a broken one is refused at load: a pack of more than `max_seq_length` tokens, or with a sequence of more
-  // than `max_sequence`, which is what a network's positions limit.
-  PackedDataset(Rows rows, int64_t max_seq_length, int64_t max_sequence);
+  // than `max_sequence`, which is what a network's positions limit, or with an id outside its vocabulary.
+  PackedDataset(Rows rows, int64_t max_seq_length, int64_t max_sequence, int64_t vocab_size);
   [[nodiscard]] int64_t size() const { return rows_.size(); }
   [[nodiscard]] PackInput get(int64_t index) const;
 

@@ -97,8 +97,7 @@ PreferenceDataset::PreferenceDataset(Rows rows, TextEncoder encoder, const Prefe
   std::vector<int64_t> different;
   kept_.filter([&](int64_t row) {
     try {
-      static_cast<void>(pair(row));
-      return true;
+      return !too_long(encode(row)) || !config_.drop_over_long;
     } catch (const RowError& error) {
       if (error.fault() != RowFault::different_prompts) throw;
     }
@@ -113,7 +112,6 @@ PreferenceDataset::PreferenceDataset(Rows rows, TextEncoder encoder, const Prefe
     log_warn_of_job(rows_.name(), ": left out ", different.size(), " pairs whose sides have different prompts; lines ", lines,
                     different.size() > kLinesNamed ? ", ..." : "");
   }
-  if (config_.drop_over_long) kept_.filter([&](int64_t row) { return !too_long(encode(row)); });
   check(size() > 0, rows_.name(), ": no pair is left");
 }
 
@@ -125,8 +123,8 @@ PreferenceExample PreferenceDataset::encode(int64_t row) const {
   const PreferencePair texts = pair(row);
   PreferenceExample example{.id = row, .source = row, .chosen_reward = texts.chosen_reward, .rejected_reward = texts.rejected_reward};
   const TextEnds ends = ends_of(config_);
+  const auto where = [&] { return rows_.where(row); };
   if (use_ == PreferenceUse::labelled) {
-    const auto where = [&] { return rows_.where(row); };
     JointTokens chosen = encode_joint(encoder_, ends, {texts.prompt, texts.chosen}, where);
     JointTokens rejected = encode_joint(encoder_, ends, {texts.prompt, texts.rejected}, where);
     example.num_prompt_tokens = std::min(chosen.num_prompt_tokens, rejected.num_prompt_tokens);
@@ -136,6 +134,8 @@ PreferenceExample PreferenceDataset::encode(int64_t row) const {
     example.chosen = encode_text(encoder_, ends, texts.prompt + texts.chosen);
     example.rejected = encode_text(encoder_, ends, texts.prompt + texts.rejected);
   }
+  encoder_.check_ids(example.chosen, where);
+  encoder_.check_ids(example.rejected, where);
   return example;
 }
 

@@ -69,7 +69,7 @@ class PreferenceDataset {
  public:
   static constexpr int64_t kMaskedTokens = 32;
 
-  // `rows` as open_preference_data opens them. Reads every pair once: a broken one is refused, one whose sides have different
+  // `rows` as open_preference_data opens them. Encodes every pair once: a broken one is refused, one whose sides have different
   // prompts is left out, counted and logged.
   PreferenceDataset(Rows rows, TextEncoder encoder, const PreferenceConfig& config, PreferenceUse use, ChatRenderer chat = {});
 

@@ -12,11 +12,7 @@ PromptDataset::PromptDataset(Rows rows, TextEncoder encoder, const DataConfig& c
       reader_(config, std::move(chat)),
       kept_(rows_.size()),
       replacements_(str("prompts of at most ", max_tokens, " tokens")) {
-  if (!config_.drop_over_long) {
-    for_each_example(size(), [&](int64_t row) { static_cast<void>(reader_.text(rows_.row(row))); });
-    return;
-  }
-  kept_.filter([&](int64_t row) { return read(row).has_value(); });
+  kept_.filter([&](int64_t row) { return read(row).has_value() || !config_.drop_over_long; });
   check(size() > 0, rows_.name(), ": no prompt has at most ", max_tokens_, " tokens");
   if (num_dropped() > 0) log_warn_of_job(rows_.name(), ": left out ", num_dropped(), " prompts of more than ", max_tokens_, " tokens");
 }
@@ -26,6 +22,7 @@ std::optional<PromptExample> PromptDataset::read(int64_t row_number) const {
   PromptExample example{row_number, row_number, reader_.text(row), {}, {}};
   example.ids = encode_text(encoder_, ends_of(config_), example.text);
   if (example.ids.empty()) row.fail(RowFault::empty_prompt, "a prompt without tokens");
+  encoder_.check_ids(example.ids, [&] { return row.where(); });
   if (static_cast<int64_t>(example.ids.size()) > max_tokens_) return std::nullopt;
   example.row = row.take_json();
   return example;

@@ -19,7 +19,7 @@ struct PromptExample {
 // Safe to use from several threads.
 class PromptDataset {
  public:
-  // Reads every row once, so that a broken one is refused at load. Too long is what has more than `max_tokens` ids.
+  // Encodes every row once, so that a broken one is refused at load. Too long is what has more than `max_tokens` ids.
   PromptDataset(Rows rows, TextEncoder encoder, const DataConfig& config, int64_t max_tokens, ChatRenderer chat = {});
 
   [[nodiscard]] int64_t size() const { return kept_.size(); }

@@ -30,15 +30,7 @@ RegressionDataset::RegressionDataset(Rows rows, TextEncoder encoder, const DataC
       reader_(config, std::move(chat)),
       kept_(rows_.size()),
       replacements_(str("texts of at most ", config.seq_length, " tokens")) {
-  if (!config_.drop_over_long) {
-    for_each_example(size(), [&](int64_t number) {
-      const Row row = rows_.row(number);
-      static_cast<void>(reader_.text(row));
-      static_cast<void>(read_labels(row, config_.names, num_attributes_));
-    });
-    return;
-  }
-  kept_.filter([&](int64_t row) { return read(row).has_value(); });
+  kept_.filter([&](int64_t row) { return read(row).has_value() || !config_.drop_over_long; });
   check(size() > 0, rows_.name(), ": no text has at most ", config_.seq_length, " tokens");
   if (num_dropped() > 0) log_warn_of_job(rows_.name(), ": left out ", num_dropped(), " texts of more than ", config_.seq_length, " tokens");
 }
@@ -48,6 +40,7 @@ std::optional<RegressionExample> RegressionDataset::read(int64_t number) const {
   RegressionExample example{number, number, encode_text(encoder_, ends_of(config_), reader_.text(row)),
                             read_labels(row, config_.names, num_attributes_)};
   if (example.ids.empty()) row.fail(RowFault::empty_prompt, "a text without tokens");
+  encoder_.check_ids(example.ids, [&] { return row.where(); });
   if (static_cast<int64_t>(example.ids.size()) > config_.seq_length) return std::nullopt;
   return example;
 }

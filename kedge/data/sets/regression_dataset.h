@@ -21,7 +21,7 @@ struct RegressionExample {
 // Safe to use from several threads.
 class RegressionDataset {
  public:
-  // Reads every row once, so that a broken one is refused at load.
+  // Encodes every row once, so that a broken one is refused at load.
   RegressionDataset(Rows rows, TextEncoder encoder, const DataConfig& config, int64_t num_attributes, ChatRenderer chat = {});
 
   [[nodiscard]] int64_t size() const { return kept_.size(); }

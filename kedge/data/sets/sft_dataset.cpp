@@ -126,12 +126,18 @@ bool SftReader::shorten(std::vector<TokenIds>& pieces) const {
 
 SftDataset::SftDataset(Rows rows, TextEncoder encoder, const SftFilesConfig& config)
     : rows_(std::move(rows)), reader_(config, std::move(encoder)) {
-  for_each_example(size(), [&](int64_t row) { static_cast<void>(reader_.pieces(rows_.row(row))); });
+  for_each_example(size(), [&](int64_t row) { static_cast<void>(encode(row)); });
+}
+
+TruncatedTokens SftDataset::encode(int64_t row) const {
+  TruncatedTokens result = reader_.encode(reader_.pieces(rows_.row(row)));
+  reader_.encoder().check_ids(result.tokens.ids, [&] { return rows_.where(row); });
+  return result;
 }
 
 MaskedTokens SftDataset::get(int64_t index) const {
   ensure(index >= 0 && index < size(), rows_.name(), ": row ", index, " of ", size());
-  TruncatedTokens result = reader_.encode(reader_.pieces(rows_.row(index)));
+  TruncatedTokens result = encode(index);
   if (result.answer_lost) {
     truncations_.answers_lost.note(rows_.where(index), " is so long that none of its answer is left");
   } else if (result.truncated) {

@@ -30,6 +30,7 @@ class SftReader {
   // The template's pieces with the row's values; the last is the answer.
   [[nodiscard]] std::vector<std::string> pieces(const Row& row) const;
   [[nodiscard]] TruncatedTokens encode(std::span<const std::string> pieces) const;
+  [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
 
  private:
   [[nodiscard]] bool shorten(std::vector<TokenIds>& pieces) const;
@@ -49,7 +50,7 @@ void truncate_pieces(std::vector<TokenIds>& pieces, const std::vector<bool>& sho
 // Safe to use from several threads.
 class SftDataset {
  public:
-  // Reads every row once, so that a broken one is refused at load.
+  // Encodes every row once, so that a broken one is refused at load.
   SftDataset(Rows rows, TextEncoder encoder, const SftFilesConfig& config);
 
   [[nodiscard]] int64_t size() const { return rows_.size(); }
@@ -57,6 +58,8 @@ class SftDataset {
   [[nodiscard]] const Truncations& truncations() const { return truncations_; }
 
  private:
+  [[nodiscard]] TruncatedTokens encode(int64_t row) const;
+
   Rows rows_;
   SftReader reader_;
   Truncations truncations_;

@@ -336,6 +336,8 @@ void logit_stats(const Tensor& logits, const Tensor& targets, LogitStats& stats)
     using T = decltype(type);
     const auto* in = data<T>(logits);
     const auto* ids = data<int64_t>(targets);
+    // They come from files and calls, and the loops below read and write wherever they point to.
+    ensure(std::all_of(ids, ids + targets.numel(), [&](int64_t id) { return id >= 0 && id < n; }), "a target outside the ", n, " logits");
     auto *logprob = mutable_data<float>(stats.logprob), *log_sum = mutable_data<float>(stats.log_sum);
     auto* entropy = mutable_data<float>(stats.entropy);
     const auto temperature = static_cast<float>(stats.temperature);

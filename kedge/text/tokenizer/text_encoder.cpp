@@ -22,11 +22,18 @@ TokenId TextEncoder::eos_id() const {
   return *eos;
 }
 
-TextEncoder encoder_of(const Tokenizer& tokenizer) {
+void TextEncoder::check_ids(std::span<const TokenId> ids, const std::function<std::string()>& where) const {
+  const auto outside = std::find_if(ids.begin(), ids.end(), [&](TokenId id) { return id >= vocab_size; });
+  if (outside == ids.end()) return;
+  throw UsageError(str(where(), ": the tokenizer's id ", *outside, " is outside the model's vocabulary of ", vocab_size));
+}
+
+TextEncoder encoder_of(const Tokenizer& tokenizer, int64_t vocab_size) {
   return {.encode = [&tokenizer](std::string_view text) { return tokenizer.encode(text); },
           .decode = [&tokenizer](std::span<const TokenId> ids) { return tokenizer.decode(ids); },
           .bos = tokenizer.special().bos,
-          .eos = tokenizer.special().eos};
+          .eos = tokenizer.special().eos,
+          .vocab_size = vocab_size};
 }
 
 bool adds_leading_blank(const TextEncoder& encoder) {

@@ -1,6 +1,7 @@
 #pragma once
 // What datasets need of a tokenizer, and text that is encoded in pieces with a loss mask. Independent of files.
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,14 +17,17 @@ struct TextEncoder {
   std::function<TokenIds(std::string_view)> encode;
   std::function<std::string(std::span<const TokenId>)> decode;
   std::optional<TokenId> bos, eos;
+  int64_t vocab_size = std::numeric_limits<int64_t>::max();  // of the model; the tokenizer may have more ids, as long as no text uses them
 
   // UsageError if the tokenizer has none.
   [[nodiscard]] TokenId bos_id() const;
   [[nodiscard]] TokenId eos_id() const;
+  // UsageError for an id that the model does not have; `where` returns file and line.
+  void check_ids(std::span<const TokenId> ids, const std::function<std::string()>& where) const;
 };
 
 // `tokenizer` must outlive the result.
-[[nodiscard]] TextEncoder encoder_of(const Tokenizer& tokenizer);
+[[nodiscard]] TextEncoder encoder_of(const Tokenizer& tokenizer, int64_t vocab_size = std::numeric_limits<int64_t>::max());
 
 // Does the tokenizer put its own blank before every text, as SentencePiece does?
 [[nodiscard]] bool adds_leading_blank(const TextEncoder& encoder);

@@ -48,7 +48,8 @@ TEST_P(DpoGolden, HasTheLossAndGradientsOfTrl) {
   config.data.append_eod = true;
   config.loss.ref_policy_kl_penalty = golden.number("beta");
   config.loss.preference_loss = GetParam().second;
-  expect_golden(golden, make_dpo_task(config, golden.model, *golden.tokenizer, "none"), GetParam().first);
+  expect_golden(golden, make_dpo_task(config, {golden.model, *golden.tokenizer, golden.model->config().vocab_size, "none"}),
+                GetParam().first);
 }
 
 INSTANTIATE_TEST_SUITE_P(Trl, DpoGolden,
@@ -64,7 +65,7 @@ TEST(KtoGolden, HasTheLossAndGradientsOfTrl) {
   config.loss.ref_policy_kl_penalty = golden.number("beta");
   config.loss.desirable_loss_weight = golden.number("desirable_weight");
   config.loss.undesirable_loss_weight = golden.number("undesirable_weight");
-  expect_golden(golden, make_kto_task(config, golden.model, *golden.tokenizer, "none"), "kto");
+  expect_golden(golden, make_kto_task(config, {golden.model, *golden.tokenizer, golden.model->config().vocab_size, "none"}), "kto");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Toy {
   std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
 
   explicit Toy(int64_t num_labels = 1) : model(byte_model({HeadKind::score, num_labels, false})) {}
-  SupervisedTask task(const RmModelConfig& config) { return make_rm_task(config, model, *tokenizer, "none"); }
+  SupervisedTask task(const RmModelConfig& config) { return make_rm_task(config, {model, *tokenizer, testing::kByteVocabulary, "none"}); }
   // The reward of a text alone.
   std::vector<double> rewards(const std::string& text, Pooling pooling = Pooling::last) const {
     const Tensor scores = row_scores(*model, pack_rows(std::vector<TokenIds>{tokenizer->encode(text)}, at::kCPU), pooling);

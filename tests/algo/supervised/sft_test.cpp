@@ -32,7 +32,7 @@ struct SftToy {
   std::unique_ptr<Model> model = byte_model();
   std::unique_ptr<Tokenizer> tokenizer = make_byte_tokenizer();
 
-  SupervisedTask task(const SftModelConfig& config) { return make_sft_task(config, model, *tokenizer, "none"); }
+  SupervisedTask task(const SftModelConfig& config) { return make_sft_task(config, {model, *tokenizer, testing::kByteVocabulary, "none"}); }
 };
 
 // The loss of a row worked out from its ids: "qq:" is read, " answer 1" and the end are learnt.

@@ -39,7 +39,7 @@ struct SupervisedToy {
     sft.data.validation_ds.file_path = temp.file("val.jsonl", testing::sft_rows(7)).string();
     sft.data.validation_ds.global_batch_size = batches.global_size;
     sft.data.validation_ds.micro_batch_size = batches.micro_size;
-    return make_sft_task(sft, model, *tokenizer, "none");
+    return make_sft_task(sft, {model, *tokenizer, testing::kByteVocabulary, "none"});
   }
   SupervisedTrainer trainer() {
     SupervisedTask made = task();

@@ -105,5 +105,15 @@ TEST_F(ChatTest, SpansThatAreOutOfOrderAreABug) {
   EXPECT_THROW(static_cast<void>(span_pieces({"abc", {{2, 4}}})), Bug);
 }
 
+TEST_F(ChatTest, IdsOutsideTheModelsVocabularyAreRefusedAtLoad) {
+  const auto load = [&](const std::string& said) {
+    const std::string row = R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": ")" + said + "\"}]}";
+    return ChatDataset(Rows::of_file(folder_.file("f.jsonl", row)), testing::encoder_without_z(), config_, 1000, render_toy_chat).size();
+  };
+  EXPECT_EQ(load("a"), 1);
+  EXPECT_EQ(error_of([&] { return load("z"); }),
+            (folder_ / "f.jsonl").string() + ":1: the tokenizer's id 122 is outside the model's vocabulary of 122");
+}
+
 }  // namespace
 }  // namespace kedge

@@ -1,5 +1,6 @@
 #include "kedge/data/sets/kto_dataset.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/assets.h"
@@ -13,6 +14,7 @@ namespace {
 using testing::asset;
 using testing::byte_encoder;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::render_toy_chat;
 using testing::shown;
 using testing::TempFolder;
@@ -87,6 +89,17 @@ TEST_F(KtoTest, ARealFileLoads) {
   ASSERT_EQ(rows.size(), 300);
   EXPECT_TRUE(rows.get(0).chosen);
   EXPECT_FALSE(rows.get(299).chosen);
+}
+
+TEST_F(KtoTest, ARowIsEncodedAtLoad) {
+  const auto load = [&](const std::string& prompt, const std::string& answer, TextEncoder encoder) {
+    const std::string row = R"({"prompt": ")" + prompt + R"(", "response": ")" + answer + R"(", "label": true})";
+    return KtoDataset(Rows::of_file(folder_.file("f.jsonl", row)), std::move(encoder), config_, render_toy_chat).size();
+  };
+  EXPECT_EQ(load("p", "r", testing::encoder_without_z()), 1);
+  EXPECT_EQ(error_of([&] { return load("p", "z", testing::encoder_without_z()); }),
+            (folder_ / "f.jsonl").string() + ":1: the tokenizer's id 122 is outside the model's vocabulary of 122");
+  EXPECT_THAT(error_of([&] { return load("xa", "b", testing::merging_encoder()); }), HasSubstr(":1: the prompt's tokens change"));
 }
 
 }  // namespace

@@ -76,10 +76,10 @@ TEST(Packing, EachSequenceIsFedWithoutItsLastToken) {
 TEST(Packing, StoredPacksComeBack) {
   const TempFolder folder;
   const auto path = folder.file("p.jsonl", to_json(pack_rows(kRows)).dump() + "\n");
-  const PackedDataset packs(Rows::of_file(path), 5, 5);
+  const PackedDataset packs(Rows::of_file(path), 5, 5, 256);
   ASSERT_EQ(packs.size(), 1);
   EXPECT_EQ(shown(packs.get(0).labels), "bcdyz");
-  EXPECT_EQ(error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 4, 4).size(); }),
+  EXPECT_EQ(error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 4, 4, 256).size(); }),
             path.string() + ":1: a pack of 5 tokens; max_seq_length is 4");
 }
 
@@ -89,7 +89,7 @@ TEST(Packing, AFileOfPacksFeedsTheVeryRowsItWasMadeOf) {
   const PackingReport report = write_packs(5, get, {.pack_size = 6, .method = PackingMethod::first_fit_decreasing}, folder / "p.jsonl");
   EXPECT_EQ(report.num_packs, 3);  // fed are 3, 2, 3, 2, 3 tokens: 3 + 3, 3 + 2, 2
   EXPECT_DOUBLE_EQ(report.rows_per_pack(), 5.0 / 3);
-  const PackedDataset packs(Rows::of_file(folder / "p.jsonl"), 6, 6);
+  const PackedDataset packs(Rows::of_file(folder / "p.jsonl"), 6, 6, 256);
   EXPECT_EQ(shown(packs.get(0).tokens), "abcabc");
   EXPECT_EQ(shown(packs.get(1).tokens), "abcxy");
   EXPECT_EQ(shown(packs.get(2).tokens), "xy");
@@ -99,7 +99,7 @@ TEST(Packing, BrokenPacksAreRefused) {
   const TempFolder folder;
   const auto error = [&](const std::string& row) {
     const auto path = folder.file("p.jsonl", row);
-    return error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 100, 100).size(); }).substr(path.string().size());
+    return error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 100, 100, 256).size(); }).substr(path.string().size());
   };
   EXPECT_EQ(error(R"({"input_ids": [1, 2], "loss_mask": [1], "seq_start_id": [0]})"), ":1: \"loss_mask\": 1 entries for 2 ids");
   const std::string starts = ":1: \"seq_start_id\": expected increasing positions in \"input_ids\" that start with 0";
@@ -119,9 +119,24 @@ TEST(PackedDataset, SequencesAreLimitedByThemselves) {
   const Path path =
       folder.file("p.jsonl", R"({"input_ids": [1, 2, 3, 4, 5, 6, 7], "loss_mask": [1, 1, 0, 1, 1, 1, 0], "seq_start_id": [0, 3]})"
                              "\n");
-  EXPECT_EQ(PackedDataset(Rows::of_file(path), 5, 3).size(), 1);
-  EXPECT_EQ(error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 5, 2).size(); }),
+  EXPECT_EQ(PackedDataset(Rows::of_file(path), 5, 3, 256).size(), 1);
+  EXPECT_EQ(error_of<RowError>([&] { return PackedDataset(Rows::of_file(path), 5, 2, 256).size(); }),
             path.string() + ":1: a sequence of 3 tokens in a pack; the network takes 2");
+}
+
+// Also the last of a sequence, which is a label and never goes in.
+TEST(PackedDataset, IdsAreOfTheModelsVocabulary) {
+  const testing::TempFolder folder;
+  const auto size = [&](const std::string& ids) {
+    return PackedDataset(Rows::of_file(folder.file("p.jsonl",
+                                                   "{\"input_ids\": [" + ids + R"(], "loss_mask": [1, 1, 0, 1], "seq_start_id": [0, 2]})")),
+                         5, 5, 10)
+        .size();
+  };
+  EXPECT_EQ(size("9, 9, 9, 9"), 1);
+  for (const char* ids : {"10, 1, 2, 3", "0, 10, 2, 3", "0, 1, 10, 3", "0, 1, 2, 10"})
+    EXPECT_EQ(error_of<RowError>([&] { return size(ids); }),
+              (folder / "p.jsonl").string() + ":1: \"input_ids\": id 10 is outside the model's vocabulary of 10");
 }
 
 }  // namespace

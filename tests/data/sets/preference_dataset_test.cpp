@@ -1,5 +1,6 @@
 #include "kedge/data/sets/preference_dataset.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/assets.h"
@@ -13,6 +14,7 @@ namespace {
 using testing::asset;
 using testing::byte_encoder;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::render_toy_chat;
 using testing::shown;
 using testing::TempFolder;
@@ -172,6 +174,21 @@ TEST_F(PreferenceTest, RealFilesLoad) {
   EXPECT_EQ(raschka.size(), 1100);
   const PreferenceExample first = raschka.get(0);
   EXPECT_EQ(first.num_prompt_tokens, 92);  // both lines with their ends
+}
+
+TEST_F(PreferenceTest, APairIsEncodedAtLoad) {
+  const auto load = [&](const std::string& prompt, const std::string& rejected, TextEncoder encoder, PreferenceUse use) {
+    const std::string row = R"({"prompt": ")" + prompt + R"(", "chosen": "c", "rejected": ")" + rejected + "\"}";
+    return PreferenceDataset(Rows::of_file(folder_.file("f.jsonl", row)), std::move(encoder), config_, use, render_toy_chat).size();
+  };
+  for (const auto use : {PreferenceUse::ranking, PreferenceUse::labelled}) {
+    EXPECT_EQ(load("p", "r", testing::encoder_without_z(), use), 1);
+    EXPECT_EQ(error_of([&] { return load("p", "z", testing::encoder_without_z(), use); }),
+              (folder_ / "f.jsonl").string() + ":1: the tokenizer's id 122 is outside the model's vocabulary of 122");
+  }
+  EXPECT_EQ(load("xa", "b", testing::merging_encoder(), PreferenceUse::ranking), 1);
+  EXPECT_THAT(error_of([&] { return load("xa", "b", testing::merging_encoder(), PreferenceUse::labelled); }),
+              HasSubstr(":1: the prompt's tokens change"));
 }
 
 }  // namespace

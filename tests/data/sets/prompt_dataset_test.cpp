@@ -110,5 +110,11 @@ TEST_F(PromptDatasetTest, GradeSchoolMathsLoadsByAFieldName) {
   EXPECT_TRUE(first.row.at("answer", "").as_text("").ends_with("#### 18"));
 }
 
+TEST_F(PromptDatasetTest, IdsOutsideTheModelsVocabularyAreRefusedAtLoad) {
+  const Path file = folder_.file("f.jsonl", "{\"text\": \"a\"}\n{\"text\": \"z\"}\n");
+  EXPECT_EQ(error_of([&] { return PromptDataset(Rows::of_file(file), testing::encoder_without_z(), config_, 10).size(); }),
+            file.string() + ":2: the tokenizer's id 122 is outside the model's vocabulary of 122");
+}
+
 }  // namespace
 }  // namespace kedge

@@ -61,5 +61,11 @@ TEST_F(RegressionTest, BadLabelsAreRefusedAtLoad) {
   EXPECT_EQ(error("{\"text\": \"a\", \"label\": [1, 2]}\n{\"text\": \"\", \"label\": [1, 2]}\n"), ":2: an empty prompt");
 }
 
+TEST_F(RegressionTest, IdsOutsideTheModelsVocabularyAreRefusedAtLoad) {
+  const Path file = folder_.file("f.jsonl", "{\"text\": \"a\", \"label\": [1]}\n{\"text\": \"z\", \"label\": [1]}\n");
+  EXPECT_EQ(error_of([&] { return RegressionDataset(Rows::of_file(file), testing::encoder_without_z(), config_, 1).size(); }),
+            file.string() + ":2: the tokenizer's id 122 is outside the model's vocabulary of 122");
+}
+
 }  // namespace
 }  // namespace kedge

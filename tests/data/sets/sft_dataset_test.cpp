@@ -129,5 +129,16 @@ TEST_F(SftTest, ARealInstructionFileLoads) {
   EXPECT_EQ(shown(rows.get(2).ids), "Convert 45 kilometers to meters.\n\n45 kilometers is 45000 meters.$");
 }
 
+TEST_F(SftTest, IdsOutsideTheModelsVocabularyAreRefusedAtLoad) {
+  const auto error = [&](const std::string& content) {
+    return error_of([&] { return data(content, testing::encoder_without_z()).size(); }).substr((folder_ / "f.jsonl").string().size());
+  };
+  EXPECT_EQ(error(kRow), ":1: the tokenizer's id 257 is outside the model's vocabulary of 122");  // EOS
+  config_.add_eos = false;
+  EXPECT_EQ(data(kRow, testing::encoder_without_z()).size(), 1);
+  EXPECT_EQ(error(str(kRow, "\n", R"({"input": "z", "output": "a"})")),
+            ":2: the tokenizer's id 122 is outside the model's vocabulary of 122");
+}
+
 }  // namespace
 }  // namespace kedge

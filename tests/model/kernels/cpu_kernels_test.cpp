@@ -10,11 +10,13 @@
 #include "kedge/core/error.h"
 #include "kedge/model/kernels/cpu_rows.h"
 
+#include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 
 namespace kedge {
 namespace {
 
+using testing::error_of;
 using testing::ids_below;
 using testing::normals;
 using testing::same_bits;
@@ -99,6 +101,14 @@ std::vector<Tensor> all_results(at::ScalarType dtype, int64_t rows, int64_t size
           stats.logprob,           stats.entropy,         dlogits};
 }
 constexpr size_t kSums = 3;  // the first results are sums over all rows
+
+TEST(CpuKernels, ATargetOutsideTheLogitsIsNeverRead) {
+  const auto error = [](int64_t target) {
+    return error_of<Bug>([&] { return logit_stats(at::zeros({2, 3}), at::tensor({int64_t{2}, target}), false).logprob; });
+  };
+  EXPECT_EQ(error(3), "a target outside the 3 logits");
+  EXPECT_EQ(error(-1), "a target outside the 3 logits");
+}
 
 TEST(CpuKernels, TheNumberOfThreadsChangesNoBit) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})

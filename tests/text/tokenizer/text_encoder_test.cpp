@@ -23,6 +23,16 @@ TEST(TextEncoder, MissingSpecialTokensAreNamed) {
   EXPECT_EQ(error_of([&] { return encoder.eos_id(); }), "an EOS token is needed, and the tokenizer has none");
 }
 
+TEST(TextEncoder, IdsOutsideTheModelsVocabularyAreRefused) {
+  TextEncoder encoder = byte_encoder();
+  const auto error = [&] { return error_of([&] { encoder.check_ids(TokenIds{1, 300, 2}, [] { return "f:7"; }); }); };
+  EXPECT_NO_THROW(encoder.check_ids(TokenIds{1, 300, 2}, [] { return ""; }));
+  encoder.vocab_size = 300;
+  EXPECT_EQ(error(), "f:7: the tokenizer's id 300 is outside the model's vocabulary of 300");
+  encoder.vocab_size = 301;
+  EXPECT_NO_THROW(encoder.check_ids(TokenIds{1, 300, 2}, [] { return ""; }));
+}
+
 TEST(TextEncoder, ALeadingBlankOfTheTokenizersOwnIsNoticed) {
   EXPECT_FALSE(adds_leading_blank(byte_encoder()));
   EXPECT_TRUE(adds_leading_blank(blank_encoder()));
