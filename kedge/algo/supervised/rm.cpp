@@ -81,20 +81,27 @@ SupervisedData ranking_data(const std::string& name, const std::shared_ptr<const
 struct LabelledRows {
   std::vector<TokenIds> rows;
   Tensor labels;  // [rows, attributes]
-  bool has_labels = false;
+  bool teaches = false;
 };
+
+// Does it have a label that is not masked?
+bool is_labelled(const RegressionExample& example, const RegressionConfig& config) {
+  return !example.masked &&
+         std::any_of(example.labels.begin(), example.labels.end(), [&](double label) { return label != config.loss_mask_val; });
+}
 
 LabelledRows labelled_rows(const RegressionDataset& set, std::span<const int64_t> indices, const RegressionConfig& config,
                            at::Device device) {
   LabelledRows all;
   std::vector<float> labels;
+  // A pair needs both its texts.
+  const bool is_pair = config.loss_func != PreferenceLoss::regression;
+  all.teaches = is_pair;
   for (const int64_t index : indices) {
     const RegressionExample example = set.get(index);
     all.rows.push_back(example.ids);
-    for (const double label : example.labels) {
-      labels.push_back(static_cast<float>(example.masked ? config.loss_mask_val : label));
-      all.has_labels = all.has_labels || (!example.masked && label != config.loss_mask_val);
-    }
+    all.teaches = is_pair ? all.teaches && !example.masked : all.teaches || is_labelled(example, config);
+    for (const double label : example.labels) labels.push_back(static_cast<float>(example.masked ? config.loss_mask_val : label));
   }
   all.labels = at::tensor(labels).view({static_cast<int64_t>(indices.size()), config.num_attributes}).to(device);
   return all;
@@ -112,19 +119,22 @@ SupervisedData regression_data(const std::string& name, const std::shared_ptr<co
   const auto run = [set, &model, regression = config.regression, pooling = pooling_of(config)](std::span<const int64_t> indices,
                                                                                                const PassOptions& pass) {
     const LabelledRows rows = labelled_rows(*set, indices, regression, model->device());
-    check(rows.has_labels, "all labels of a micro-batch are masked; a larger micro_batch_size may help");
+    RowsResult result;
+    if (!rows.teaches) {
+      result.sums = at::zeros({static_cast<int64_t>(kRegressionSums)}, rows.labels.options().dtype(at::kDouble));
+      return result;
+    }
     const PackedBatch batch = pack_rows(rows.rows, model->device());
     const Tensor scores = row_scores(*model, batch, pooling, pass);
-    RowsResult result;
     result.loss = regression.loss_func == PreferenceLoss::regression ? regression_loss(scores, rows.labels, regression.loss_mask_val)
                                                                      : pair_loss(regression, scores, rows.labels);
     result.sums = double_sums({result.loss, at::ones({1}, scores.options())});
     result.num_tokens = batch.num_tokens();
     return result;
   };
-  const auto size_of = [set](int64_t row) {
-    const auto tokens = static_cast<int64_t>(set->get(row).ids.size());
-    return RowSize{tokens, 1, tokens};
+  const auto size_of = [set, regression = config.regression](int64_t row) {
+    const RegressionExample example = set->get(row);
+    return RowSize{std::ssize(example.ids), 1, std::ssize(example.ids), is_labelled(example, regression)};
   };
   return {name, set->size(), config.data.validation_drop_last, 0, 0, run, size_of};
 }
@@ -170,7 +180,7 @@ SupervisedTask ranking_task(const RmModelConfig& config, const TaskModel& model,
 SupervisedTask regression_task(const RmModelConfig& config, const TaskModel& model, const ChatRenderer& chat) {
   SupervisedTask task;
   task.num_sums = kRegressionSums;
-  task.metrics_of = [](std::span<const double> sums) { return Metrics{{"loss", sums[0] / sums[1]}}; };
+  task.metrics_of = [](std::span<const double> sums) { return sums[1] == 0 ? Metrics() : Metrics{{"loss", sums[0] / sums[1]}}; };
   for (auto& [split, rows] : open_data(config.data, "model.data")) {
     if (split == "test") continue;
     const auto set = std::make_shared<const RegressionDataset>(rows, encoder_of(model.tokenizer, model.vocab_size), config.data,

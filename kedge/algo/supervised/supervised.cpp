@@ -76,12 +76,15 @@ DataSize measure_data(const SupervisedData& data, int64_t micro_size, int64_t at
   });
   check(count == 0 || std::any_of(looked.begin(), looked.end(), [](const Looked& one) { return one.size.trains; }),
         "model.data.data_prefix: ", data.name, ": each of the ", count,
-        " rows has more tokens than model.data.seq_length allows, so there is nothing to learn");
+        " rows has more tokens than model.data.seq_length allows or no label, so there is nothing to learn");
   DataSize all;
   all.num_looked_at = count;
   for (const Looked& one : looked) all.tokens_per_epoch += static_cast<double>(one.size.tokens);
   all.tokens_per_epoch *= static_cast<double>(data.size) / static_cast<double>(std::max<int64_t>(count, 1));
-  std::stable_sort(looked.begin(), looked.end(), [](const Looked& a, const Looked& b) { return a.size.tokens > b.size.tokens; });
+  // A stand-in is as large as the row it comes from, but only that one may have a loss.
+  std::stable_sort(looked.begin(), looked.end(), [](const Looked& a, const Looked& b) {
+    return std::pair(a.size.tokens, a.size.trains) > std::pair(b.size.tokens, b.size.trains);
+  });
   all.largest_micro.rows = 0;
   for (int64_t i = 0; i < std::min(count, micro_size); ++i) {
     const Looked& one = looked[static_cast<size_t>(i)];

@@ -31,7 +31,7 @@ struct RowsResult {
 // How large an example is.
 struct RowSize {
   int64_t tokens = 0, rows = 1, longest = 0;  // tokens in total, rows of a forward pass, tokens of the longest of these
-  bool trains = true;                         // false: too long, and left out of the loss
+  bool trains = true;                         // false: left out of the loss, because it is too long or has no label
 };
 
 // A batch before its passes: all its rows, in the order that every rank knows, and the micro-batches of this one.

@@ -92,9 +92,9 @@ TEST(Dpo, AFileOfWhichNothingFitsIsRefused) {
   toy.config.data.seq_length = 20;
   EXPECT_EQ(measure_data(toy.task().train, 2).num_looked_at, 6);
   toy.config.data.seq_length = 4;
-  EXPECT_EQ(
-      error_of([&] { return measure_data(toy.task().train, 2); }),
-      "model.data.data_prefix: train: each of the 6 rows has more tokens than model.data.seq_length allows, so there is nothing to learn");
+  EXPECT_EQ(error_of([&] { return measure_data(toy.task().train, 2); }),
+            "model.data.data_prefix: train: each of the 6 rows has more tokens than model.data.seq_length allows or no label, so there is "
+            "nothing to learn");
 }
 
 TEST(Dpo, EmptyResponsesTeachNothing) {

@@ -121,15 +121,46 @@ TEST(RewardModel, LearnsPairsWithAStrengthFromAttributeFour) {
   EXPECT_NEAR(found.loss.item<double>(), std::log1p(std::exp(1 - distance)), 1e-6);
 }
 
-TEST(RewardModel, AMicroBatchWithoutLabelsIsRefused) {
+TEST(RewardModel, RowsWithoutLabelsTeachNothing) {
+  const TempFolder temp;
+  Toy toy(1);
+  const Path file = temp.file("labels.jsonl", R"({"text": "as long as one", "label": [1]}
+{"text": "and longer than that", "label": [2]}
+{"text": "one", "label": [3]}
+{"text": "no", "label": [-100]}
+)");
+  RmModelConfig config = config_for(file, file);
+  config.reward_model_type = RewardModelType::regression;
+  config.data.seq_length = 8;  // the first two are too long, and the third stands in for them
+  const SupervisedTask task = toy.task(config);
+  for (const std::vector<int64_t>& rows : {std::vector<int64_t>{0}, {0, 1}, {3}, {1, 3}}) {
+    const RowsResult found = task.train.compute(rows, {});
+    EXPECT_FALSE(found.loss.defined());
+    EXPECT_FALSE(task.metrics_of(numbers_of(found.sums)).find("loss"));
+  }
+  const double error = toy.rewards("one")[0] - 3;
+  for (const std::vector<int64_t>& rows : {std::vector<int64_t>{2}, {1, 2}, {2, 3}})
+    EXPECT_NEAR(task.train.compute(rows, {}).loss.item<double>(), error * error, 1e-5);
+  EXPECT_EQ(measure_data(task.train, 1).largest_rows, (std::vector<int64_t>{2}));  // the one with a backward pass
+}
+
+TEST(RewardModel, APairWithAStrengthIsLeftOutIfOneSideIsTooLong) {
+  const TempFolder temp;
+  Toy toy(5);
+  RmModelConfig config = regression_config(temp);
+  config.regression.loss_func = PreferenceLoss::margin_bt;
+  config.data.seq_length = 3;
+  const SupervisedTask task = toy.task(config);
+  EXPECT_FALSE(task.train.compute(std::vector<int64_t>{0, 1}, {}).loss.defined());
+}
+
+TEST(RewardModel, AFileWithoutLabelsIsRefused) {
   const TempFolder temp;
   Toy toy(1);
   const Path file = temp.file("labels.jsonl", "{\"text\": \"one\", \"label\": [-100]}\n");
   RmModelConfig config = config_for(file, file);
   config.reward_model_type = RewardModelType::regression;
-  const SupervisedTask task = toy.task(config);
-  EXPECT_THAT(error_of([&] { return task.train.compute(std::vector<int64_t>{0}, {}); }),
-              HasSubstr("all labels of a micro-batch are masked"));
+  EXPECT_THAT(error_of([&] { return measure_data(toy.task(config).train, 1).num_looked_at; }), HasSubstr("no label"));
 }
 
 TEST(RewardModel, SettingsThatContradictThemselves) {
