@@ -38,7 +38,8 @@ int64_t interval_steps(const Json& interval, int64_t steps_per_epoch, std::strin
   const double value = interval.as_number(key);
   if (interval.is_integer()) return std::max<int64_t>(0, interval.as_integer(key));
   check(value >= 0 && value <= 1, key, ": expected a number of steps or a fraction of an epoch, found ", interval.dump());
-  return static_cast<int64_t>(value * static_cast<double>(steps_per_epoch));
+  if (value == 0) return 0;
+  return std::max<int64_t>(1, static_cast<int64_t>(value * static_cast<double>(steps_per_epoch)));
 }
 
 Due due_after(int64_t step, const Intervals& intervals, bool late) {

@@ -32,7 +32,7 @@ struct Position {
 // all). `key` opens errors.
 [[nodiscard]] int64_t limited_batches(const Json& limit, int64_t num_batches, std::string_view key);
 
-// An interval in steps, from an integer or a fraction of an epoch.
+// An interval in steps, from an integer or a fraction of an epoch; a fraction above 0 is at least one step.
 [[nodiscard]] int64_t interval_steps(const Json& interval, int64_t steps_per_epoch, std::string_view key);
 
 // When validation and saving are due; an interval of 0: never.

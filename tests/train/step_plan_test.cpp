@@ -83,6 +83,8 @@ TEST(Limits, AreCountsSharesOrNone) {
   EXPECT_EQ(interval_steps(Json(100), 7, "k"), 100);
   EXPECT_EQ(interval_steps(Json(-1), 7, "k"), 0);
   EXPECT_EQ(interval_steps(Json(0.5), 7, "k"), 3);
+  EXPECT_EQ(interval_steps(Json(0.1), 7, "k"), 1);  // not 0, which is never
+  EXPECT_EQ(interval_steps(Json(0.0), 7, "k"), 0);
   EXPECT_THAT(error_of([&] { return interval_steps(Json(1.5), 7, "val_check_interval"); }), HasSubstr("val_check_interval"));
 }
 

@@ -30,6 +30,14 @@ std::vector<std::vector<int64_t>> micro_batches(const std::vector<int64_t>& batc
   return micros;
 }
 
+// All of a validation.
+BatchList all_batches(const SupervisedData& data, int64_t training_size) {
+  const int64_t batch_size = data.global_size > 0 ? data.global_size : training_size;
+  // A set smaller than a batch is one incomplete batch rather than none.
+  const bool drop_last = data.drop_last && data.size >= batch_size;
+  return validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
+}
+
 Sampler new_sampler(const SupervisedParts& parts) {
   const SupervisedBatches& batches = parts.batches;
   return {{.num_rows = parts.task.train.size, .batch_size = batches.global_size, .shuffle = batches.shuffle, .seed = batches.seed},
@@ -115,6 +123,13 @@ SupervisedPlan plan_supervised(const SupervisedConfig& config, const SupervisedT
   plan.intervals.save = interval_steps(config.save_interval, per_epoch, section + ".save_interval");
   plan.intervals.has_validation =
       !task.validation.empty() && !(config.limit_val_batches == Json(0) || config.limit_val_batches == Json(0.0));
+  if (plan.intervals.has_validation && plan.intervals.validate > 0)
+    for (const SupervisedData& data : task.validation) {
+      const auto num_batches = std::ssize(all_batches(data, batches.global_size));
+      check(limited_batches(config.limit_val_batches, num_batches, section + ".limit_val_batches") > 0, section,
+            ".limit_val_batches: ", config.limit_val_batches.dump(), " leaves no batch of ", data.name, ", which has ", num_batches,
+            "; 0 switches validation off");
+    }
   check_intervals(plan.intervals, section);
   return plan;
 }
@@ -207,12 +222,8 @@ StepReport SupervisedTrainer::train_step() {
 }
 
 BatchList SupervisedTrainer::batches_of(const SupervisedData& data) const {
-  const int64_t batch_size = data.global_size > 0 ? data.global_size : parts_.batches.global_size;
-  // A set smaller than a batch is one incomplete batch rather than none.
-  const bool drop_last = data.drop_last && data.size >= batch_size;
-  BatchList batches = validation_batches({.num_rows = data.size, .batch_size = batch_size, .drop_last = drop_last}, data.name);
-  batches.resize(
-      static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, static_cast<int64_t>(batches.size()), "limit_val_batches")));
+  BatchList batches = all_batches(data, parts_.batches.global_size);
+  batches.resize(static_cast<size_t>(limited_batches(parts_.config.limit_val_batches, std::ssize(batches), "limit_val_batches")));
   return batches;
 }
 

@@ -111,6 +111,12 @@ TEST(Supervised, PlansWholeBatches) {
   EXPECT_EQ(plan_supervised(toy.config, task, toy.batches, 2, "trainer.sft").steps.max_steps, 6);
   toy.batches.goes_on = true;
   EXPECT_EQ(plan_supervised(toy.config, task, toy.batches, 2, "trainer.sft").steps.max_steps, 50);
+  toy.config.val_check_interval = 0.1;
+  toy.config.limit_val_batches = 0.5;
+  EXPECT_EQ(error_of([&] { return plan_supervised(toy.config, task, toy.batches, 2, "trainer.sft").intervals.validate; }),
+            "trainer.sft.limit_val_batches: 0.5 leaves no batch of validation, which has 1; 0 switches validation off");
+  toy.config.limit_val_batches = 1;
+  EXPECT_EQ(plan_supervised(toy.config, task, toy.batches, 2, "trainer.sft").intervals.validate, 1);
 }
 
 // Rows of 1 to 5 question bytes, ": " or " ", "answer" and a number, of which the last token is not put in.
