@@ -16,6 +16,7 @@ namespace {
 struct Seen {
   int64_t num_tokens = -1;  // -1: a broken row
   uint64_t row_hash = 0, prompt_hash = 0;
+  bool crosses = false;
 };
 
 // FNV-1a: two different texts among a thousand million collide with a probability of about 3 %.
@@ -52,7 +53,7 @@ std::vector<Seen> look_at_all(const Rows& rows, const RowViewer& viewer, const s
   for_each_example(rows.size(), [&](int64_t i) {
     try {
       const RowView view = viewer(rows, i);
-      seen[static_cast<size_t>(i)] = {view.num_tokens(), hash_of(view), hash_of(view.prompt)};
+      seen[static_cast<size_t>(i)] = {view.num_tokens(), hash_of(view), hash_of(view.prompt), view.crosses};
     } catch (const RowError& error) {
       fail(i, error);
     }
@@ -157,6 +158,7 @@ DataReport check_data(const Path& file, const DataCheckOptions& options) {
     const auto example = static_cast<int64_t>(i);
     if (!report.example) report.example = show(viewer(rows, example), rows.where(example), options.encoder);
     lengths.push_back(seen[i].num_tokens);
+    if (seen[i].crosses && report.num_crossing++ == 0) report.first_crossing = rows.where(example);
     if (seen[i].num_tokens <= report.limit) continue;
     if (report.num_over_long++ == 0) report.first_over_long = rows.where(example);
   }
@@ -207,6 +209,7 @@ Json to_json(const DataReport& report) {
     histogram.push_back(Json::Object{{"from", bucket.from}, {"to", bucket.to}, {"count", bucket.count}});
   json.set("histogram", std::move(histogram));
   json.set("over_long", Json::Object{{"limit", report.limit}, {"count", report.num_over_long}, {"first", report.first_over_long}});
+  json.set("crossing", Json::Object{{"count", report.num_crossing}, {"first", report.first_crossing}});
   const auto repeats_json = [](const DataReport::Repeats& repeats) {
     return Json::Object{{"count", repeats.count}, {"first", repeats.first}, {"earlier", repeats.first_earlier}};
   };
@@ -237,6 +240,9 @@ std::string to_text(const DataReport& report) {
                 std::string(static_cast<size_t>((bucket.count * kBarWidth + largest - 1) / largest), '#'), "\n");
   text += str("longer than ", report.limit, " tokens: ", report.num_over_long);
   if (report.num_over_long > 0) text += str(", first ", report.first_over_long);
+  if (report.num_crossing > 0)
+    text += str("\ntokens that reach from the prompt into an answer: ", report.num_crossing, ", first ", report.first_crossing,
+                "; kedge dpo refuses these pairs unless model.data.prompt_boundary=common");
   for (const auto& [what, repeats] : {std::pair("equal rows", &report.equal_rows), std::pair("equal prompts", &report.equal_prompts)}) {
     text += str("\n", what, ": ", repeats->count);
     if (repeats->count > 0) text += str(", first ", repeats->first, " as ", repeats->first_earlier);

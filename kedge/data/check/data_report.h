@@ -73,6 +73,8 @@ struct DataReport {
   int64_t limit = 0;
   int64_t num_over_long = 0;
   std::string first_over_long;
+  int64_t num_crossing = 0;  // pairs with a token that reaches from the prompt into an answer
+  std::string first_crossing;
   Repeats equal_rows, equal_prompts;
   std::optional<ShownExample> example;  // the first good one
 };

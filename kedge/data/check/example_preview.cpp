@@ -80,6 +80,7 @@ RowViewer preference_viewer(const DataCheckOptions& options) {
     for (const auto& [name, answer] : {std::pair("chosen", &pair.chosen), std::pair("rejected", &pair.rejected)}) {
       TokenIds ids = encode_text(options.encoder, ends, pair.prompt + *answer);
       const int64_t num_prompt_tokens = two_lines ? 0 : num_common(prompt, ids);
+      if (!two_lines && ends.boundary == PromptBoundary::exact && num_prompt_tokens < std::ssize(prompt)) view.crosses = true;
       view.sides.emplace_back(name, masked_behind(std::move(ids), num_prompt_tokens));
     }
     if (two_lines) {  // what both texts open with, a guess at the prompt

@@ -13,7 +13,8 @@ namespace kedge {
 struct RowView {
   std::vector<std::pair<std::string, MaskedTokens>> sides;  // not shortened
   std::string prompt;                                       // the prompt's text; used for overlap and repeats
-  [[nodiscard]] int64_t num_tokens() const;                 // of the longest side
+  bool crosses = false;                      // a token reaches from the prompt of a pair into an answer, which kedge dpo refuses
+  [[nodiscard]] int64_t num_tokens() const;  // of the longest side
 };
 
 // Reads one example; throws RowError. Called from several threads.

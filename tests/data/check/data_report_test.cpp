@@ -45,6 +45,20 @@ TEST_F(DataReportTest, CountsEveryKindOfFaultAndGoesOn) {
   EXPECT_EQ(report.equal_rows.first_earlier, path.string() + ":1");
 }
 
+TEST_F(DataReportTest, CountsPairsWhosePromptsTokensChange) {
+  options_.encoder = testing::merging_encoder();
+  options_.kind = DataKind::preference;
+  const auto path = folder_.file("f.jsonl", R"({"prompt": "x", "chosen": "b", "rejected": "c"}
+{"prompt": "xa", "chosen": "c", "rejected": "b"}
+)");
+  const DataReport report = check_data(path, options_);
+  EXPECT_EQ(report.num_good, 2);  // for a reward model
+  EXPECT_EQ(report.num_crossing, 1);
+  EXPECT_NE(to_text(report).find("into an answer: 1, first " + path.string() + ":2; kedge dpo refuses"), std::string::npos);
+  options_.data.prompt_boundary = PromptBoundary::common;
+  EXPECT_EQ(check_data(path, options_).num_crossing, 0);
+}
+
 TEST_F(DataReportTest, MeasuresLengths) {
   std::string content;
   for (const size_t length : {1, 2, 3, 15, 16, 40}) content += "{\"text\": \"" + std::string(length, 'x') + "\"}\n";
