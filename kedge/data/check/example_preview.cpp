@@ -77,12 +77,12 @@ RowViewer preference_viewer(const DataCheckOptions& options) {
     RowView view{{}, pair.prompt};
     const TextEnds ends = ends_of(options.data);
     const TokenIds prompt = encode_text(options.encoder, {.bos = ends.bos}, pair.prompt);
-    for (const auto& [name, answer] : {std::pair("chosen", &pair.chosen), std::pair("rejected", &pair.rejected)}) {
-      TokenIds ids = encode_text(options.encoder, ends, pair.prompt + *answer);
-      const int64_t num_prompt_tokens = two_lines ? 0 : num_common(prompt, ids);
-      if (!two_lines && ends.boundary == PromptBoundary::exact && num_prompt_tokens < std::ssize(prompt)) view.crosses = true;
-      view.sides.emplace_back(name, masked_behind(std::move(ids), num_prompt_tokens));
-    }
+    TokenIds chosen = encode_text(options.encoder, ends, pair.prompt + pair.chosen);
+    TokenIds rejected = encode_text(options.encoder, ends, pair.prompt + pair.rejected);
+    const int64_t num_prompt_tokens = two_lines ? 0 : std::min(num_common(prompt, chosen), num_common(prompt, rejected));
+    view.crosses = !two_lines && ends.boundary == PromptBoundary::exact && num_prompt_tokens < std::ssize(prompt);
+    view.sides.emplace_back("chosen", masked_behind(std::move(chosen), num_prompt_tokens));
+    view.sides.emplace_back("rejected", masked_behind(std::move(rejected), num_prompt_tokens));
     if (two_lines) {  // what both texts open with, a guess at the prompt
       const auto end = std::mismatch(pair.chosen.begin(), pair.chosen.end(), pair.rejected.begin(), pair.rejected.end()).first;
       view.prompt.assign(pair.chosen.begin(), end);

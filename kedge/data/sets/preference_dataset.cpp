@@ -127,6 +127,7 @@ PreferenceExample PreferenceDataset::encode(int64_t row) const {
   if (use_ == PreferenceUse::labelled) {
     JointTokens chosen = encode_joint(encoder_, ends, {texts.prompt, texts.chosen}, where);
     JointTokens rejected = encode_joint(encoder_, ends, {texts.prompt, texts.rejected}, where);
+    // Both continue the same tokens: the loss compares answers to one prompt.
     example.num_prompt_tokens = std::min(chosen.num_prompt_tokens, rejected.num_prompt_tokens);
     example.chosen = std::move(chosen.ids);
     example.rejected = std::move(rejected.ids);

@@ -39,5 +39,21 @@ TEST(RowView, ShowsEveryKindOfData) {
   EXPECT_EQ(view(DataKind::kto, R"({"prompt": "p", "response": "r", "label": false})"), "rejected:pr:01 prompt:p");
 }
 
+// As training scores them: the first token of "xa" stays in both, the second only in one.
+TEST(RowView, BothAnswersOfAPairBeginWhereTheFirstTokenChanges) {
+  const TempFolder folder;
+  DataCheckOptions options;
+  options.kind = DataKind::preference;
+  options.encoder = testing::merging_encoder();
+  const Path file = folder.file("f.jsonl", R"({"prompt": "xa", "chosen": "b", "rejected": "c"})");
+  const RowView found = make_viewer(options)(Rows::of_file(file), 0);
+  EXPECT_TRUE(found.crosses);
+  EXPECT_EQ(digits(found.sides[0].second.mask), "01");
+  EXPECT_EQ(digits(found.sides[1].second.mask), "011");
+  options.data.prompt_boundary = PromptBoundary::common;
+  const PreferenceDataset pairs(Rows::of_file(file), options.encoder, options.data, PreferenceUse::labelled);
+  EXPECT_EQ(pairs.get(0).num_prompt_tokens, 1);
+}
+
 }  // namespace
 }  // namespace kedge
