@@ -57,14 +57,18 @@ void MaskedTokens::cut(size_t length) {
 bool MaskedTokens::trains_nothing() const { return std::find(mask.begin(), mask.end(), 1) == mask.end(); }
 
 PieceEncoder::PieceEncoder(TextEncoder encoder)
-    : encoder_(std::move(encoder)), adds_blank_(adds_leading_blank(encoder_)), prefix_ids_(encoder_.encode(kPrefix)) {}
+    : encoder_(std::move(encoder)),
+      adds_blank_(adds_leading_blank(encoder_)),
+      prefix_ids_(encoder_.encode(kPrefix)),
+      prefix_fuses_(prefix_ids_.size() > 1 && encoder_.encode(std::string(kPrefix).append(kPrefix)) == prefix_ids_) {}
 
 TokenIds PieceEncoder::inside(std::string_view text) const {
   if (!adds_blank_) return encoder_.encode(text);
   TokenIds ids = encoder_.encode(std::string(kPrefix).append(text));
   const size_t prefix = prefix_ids_.size();
   if (ids.size() < prefix || !std::equal(prefix_ids_.begin(), prefix_ids_.end(), ids.begin())) return encoder_.encode(text);
-  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(prefix));
+  const bool fused = prefix_fuses_ && ids == encoder_.encode(text);  // the last of the prefix's tokens is also the first of the text's
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(fused ? prefix - 1 : prefix));
   return ids;
 }
 

@@ -63,6 +63,7 @@ class PieceEncoder {
   TextEncoder encoder_;
   bool adds_blank_;
   TokenIds prefix_ids_;
+  bool prefix_fuses_;  // with unknown text behind it: unknown characters in a row are one token
 };
 
 }  // namespace kedge

@@ -55,6 +55,24 @@ TEST(PieceEncoder, OnlyTheFirstPieceGetsTheTokenizersBlank) {
   EXPECT_EQ(digits(encoder.encode(pieces).mask), "000011100000");
 }
 
+// As SentencePiece without byte fallback: control characters and what is not ASCII are unknown, several in a row one token.
+TEST(PieceEncoder, APieceKeepsTheUnknownCharacterItBeginsWith) {
+  TextEncoder unknowing = blank_encoder();
+  unknowing.encode = [blanks = blank_encoder()](std::string_view text) {
+    TokenIds ids;
+    for (const TokenId id : blanks.encode(text)) {
+      const TokenId known = id < 32 || id > 127 ? '?' : id;
+      if (known != '?' || ids.back() != '?') ids.push_back(known);
+    }
+    return ids;
+  };
+  const PieceEncoder encoder(unknowing);
+  EXPECT_EQ(shown(encoder.inside("\xC3\xA9 say")), "?_say");
+  EXPECT_EQ(shown(encoder.inside("\xC3\xA9")), "?");
+  EXPECT_EQ(shown(encoder.inside(" \xC3\xA9")), "_?");
+  EXPECT_EQ(shown(encoder.inside("say \xC3\xA9")), "say_?");
+}
+
 TEST(PieceEncoder, NoPiecesGiveNoTokens) {
   const PieceEncoder encoder(byte_encoder());
   EXPECT_TRUE(encoder.encode({}).ids.empty());
