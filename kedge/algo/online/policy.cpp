@@ -8,6 +8,7 @@
 #include "kedge/algo/online/policy_losses.h"
 #include "kedge/core/autograd.h"
 #include "kedge/core/error.h"
+#include "kedge/core/json.h"
 #include "kedge/core/random.h"
 #include "kedge/model/kernels/shared_prompts.h"
 #include "kedge/train/checkpoint/weights_hash.h"
@@ -161,12 +162,14 @@ class UpdateSums {
   void add(const PassNumber& number, const Tensor& weights) {
     sum_of(number.name, number.base) += weighted_sum(number.values - number.base, weights).to(at::kDouble);
   }
-  [[nodiscard]] Metrics take(const Group& group) const {
+  [[nodiscard]] Metrics take(const Group& group) {
+    const Metrics bases = bases_of_all(group);
     std::vector<double> totals;
-    for (const Sum& sum : sums_) totals.push_back(sum.total.item<double>());
+    for (const auto& [name, base] : bases) totals.push_back(sum_of(name, base).item<double>());
     group.all_reduce(std::span<double>(totals), Reduce::sum);
     Metrics metrics;
-    for (size_t i = 0; i < sums_.size(); ++i) metrics.set(sums_[i].name, sums_[i].base + totals[i]);
+    auto total = totals.begin();
+    for (const auto& [name, base] : bases) metrics.set(name, base + *total++);
     return metrics;
   }
 
@@ -176,6 +179,17 @@ class UpdateSums {
     double base;
     Tensor total;
   };
+  // The names of all ranks and their bases: a rank without passes has met none but the loss.
+  [[nodiscard]] Metrics bases_of_all(const Group& group) const {
+    Json own{Json::Object{}};
+    for (const Sum& sum : sums_) own.append(sum.name, Json(sum.base));
+    Metrics bases;
+    for (const std::string& names : group.all_gather(own.dump_compact())) {
+      const Json parsed = Json::parse(names);
+      for (const auto& [name, base] : parsed.as_object("metrics")) bases.set(name, base.as_number(name));
+    }
+    return bases;
+  }
   Tensor& sum_of(std::string_view name, double base) {
     const auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& sum) { return sum.name == name; });
     if (found != sums_.end()) return found->total;

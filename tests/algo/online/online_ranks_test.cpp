@@ -126,6 +126,25 @@ TEST(OnlineRanks, OneThatAnswersNothingTakesPartInAllElse) { expect_as_alone({.n
 // Hardly any answer ends, so that most of the time no rank has anything to learn from.
 TEST(OnlineRanks, OneThatLearnsNothingTakesPartInAllElse) { expect_as_alone({.num_prompts = 1, .unfinished = Unfinished::drop}); }
 
+// An update may have fewer prompts than there are ranks.
+TEST(OnlineRanks, OneWithoutRowsReportsTheMetricsOfTheOthers) {
+  const auto model = testing::byte_model({}, {.trainable = true, .shards = {.shard = world()}});
+  PolicyOptions options;
+  options.optim.sched = {.name = ScheduleKind::constant, .warmup_steps = 0};
+  options.num_updates = 1;
+  Policy policy(*model, world(), options);
+  RolloutRows rows(1);
+  rows[0].rollout = std::make_shared<const Rollout>(Rollout{.ids = {1, 2, 3, 4}, .prompt_length = 2});
+  Minibatch minibatch{.rows = {0}};
+  if (world().rank() == world().size() - 1) minibatch.passes.push_back({.rows = {0}});
+  const TokenLoss loss = [](const PassTokens& tokens) {
+    return PassLoss(-tokens.logprobs, {{.name = "ratio", .values = at::full({2}, 1.5), .base = 1}});
+  };
+  const Metrics metrics = policy.update({.minibatch = minibatch, .weights = {0.5}, .loss = loss, .told = {0.5}}, rows);
+  EXPECT_EQ(metrics.find("ratio"), 1.5);
+  EXPECT_GT(metrics.find("loss"), 0);
+}
+
 // Once for generation and the log-probabilities that are recomputed; the reference is a model of its own.
 TEST(OnlineRanks, AValidationGathersThePolicyOnce) {
   OnlineToy toy(testing::byte_model({}, {.trainable = true, .shards = {.kind = Sharding::all, .shard = world()}}));
