@@ -104,7 +104,8 @@ Tensor logits_of(const Tensor& hidden, const Tensor& weight) {
 }
 
 TokenLogprobs token_logprobs(const Tensor& hidden, const HeadView& head, const PredictedTokens& predicted, const LogprobOptions& options) {
-  const LogitMemory memory = logit_memory(hidden.is_cuda(), head.weight.size(0));
+  // Ranks that split the vocabulary exchange numbers of each chunk, so theirs are of one size.
+  const LogitMemory memory = logit_memory(hidden.is_cuda(), head.vocabulary.is_split() ? head.vocabulary.most_ids : head.weight.size(0));
   LogprobOptions chosen = options;
   if (chosen.chunk == 0) chosen.chunk = memory.chunk;
   const int64_t waiting = at::GradMode::is_enabled() ? std::max(memory.waiting_bytes, head.kept_logits) : 0;

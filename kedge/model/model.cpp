@@ -78,7 +78,8 @@ HeadView Model::language_head() const {
                 .kept_logits = parameters_.options().kept_logits};
   if (parameters_.is_split()) {
     const ParameterPart::Rows& own = parameters_.part(places_.head).rows[0];
-    view.vocabulary = {{own.whole, own.whole + own.count}, &parameters_.options().tensor};
+    const TensorRanks& ranks = parameters_.options().tensor;
+    view.vocabulary = {{own.whole, own.whole + own.count}, &ranks, (config_.vocab_size + ranks.size() - 1) / ranks.size()};
   }
   return view;
 }

@@ -10,6 +10,7 @@ namespace kedge {
 struct SplitVocabulary {
   Share ids;                           // whose logits this rank has
   const TensorRanks* ranks = nullptr;  // null: one rank has all
+  int64_t most_ids = 0;                // of the rank that has the most: what all must choose alike is chosen by it
 
   [[nodiscard]] bool is_split() const { return ranks != nullptr; }
 };

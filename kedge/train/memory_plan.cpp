@@ -362,7 +362,7 @@ std::string line(const std::string& name, int64_t bytes, const std::string& note
 
 MemoryInput of_one_rank(const MemoryInput& input) {
   MemoryInput own = input;
-  own.model = split_config(input.model, {0, input.tensor_ranks});
+  own.model = split_config(input.model, {input.tensor_ranks - 1, input.tensor_ranks});
   own.tensor_ranks = 1;
   return own;
 }

@@ -58,7 +58,7 @@ struct MemoryPlan {
   [[nodiscard]] Json json() const;
 };
 
-// The same as what one of the ranks computes that split it.
+// The same as what one of the ranks computes that split it: the last, whose share of the vocabulary is the largest.
 [[nodiscard]] MemoryInput of_one_rank(const MemoryInput& input);
 
 [[nodiscard]] MemoryPlan plan_memory(const MemoryInput& input);

@@ -155,6 +155,19 @@ TEST(TensorParallel, LogprobsAtATemperatureAndTheirEntropy) {
   }
 }
 
+// The last rank has one id more than the others, whose logits of as many places would take less memory than the limit on a CPU.
+TEST(TensorParallel, RanksWithUnequalSharesOfTheVocabularyTakeEqualChunks) {
+  const NoGrad no_grad;
+  const char* family = R"({"model_type": "llama", "vocab_size": 32769, "hidden_size": 24, "intermediate_size": 36,
+    "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64})";
+  StorageOptions together{.device = testing::mesh().device};
+  together.tensor = testing::mesh_of(world().size()).tensor;
+  const auto whole = testing::tiny_model(family, {.device = together.device}), split = testing::tiny_model(family, together);
+  const PackedBatch batch = testing::batch_of({60, 60, 60, 60}, together.device);
+  expect_near(model_logprobs(*split, batch, predicted_tokens(batch)).logprobs,
+              model_logprobs(*whole, batch, predicted_tokens(batch)).logprobs, "log-probabilities");
+}
+
 // The same text as one rank writes, and on the CPU log-probabilities with the bits of training.
 TEST(TensorParallel, GeneratesTheSameText) {
   for (const char* family : testing::kSplitFamilies) {

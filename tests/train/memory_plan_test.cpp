@@ -173,6 +173,13 @@ TEST(MemoryPlan, ARankCountsItsShare) {
   EXPECT_EQ(of(Sharding::all).workspace - of(Sharding::gradients).workspace, 2 * 4480 * 2);
 }
 
+// As many as the head computes by: no rank has more.
+TEST(MemoryPlan, OfRanksThatSplitTheVocabularyTheLargestShareCounts) {
+  MemoryInput input = tiny();
+  input.tensor_ranks = 2;
+  EXPECT_EQ(of_one_rank(input).model.vocab_size, 16);
+}
+
 // Of ten tokens a rank of two keeps five in the residual stream: the embedding's output, and of each layer two norms' statistics, the sum
 // after attention and the output.
 TEST(MemoryPlan, RanksThatDivideTokensKeepTheirOwn) {
