@@ -41,7 +41,7 @@ class Loop {
   LoopResult run() {
     report();
     const bool has_steps = result_.step < options_.steps.max_steps;
-    if (options_.rehearses && has_steps && !parts_.signals.received()) parts_.trainer.rehearse();
+    if (options_.rehearses && has_steps && requested_stop().signal == 0) parts_.trainer.rehearse();
     while (result_.step < options_.steps.max_steps && result_.reason.empty()) {
       take_step();
       finish_step();
@@ -69,12 +69,20 @@ class Loop {
     note(report.alarm);
   }
 
-  // What is due after a step. Signals may reach any rank; rank 0's clock is used.
-  void finish_step() {
+  // The same on every rank: signals may reach any of them, and rank 0's clock is used.
+  struct Stop {
+    int signal = 0;  // 0: none
+    bool late = false;
+  };
+  [[nodiscard]] Stop requested_stop() const {
     std::array<double, 2> stop = {static_cast<double>(parts_.signals.received().value_or(0)), writes() && timer_.is_over() ? 1.0 : 0.0};
     parts_.group.all_reduce(std::span<double>(stop), Reduce::max);
-    const int signal = static_cast<int>(stop[0]);
-    const bool late = stop[1] != 0;
+    return {static_cast<int>(stop[0]), stop[1] != 0};
+  }
+
+  // What is due after a step.
+  void finish_step() {
+    const auto [signal, late] = requested_stop();
     const Due due = due_after(result_.step, options_.intervals, late);
     if (due.validate) validate();
     const bool alarmed = alarm_ && (alarm_->save || alarm_->stop);
