@@ -193,20 +193,23 @@ void require_fit(const MemoryFit& verdict, const std::string& what) {
                        remedies.empty() ? "; no setting would make it fit" : ". What would fit:" + remedies));
 }
 
+MemoryRoom least_room(const Mesh& mesh, int64_t device, int64_t host) {
+  // Machines have equal numbers of ranks, so the highest local rank gives that number.
+  std::array<double, 3> most = {static_cast<double>(mesh.local_rank), -static_cast<double>(device), -static_cast<double>(host)};
+  mesh.world.all_reduce(std::span<double>(most), Reduce::max);
+  const int num_here = static_cast<int>(most[0]) + 1;
+  const int num_devices = mesh.device.is_cuda() ? std::max(1, num_cuda_devices()) : 1;
+  return {.device = static_cast<int64_t>(-most[1]),
+          .host = static_cast<int64_t>(-most[2]),
+          .num_ranks = (num_here + num_devices - 1) / num_devices,
+          .host_ranks = num_here};
+}
+
 MemoryRoom free_room(const Mesh& mesh) {
   if (mesh.imagined_bytes) return {.device = *mesh.imagined_bytes, .host = kUnknownBytes};
-  // Machines have equal numbers of ranks, so the highest local rank gives that number.
-  std::array<double, 1> last = {static_cast<double>(mesh.local_rank)};
-  mesh.world.all_reduce(std::span<double>(last), Reduce::max);
-  const int num_here = static_cast<int>(last[0]) + 1;
   const int64_t host = this_machine().available_bytes;
-  if (!mesh.device.is_cuda()) return {.device = host, .host = host, .num_ranks = num_here, .host_ranks = num_here};
-  const int num_gpus = std::max(1, num_cuda_devices());
-  // Its context already exists, and is part of what the run needs.
-  return {.device = free_cuda_bytes() + context_bytes(),
-          .host = host,
-          .num_ranks = (num_here + num_gpus - 1) / num_gpus,
-          .host_ranks = num_here};
+  // The context of a GPU already exists, and is part of what the run needs.
+  return least_room(mesh, mesh.device.is_cuda() ? free_cuda_bytes() + context_bytes() : host, host);
 }
 
 }  // namespace kedge

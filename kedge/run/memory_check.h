@@ -93,7 +93,10 @@ int64_t keep_logits(MemoryRequest& request);
 // UsageError if it does not fit: what it needs, what is free, and what would fit. `what` opens it: "the run".
 void require_fit(const MemoryFit& verdict, const std::string& what);
 
-// Free memory of the devices of this machine's ranks.
+// The least that any rank has free, where this one has so much: if each decided by its own, one could swap its reference and another not,
+// and their calls would no longer match. Collective.
+[[nodiscard]] MemoryRoom least_room(const Mesh& mesh, int64_t device, int64_t host);
+// Free memory of the devices of this machine's ranks. Collective.
 [[nodiscard]] MemoryRoom free_room(const Mesh& mesh);
 
 }  // namespace kedge
