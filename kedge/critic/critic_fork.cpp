@@ -42,10 +42,15 @@ void forget_owner(CheckpointMeta& meta) {
   meta.record.set("positions", Json(Json::Object{}));
 }
 
+// Journals first: without them the folder holds no critic.
+void remove_history(const Path& folder) {
+  for (const char* part : {"journals", "checkpoints", "set_aside"}) remove_tree(folder / part);
+}
+
 }  // namespace
 
 void fork_critic(const Path& from, const Path& to, const CriticFork& fork) {
-  if (has_history(to)) return;
+  if (has_history(to) && !fork.replaces) return;
   const std::vector<Checkpoint> all = saves_in(from, fork.what);
   std::vector<Checkpoint> saves = all;
   std::erase_if(saves, [&](const Checkpoint& one) { return fork.actor_step ? step_in(one) != *fork.actor_step : !is_sound(one); });
@@ -57,6 +62,7 @@ void fork_critic(const Path& from, const Path& to, const CriticFork& fork) {
     verify_checkpoint(saves.back());
   }
   for (Checkpoint& one : saves) forget_owner(one.meta);
+  remove_history(to);
   begin_history(to, saves);
   log_info("the critic starts with the saves of ", from.string(), ": steps ", steps_text(saves));
 }

@@ -79,10 +79,11 @@ class OwnCritic : public CriticLink {
 
 void make_own_folder(const Path& folder, const CriticPlace& place) {
   make_folder(folder);
-  // A fork of a run starts with that run's critic.
+  // A fork of a run starts with that run's critic. It has no checkpoint of its own yet: a critic that is here is of an attempt that was
+  // ended before its first.
   const Path home = place.start ? std::filesystem::canonical(place.start->folder).parent_path().parent_path() : Path();
   if (place.start && home != std::filesystem::canonical(place.run_folder))
-    fork_critic(home / "critic", folder, {.actor_step = place.start->step(), .what = place.start->folder.string()});
+    fork_critic(home / "critic", folder, {.actor_step = place.start->step(), .replaces = true, .what = place.start->folder.string()});
 }
 
 std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const CriticPlace& place) {

@@ -69,6 +69,29 @@ TEST(CriticFork, ASingleSaveByItsStepOrItsFolder) {
   EXPECT_EQ(toy.open(other.path())->critic->train_calls(), 2);
 }
 
+TEST(CriticFork, ACriticThatIsThereIsReplacedIfThatIsWanted) {
+  const ForkToy toy;
+  const auto parent = toy.open(toy.parent.path());
+  parent->critic->train(toy_critic_batch(4, 6, 1), "");
+  parent->critic->save(5, "");
+  {
+    const auto earlier = toy.open(toy.child.path());
+    for (int64_t step = 5; step <= 6; ++step) {
+      earlier->critic->train(toy_critic_batch(4, 6, 2), "");
+      earlier->critic->save(step, "");
+    }
+    earlier->critic->restore(5, "");
+  }
+  EXPECT_ANY_THROW(fork_critic(toy.parent.path(), toy.child.path(), {.actor_step = 6, .replaces = true, .what = "fork"}));
+  EXPECT_TRUE(is_folder(toy.child / "checkpoints/megatron_gpt-step=1-last")) << "nothing is removed for a fork that cannot be";
+  fork_critic(toy.parent.path(), toy.child.path(), {.actor_step = 5, .replaces = true, .what = "fork"});
+  EXPECT_FALSE(is_folder(toy.child / "set_aside"));
+  const auto child = toy.open(toy.child.path());
+  EXPECT_EQ(child->critic->restore(5, "").train_calls, 1);
+  EXPECT_TRUE(same_bits(child->weights(), parent->weights()));
+  EXPECT_ANY_THROW(child->critic->restore(6, ""));
+}
+
 TEST(CriticFork, WhatIsNotThereIsTold) {
   const ForkToy toy;
   const auto refusal = [&](const Path& from, std::optional<int64_t> step) {

@@ -35,6 +35,30 @@ TEST(PpoJob, TrainsWithACriticInTheProcessAndResumesBoth) {
   EXPECT_TRUE(is_folder(toy.path() / "halves/critic/journals"));
 }
 
+// The first is ended before it has saved: its policy is gone, and its critic is left.
+TEST(PpoJob, AForkAfterOneOfAnotherRunHasTheCriticOfItsOwnParent) {
+  const testing::JobToy toy;
+  const auto newest = [&](const std::string& folder) { return list_checkpoints(toy.path() / folder / "checkpoints").back().folder; };
+  const auto critic_hash = [&](const std::string& folder) { return file_hash(newest(folder + "/critic") / "model/model.safetensors"); };
+  const auto run = [&](const std::string& folder, int steps, const std::string& critic_lr, const std::optional<Path>& fork = {}) {
+    PpoJob job;
+    testing::load_job(job, {toy.online("ppo", folder),
+                            with_critic(toy),
+                            {str("trainer.ppo.max_steps=", steps), "local_critic.model.optim.lr=" + critic_lr,
+                             "local_critic.model.optim.sched={name: constant, warmup_steps: 0}"}});
+    EXPECT_EQ(job.run({.fork = fork}), kExitOk);
+  };
+  run("one", 1, "1e-3");
+  run("other", 1, "2e-3");
+  run("child", 2, "1e-3", newest("one"));
+  EXPECT_EQ(list_checkpoints(toy.path() / "child/critic/checkpoints").size(), 2U);
+  std::filesystem::remove_all(toy.path() / "child/checkpoints");
+  run("child", 2, "1e-3", newest("other"));
+  run("clean", 2, "1e-3", newest("other"));
+  EXPECT_EQ(critic_hash("child"), critic_hash("clean"));
+  EXPECT_NE(critic_hash("one"), critic_hash("other"));
+}
+
 TEST(PpoJob, ACriticThatCannotBeIsRefused) {
   const testing::JobToy toy;
   const auto problem = [&](const std::vector<std::string>& more) {
