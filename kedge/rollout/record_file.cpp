@@ -297,4 +297,11 @@ std::vector<int64_t> recorded_steps(const Path& folder) {
   return steps;
 }
 
+int64_t remove_records(const Path& folder, int64_t begin, int64_t end) {
+  std::vector<int64_t> steps = recorded_steps(folder);
+  std::erase_if(steps, [&](int64_t step) { return step < begin || step >= end; });
+  std::for_each(steps.rbegin(), steps.rend(), [&](int64_t step) { remove_tree(record_path(folder, step)); });
+  return std::ssize(steps);
+}
+
 }  // namespace kedge

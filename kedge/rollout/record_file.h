@@ -39,5 +39,7 @@ enum class RecordParts { answers, all };
 [[nodiscard]] Path record_path(const Path& folder, int64_t step);
 // The steps that have a file in the folder, rising. None if there is no such folder.
 [[nodiscard]] std::vector<int64_t> recorded_steps(const Path& folder);
+// Removes the files of the steps from `begin` to before `end`, the last one first. Returns how many.
+int64_t remove_records(const Path& folder, int64_t begin, int64_t end);
 
 }  // namespace kedge

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +20,16 @@ std::optional<RolloutRows> read_rows(const Path& path, int64_t step, const std::
   const RecordHeader header = parse_record_header(text, name);
   if (header.step != step || header.fingerprint != fingerprint) return std::nullopt;
   return parse_record_rows(text, name, RecordParts::answers);
+}
+
+// Is it of another step, or of answers that depend on something else? False if that cannot be told.
+bool is_other(const Path& path, const RecordHeader& header) {
+  try {
+    const RecordHeader found = parse_record_header(read_text(path), path.string());
+    return found.step != header.step || found.fingerprint != header.fingerprint;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 // Do they answer the prompts that the file has now? It may have been changed since.
@@ -82,11 +93,18 @@ void RolloutRecords::write_file(const RecordHeader& header, const RolloutRows& r
 }
 
 std::optional<RolloutRows> RolloutRecords::load(const StepKey& key) {
-  std::optional<RolloutRows> found = read(key.header.step, key.header.fingerprint);
-  if (found && !answers(*found, key)) found.reset();
+  const int64_t step = key.header.step;
+  std::optional<RolloutRows> found = read(step, key.header.fingerprint);
+  // The run goes another way than the one that was recorded. Readers would take what came after this step there for this run's.
+  if (found ? !answers(*found, key) : is_other(path_of(step), key.header)) {
+    const int64_t count = remove_records(folder_, step, std::numeric_limits<int64_t>::max());
+    log_info("step ", step, ": the answers recorded before are of other weights, prompts or settings; they are removed, as are those of ",
+             count - 1, " later steps");
+    return std::nullopt;
+  }
   // A reward source that failed may work again.
   if (found && std::any_of(found->begin(), found->end(), [](const RolloutRow& row) { return row.reward.failed(); })) found.reset();
-  if (found) log_info("step ", key.header.step, ": reusing the answers recorded before");
+  if (found) log_info("step ", step, ": reusing the answers recorded before");
   return found;
 }
 

@@ -33,7 +33,8 @@ class RolloutRecords final : public StepStore {
   void save(RecordHeader header, RolloutRows rows) override;
 
   // The record of the step, if a resumed run would get the same answers again: with this fingerprint, to the prompts that the
-  // file has now, and all of them with rewards. Logs it.
+  // file has now, and all of them with rewards. Logs it. One with another fingerprint or other prompts is of a run that was discarded:
+  // it is removed with those of all later steps.
   [[nodiscard]] std::optional<RolloutRows> load(const StepKey& key) override;
 
   // What was written for the step with this fingerprint: of each row its rollout (without the prompt's row of the data file), slot and

@@ -15,6 +15,7 @@
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/metrics/progress.h"
+#include "kedge/rollout/record_file.h"
 #include "kedge/train/checkpoint/resume_rules.h"
 #include "kedge/train/checkpoint/run_record.h"
 #include "kedge/train/checkpoint/state_parts.h"
@@ -104,6 +105,7 @@ int RunSession::run(const Start& start) {
   if (writes() && !goes_on()) set_metrics_aside(folder_);
   MetricsLog log = make_metrics_log(job_.run.metrics, folder_, writes());
   const int64_t step = restore_trainer(start.trainer, log);
+  if (writes() && is_fork_) remove_records(folder_ / "rollouts", 0, step);  // of an earlier attempt in this folder
   if (writes()) write_run_files(start, step);
   std::optional<BackgroundSaver> saver;
   if (store_) saver.emplace(*store_);

@@ -153,6 +153,9 @@ TEST(RecordFile, FindsTheStepsOfAFolder) {
   EXPECT_THAT(recorded_steps(folder.path()), ElementsAre(0, 9, 10));
   EXPECT_EQ(record_path(folder.path(), 9), folder / "step-9.jsonl");
   EXPECT_THAT(recorded_steps(folder / "none"), IsEmpty());
+  EXPECT_EQ(remove_records(folder.path(), 1, 10), 1);
+  EXPECT_THAT(recorded_steps(folder.path()), ElementsAre(0, 10));
+  EXPECT_EQ(remove_records(folder / "none", 0, 10), 0);
 }
 
 }  // namespace

@@ -100,11 +100,44 @@ TEST(RolloutRecords, AreRecalledWhereTheSameWouldComeAgain) {
   keep();
   EXPECT_TRUE(is_recalled("f", {1, 0}));
   EXPECT_FALSE(is_recalled("g", {1, 0}));
+  keep();
   EXPECT_FALSE(is_recalled("f", {0, 1})) << "the slot has another prompt now";
+  keep();
   EXPECT_FALSE(is_recalled("f", {0})) << "there is no such slot";
   row.reward.error = "no reply";
   keep();
   EXPECT_FALSE(is_recalled("f", {1, 0})) << "who failed may be well again";
+}
+
+// Readers take every file for one of this run.
+TEST(RolloutRecords, WhatWasRecordedAfterAStepThatGoesAnotherWayGoes) {
+  const testing::TempFolder folder;
+  const auto tokenizer = make_byte_tokenizer();
+  const PromptDataset prompts(Rows::of_file(folder.file("prompts.jsonl", "{\"text\": \"ab\"}\n")), encoder_of(*tokenizer), {}, 16);
+  RolloutRecords records(folder / "rollouts", {});
+  const auto keep = [&](int64_t step, const std::string& prompt) {
+    records.save(
+        {.step = step, .fingerprint = "f"},
+        {{.rollout = testing::shared({.ids = {static_cast<TokenId>(prompt[0]), static_cast<TokenId>(prompt[1])}, .prompt_length = 2})}});
+    records.flush();
+  };
+  const std::vector<int64_t> batch = {0};
+  const auto is_recalled = [&](int64_t step, const std::string& fingerprint) {
+    const RecordHeader header{.step = step, .fingerprint = fingerprint};
+    return records.load({.header = header, .prompts = prompts, .batch = batch, .draw = {}}).has_value();
+  };
+  for (const int64_t step : {1, 2, 4, 5, 6, 7, 10}) keep(step, step == 4 ? "cd" : "ab");
+  folder.file("rollouts/step-5.jsonl", "damaged");
+  folder.file("rollouts/notes.txt", "kept");
+  EXPECT_TRUE(is_recalled(2, "f"));
+  EXPECT_FALSE(is_recalled(3, "f")) << "there is none";
+  EXPECT_FALSE(is_recalled(5, "f")) << "of unknown origin";
+  EXPECT_THAT(recorded_steps(folder / "rollouts"), ElementsAre(1, 2, 4, 5, 6, 7, 10));
+  EXPECT_FALSE(is_recalled(7, "g"));
+  EXPECT_THAT(recorded_steps(folder / "rollouts"), ElementsAre(1, 2, 4, 5, 6));
+  EXPECT_FALSE(is_recalled(4, "f")) << "its prompt is another now";
+  EXPECT_THAT(recorded_steps(folder / "rollouts"), ElementsAre(1, 2));
+  EXPECT_TRUE(is_file(folder / "rollouts/notes.txt"));
 }
 
 TEST(RolloutRecords, AreLinesOfJson) {

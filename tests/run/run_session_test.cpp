@@ -192,6 +192,19 @@ TEST(RunSession, AForkBeginsInAFolderOfItsOwn) {
   EXPECT_THAT(error_of([&] { return child.run(6, checkpoint); }), HasSubstr("a fork needs a new folder"));
 }
 
+// Those of an earlier attempt in its folder.
+TEST(RunSession, AForkHasNoRecordsOfStepsBeforeIt) {
+  const TempFolder temp, other;
+  ToyCommand parent(temp), child(other);
+  EXPECT_EQ(parent.run(2), 0);
+  make_folder(child.folder / "rollouts");
+  for (const char* name : {"step-0.jsonl", "step-1.jsonl", "step-2.jsonl"}) write_atomic(child.folder / "rollouts" / name, "{}");
+  EXPECT_EQ(child.run(4, RunSession(parent.job, {}, {}).checkpoint()->folder), 0);
+  EXPECT_FALSE(is_file(child.folder / "rollouts/step-0.jsonl"));
+  EXPECT_FALSE(is_file(child.folder / "rollouts/step-1.jsonl"));
+  EXPECT_TRUE(is_file(child.folder / "rollouts/step-2.jsonl"));  // it may have been killed before its first save
+}
+
 TEST(RunSession, OtherSettingsAreAcceptedOrRefused) {
   const TempFolder temp;
   ToyCommand first(temp);
