@@ -63,7 +63,7 @@ int64_t num_told(CallHistory& history) {
 Critic::Critic(CriticParts parts) : parts_(std::move(parts)) {
   if (parts_.group.rank() == 0) history_.emplace(parts_.folder, "megatron_gpt-{step}", kNumKept);
   if (history_ && (is_of_ranks() || parts_.ranks != nullptr)) remove_parts(parts_.folder);
-  if (!is_of_ranks()) {
+  if (journals()) {
     recover();
     return;
   }
@@ -256,7 +256,7 @@ CriticResult Critic::train(const CriticBatch& batch, const std::string& key, std
   if (const CriticResult* known = find(kTrain, key)) return *known;
   if (after && *after != train_calls_)
     throw RequestError(409, str("the call expects a critic after ", *after, " training calls, but this one has had ", train_calls_));
-  if (is_of_ranks()) return apply(batch, key);
+  if (!journals()) return apply(batch, key);
   history_->append(to_bytes({key, model_->settings(), start_print_, batch}));
   try {
     const CriticResult result = apply(batch, key);
@@ -380,7 +380,7 @@ CriticResult Critic::restore(int64_t actor_step, const std::string& key, const C
     if (history_) history_->go_back(checkpoint, remark_of(to_json(done), owner, done.result.epoch));
     load(checkpoint);
   } catch (...) {
-    if (!is_of_ranks()) recover();
+    if (journals()) recover();
     throw;
   }
   owner_ = owner;

@@ -2,10 +2,12 @@
 // A critic that lives in a folder: every call that changes it takes effect exactly once, whenever the process dies, and a repeated call
 // gets the first reply. Independent of requests and HTTP.
 //
+// In the process of the run that it trains, training is not journaled (CriticParts::journals): both die together, and the run restores the
+// critic to its own save before anything else. A training call that fails ends both.
+//
 // Ranks may hold it together (CriticParts::group): each has one of these, and all make the same calls. Rank 0 keeps the folder, in which
-// all write their parts of a save. Training is not journaled then: the ranks die with the run that they train, which restores the
-// critic to its own save before anything else. On a server only rank 0 has one of these, which directs the others (CriticParts::ranks);
-// its calls are journaled as those of one process.
+// all write their parts of a save. Nothing is journaled then, either. On a server only rank 0 has one of these, which directs the others
+// (CriticParts::ranks); its calls are journaled as those of one process.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -45,13 +47,14 @@ struct CriticParts {
   int64_t warn_after_calls = 1000;  // warn after this many calls without a save: the journal holds them, and a restart replays them all
   Group group = Group::single();    // the ranks that hold it together and all make its calls
   CriticRanks* ranks = nullptr;     // those that hold it with this one, which alone gets the calls; none: no others
+  bool journals = true;             // false: its calls die with it, because its caller does, too; `group` of several: never
 };
 
 // Not thread-safe. `parts` must outlive it.
 class Critic {
  public:
-  // Resumes from the folder: the newest checkpoint, then a replay of every call after it; several ranks wait for restore(). UsageError if
-  // those started from another critic than that of `start`.
+  // Resumes from the folder: the newest checkpoint, then a replay of every call after it; one without a journal waits for restore().
+  // UsageError if those started from another critic than that of `start`.
   explicit Critic(CriticParts parts);
 
   // As of CriticModel.
@@ -62,8 +65,8 @@ class Critic {
   // none, and for one whose epoch is not that of the last restore: an actor that was replaced.
   //
   // Calls with the key of one of the last 64 calls get its reply. An empty key never matches.
-  // On disk before it takes effect. After an error nothing has changed. RequestError (409) if the number of calls in effect is not
-  // `after`: the call was meant for a critic that has since been restored.
+  // On disk before it takes effect, and after an error nothing has changed, if it is journaled. RequestError (409) if the number of calls
+  // in effect is not `after`: the call was meant for a critic that has since been restored.
   CriticResult train(const CriticBatch& batch, const std::string& key, std::optional<int64_t> after = {}, const CriticCaller& caller = {});
   // A checkpoint, labelled with the actor's step if there is one. The three newest are kept, and the one labelled `resumable_step`: the
   // newest the actor could resume from, however many of its own saves have failed since.
@@ -91,6 +94,7 @@ class Critic {
   [[nodiscard]] static Json to_json(const Remembered& done);
   void remember_json(const Json& done);
 
+  [[nodiscard]] bool journals() const { return parts_.journals && !is_of_ranks(); }
   void check_usable() const;
   void check_caller(const CriticCaller& caller) const;
   void start();

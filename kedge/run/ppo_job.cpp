@@ -65,7 +65,11 @@ class OwnCritic : public CriticLink {
       : config_(config),
         start_(std::move(start)),
         log_(make_metrics_log(config_.exp_manager.metrics, folder, start_.group.rank() == 0)),
-        critic_({.folder = folder, .start = [this] { return start_critic(config_, start_); }, .log = log_, .group = start_.group}),
+        critic_({.folder = folder,
+                 .start = [this] { return start_critic(config_, start_); },
+                 .log = log_,
+                 .group = start_.group,
+                 .journals = false}),
         local_(critic_) {}
   [[nodiscard]] ValueSource& critic() override { return local_; }
 

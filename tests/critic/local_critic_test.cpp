@@ -23,7 +23,7 @@ struct Fixture {
   JudgeFolder judge;
   testing::TempFolder run;
   MetricsLog log{true};
-  Critic critic{{run.path(), [this] { return toy_critic(judge); }, log}};
+  Critic critic{{.folder = run.path(), .start = [this] { return toy_critic(judge); }, .log = log, .journals = false}};
   LocalCritic local{critic};
 };
 
@@ -91,6 +91,25 @@ TEST(LocalCritic, NothingIsSavedAfterTrainingThatFailed) {
   EXPECT_ANY_THROW(toy.local.finish_training());
   EXPECT_ANY_THROW(toy.local.restore(2));
   EXPECT_EQ(toy.local.restore(1), 1);
+}
+
+// Its journal would only grow: the run that it trains goes back to a save.
+TEST(LocalCritic, BetweenSavesItWritesNothing) {
+  Fixture toy;
+  const auto journaled = [&] {
+    int64_t bytes = 0;
+    for (const Path& file : files_below(toy.run / "journals")) bytes += static_cast<int64_t>(std::filesystem::file_size(file));
+    return bytes;
+  };
+  const int64_t before = journaled();
+  toy.local.train(toy_critic_batch(4, 6, 1));
+  toy.local.finish_training();
+  EXPECT_EQ(journaled(), before);
+  toy.local.save(5, 0).get();
+  toy.local.train(toy_critic_batch(4, 6, 2));
+  toy.local.finish_training();
+  Critic again({.folder = toy.run.path(), .start = [&] { return toy_critic(toy.judge); }, .log = toy.log, .journals = false});
+  EXPECT_EQ(again.restore(5, "").train_calls, 1);
 }
 
 TEST(LocalCritic, TrainingThatFailedIsTold) {

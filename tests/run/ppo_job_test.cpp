@@ -6,7 +6,9 @@
 #include "kedge/core/machine.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/job_toy.h"
+#include "tests/support/online_toy.h"
 
 namespace kedge {
 namespace {
@@ -57,6 +59,30 @@ TEST(PpoJob, AForkAfterOneOfAnotherRunHasTheCriticOfItsOwnParent) {
   run("clean", 2, "1e-3", newest("other"));
   EXPECT_EQ(critic_hash("child"), critic_hash("clean"));
   EXPECT_NE(critic_hash("one"), critic_hash("other"));
+}
+
+TEST(PpoJob, AFullDiskBetweenTwoSavesIsNoReasonToEnd) {
+  const testing::JobToy toy;
+  const auto run = [&](const std::string& folder, bool fills) {
+    std::optional<testing::FileSizeLimit> full;
+    int64_t num_asked = 0;
+    PpoJob job;
+    testing::load_job(job, {toy.online("ppo", folder),
+                            with_critic(toy),
+                            {"trainer.ppo.max_steps=4", "trainer.ppo.save_interval=4"},
+                            {"reward.sources={plain: {kind: custom}}"}});
+    job.add_reward("plain", std::make_shared<testing::FunctionReward>([&](const Rollout& rollout) {
+                     if (fills && num_asked == 2) full.emplace(0);  // from the second step's first response on
+                     if (num_asked == 6) full.reset();              // to the fourth's
+                     ++num_asked;
+                     return testing::plain_share(rollout);
+                   }));
+    EXPECT_EQ(job.run({}), kExitOk);
+    EXPECT_EQ(num_asked, 8);
+  };
+  run("whole", false);
+  run("full", true);
+  EXPECT_EQ(toy.weights_hash("full"), toy.weights_hash("whole"));
 }
 
 TEST(PpoJob, ACriticThatCannotBeIsRefused) {
