@@ -154,6 +154,15 @@ void RunSession::throw_if_out_of_memory(const std::exception& error, std::string
                   remedies.empty() ? "" : ". What would take less:" + remedies, "\n", last_checkpoint_text()));
 }
 
+// The folder of the checkpoint to start from; empty: none. A fork that is requested again goes on: its script was submitted again.
+Path RunSession::find_start(const std::optional<Path>& fork) const {
+  if (fork && store_->folders().empty()) return open_checkpoint(*fork, "--fork").folder;
+  check(!fork || fs::weakly_canonical(parent_of(folder_)) == fs::weakly_canonical(*fork), folder_.string(),
+        ": already holds checkpoints; a fork needs a new folder. Without --fork the run resumes");
+  const std::optional<Checkpoint> own = find_resume(job_.run, folder_, *store_);
+  return own ? own->folder : Path();
+}
+
 // Rank 0 decides, all follow.
 void RunSession::open_folder(const std::optional<Path>& fork) {
   std::string place, resumed;
@@ -166,12 +175,7 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
     remove_parts(folder_);
     store_.emplace(folder_ / "checkpoints", job_.run.checkpoint_callback_params);
     set_log_file((folder_ / "log.txt").string());
-    if (fork) {
-      check(store_->folders().empty(), folder_.string(), ": already holds checkpoints; a fork needs a new folder");
-      resumed = open_checkpoint(*fork, "--fork").folder.string();
-    } else if (const auto checkpoint = find_resume(job_.run, folder_, *store_)) {
-      resumed = checkpoint->folder.string();
-    }
+    resumed = find_start(fork).string();
     place = folder_.string();
     id_ = run_id(folder_);
   }
@@ -181,8 +185,8 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
   folder_ = place;
   if (resumed.empty()) return;
   checkpoint_ = read_checkpoint(resumed);  // rank 0 has checked every byte
-  is_fork_ = fork.has_value();
   is_elsewhere_ = fs::weakly_canonical(checkpoint_->folder.parent_path()) != fs::weakly_canonical(folder_ / "checkpoints");
+  is_fork_ = fork.has_value() && is_elsewhere_;
   const std::string where = (checkpoint_->folder / "meta.json").string();
   const Json& before = checkpoint_->meta.record.at("identity", where);
   for (const std::string& older : take_older_values(job_.section, before))
@@ -247,7 +251,9 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
                        .num_ranks = job_.world.size(),
                        .model_files = model_files(job_.model_folder),
                        .data_files = job_.data_files,
-                       .parent = is_fork_ ? checkpoint_->folder.string() : "",
+                       .parent = is_fork_    ? checkpoint_->folder.string()
+                                 : goes_on() ? parent_of(folder_).string()
+                                             : "",
                        .max_steps = start.steps.max_steps,
                        .num_trained_parameters = start.model.trained().num_elements(),
                        .dtype = std::string(kedge::name_of(start.model.parameters().options().dtype))};

@@ -42,7 +42,7 @@ inline constexpr const char *kReference = "the reference policy", *kBase = "the 
 class RunSession {
  public:
   // Rejects a run that does not fit into memory, then opens the folder and finds the checkpoint to resume from: the folder's own, or
-  // `fork`. UsageError if it cannot be resumed with these settings. `arguments` are all those of the program.
+  // `fork` if there is none. UsageError if it cannot be resumed with these settings. `arguments` are all those of the program.
   RunSession(const RunJob& job, std::vector<std::string> arguments, const std::optional<Path>& fork);
   RunSession(const RunSession&) = delete;
   RunSession& operator=(const RunSession&) = delete;
@@ -82,6 +82,7 @@ class RunSession {
  private:
   void throw_if_out_of_memory(const std::exception& error, std::string_view phase) const;
   [[nodiscard]] bool writes() const { return job_.world.rank() == 0; }
+  [[nodiscard]] Path find_start(const std::optional<Path>& fork) const;
   void open_folder(const std::optional<Path>& fork);
   [[nodiscard]] Json identity() const;
   void accept_start() const;

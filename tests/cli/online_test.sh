@@ -177,7 +177,7 @@ has short/metrics.jsonl '"val_rollouts/rewards"'
 expect 0 'forked from short/checkpoints' "${reinforce[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)" trainer.reinforce.max_steps=3
 has child/run.json '"parent": "short/checkpoints'
 cmp whole/rollouts/step-2.jsonl child/rollouts/step-2.jsonl || fail 'a fork goes another way'
-expect 2 'already holds checkpoints; a fork needs a new folder' "${reinforce[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)"
+expect 2 'already holds checkpoints; a fork needs a new folder' "${reinforce[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of whole)"
 cp whole/summary.json summary.json
 expect 0 'the run is complete; a larger trainer.reinforce.max_epochs' "${reinforce[@]}" exp_manager.explicit_log_dir=whole
 cmp whole/summary.json summary.json || fail 'a complete run that was started again lost its summary'

@@ -130,7 +130,8 @@ expect 2 'peft_scheme: "none" -> "lora"' go_on model.peft.peft_scheme=lora
 # A fork
 expect 0 'forked from short/checkpoints' "${sft[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)" trainer.sft.max_steps=3
 grep -q '"parent": "short/checkpoints' child/run.json || fail 'the child does not know its parent'
-expect 2 'already holds checkpoints; a fork needs a new folder' "${sft[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)"
+expect 0 'resumed from child/checkpoints/.* at step 3' "${sft[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of short)" trainer.sft.max_steps=3
+expect 2 'already holds checkpoints; a fork needs a new folder' "${sft[@]}" exp_manager.explicit_log_dir=child --fork "$(last_of sound)"
 expect 2 '--fork: no folder nowhere' "${sft[@]}" exp_manager.explicit_log_dir=other --fork nowhere
 
 # Two runs in one folder would destroy each other

@@ -189,7 +189,31 @@ TEST(RunSession, AForkBeginsInAFolderOfItsOwn) {
   EXPECT_EQ(child.summary().at("best_loss", ""), Json(-8.125));
   EXPECT_EQ(read_metrics(child.folder / "metrics.jsonl").front().step, 2);
   EXPECT_THAT(read_text(child.folder / "run.json"), HasSubstr(checkpoint.string()));
-  EXPECT_THAT(error_of([&] { return child.run(6, checkpoint); }), HasSubstr("a fork needs a new folder"));
+}
+
+// As a script does that is submitted again.
+TEST(RunSession, ForkedFromTheSameCheckpointAgainItGoesOn) {
+  const TempFolder temp, other;
+  ToyCommand parent(temp), child(other);
+  EXPECT_EQ(parent.run(4), 0);
+  const std::vector<Checkpoint> saved = list_checkpoints(parent.folder / "checkpoints");
+  const Path early = saved.front().folder, late = saved.back().folder;
+  ASSERT_NE(early, late);
+  EXPECT_EQ(child.run(4, early), 0);
+  EXPECT_THAT(error_of([&] { return child.run(6, late); }),
+              HasSubstr("already holds checkpoints; a fork needs a new folder. Without --fork the run resumes"));
+  for (const int64_t steps : {6, 8}) {
+    ToyCommand again(other);
+    EXPECT_EQ(again.run(steps, early / ""), 0);
+    EXPECT_EQ(again.resumed_at, steps - 2);
+  }
+  EXPECT_EQ(read_metrics(child.folder / "metrics.jsonl").front().step, 2);
+  std::filesystem::remove_all(early);  // the run has what it needs
+  EXPECT_EQ(ToyCommand(other).run(10, early), 0);
+  // Started again without it, the checkpoints are of another origin.
+  std::filesystem::remove_all(child.folder / "checkpoints");
+  EXPECT_EQ(ToyCommand(other).run(2), 0);
+  EXPECT_THAT(error_of([&] { return ToyCommand(other).run(4, early); }), HasSubstr("a fork needs a new folder"));
 }
 
 // Those of an earlier attempt in its folder.

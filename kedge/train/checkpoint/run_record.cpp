@@ -99,6 +99,15 @@ int64_t num_starts(const Path& folder) {
   return is_file(file) ? static_cast<int64_t>(Json::parse(read_text(file), file).as_array(file).size()) : 0;
 }
 
+Path parent_of(const Path& folder) {
+  if (num_starts(folder) == 0) return {};
+  const std::string file = (folder / "run.json").string();
+  const Json starts = Json::parse(read_text(file), file);
+  const Json& newest = starts.as_array(file).back();
+  const Json* parent = newest.find("parent");
+  return parent == nullptr || parent->is_null() ? Path() : Path(newest.at("folder", file).as_text(file)) / parent->as_text(file);
+}
+
 void add_run_record(const Path& folder, const Json& record) {
   const Path file = folder / "run.json";
   Json list = is_file(file) ? Json::parse(read_text(file), file.string()) : Json(Json::Array{});

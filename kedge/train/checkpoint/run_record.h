@@ -22,7 +22,7 @@ struct RunFacts {
   std::string torch_version = {}, device = {};
   int64_t num_threads = 1, num_ranks = 1;
   std::vector<Path> model_files = {}, data_files = {};
-  std::string parent = {};  // the checkpoint it was forked from; empty: none
+  std::string parent = {};  // the checkpoint it was forked from, in this start or before; empty: none
   // What is trained.
   int64_t max_steps = 0;  // 0: as many as requested
   int64_t num_trained_parameters = 0;
@@ -35,5 +35,6 @@ struct RunFacts {
 // Adds the record to FOLDER/run.json, a list with an entry for every start.
 void add_run_record(const Path& folder, const Json& record);
 [[nodiscard]] int64_t num_starts(const Path& folder);  // this many entries
+[[nodiscard]] Path parent_of(const Path& folder);      // that of the newest entry
 
 }  // namespace kedge

@@ -81,6 +81,17 @@ TEST(RunRecord, SaysWhatWentIn) {
   EXPECT_FALSE(record.at("kedge", "").at("commit", "").as_text("").empty());
 }
 
+TEST(RunRecord, TheParentIsThatOfTheNewestStart) {
+  const TempFolder temp;
+  EXPECT_EQ(parent_of(temp.path()), "");
+  add_run_record(temp.path(), run_record({.parent = "runs/parent"}));
+  EXPECT_EQ(parent_of(temp.path()), std::filesystem::current_path() / "runs/parent");
+  add_run_record(temp.path(), run_record({.parent = "/runs/parent"}));
+  EXPECT_EQ(parent_of(temp.path()), "/runs/parent");
+  add_run_record(temp.path(), run_record({}));
+  EXPECT_EQ(parent_of(temp.path()), "");
+}
+
 TEST(RunRecord, EveryStartAddsAnEntry) {
   const TempFolder temp;
   add_run_record(temp.path(), Json(1));
