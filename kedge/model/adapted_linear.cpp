@@ -59,7 +59,8 @@ void add_output_(const Tensor& y, const Tensor& x, const AdapterView& adapter, D
   if (scales_products(x, adapter, seed)) return add_product_(own, inner, adapter.b.t(), adapter.scale);
   Tensor delta = linear(inner, adapter.b, Tensor());
   if (drops(adapter, seed)) delta.mul_(dropout_mask(delta, adapter, *seed));
-  own.add_(delta, adapter.scale);
+  // In fp32: ATen's bf16 sum with a factor rounds once or twice, depending on a value's place, and so on the batch and the threads.
+  own.add_(delta.to(at::kFloat), adapter.scale);
 }
 
 }  // namespace

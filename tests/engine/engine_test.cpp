@@ -103,6 +103,34 @@ TEST(Engine, ARealModelWritesWhatAPlainLoopWrites) {
   for (const int64_t max_running : {1, 3, 64}) expect_greedy(*model, prompts, 64, {.scheduler = {.max_running = max_running}});
 }
 
+// Sampled text's log-probabilities, and those of a training batch of the same rows.
+void expect_bits_of_training(const Model& model, const SchedulerConfig& scheduler) {
+  Engine engine(model, {.memory = "8MiB", .scheduler = scheduler});
+  std::vector<GenerateRequest> requests;
+  for (const auto& prompt : prompts_of({3, 70, 20})) {
+    requests.push_back(greedy_request(prompt, 50));
+    requests.back().sampling = {.temperature = 0.8};
+    requests.back().num_samples = 2;
+  }
+  const auto found = engine.generate(requests);
+  std::vector<std::vector<int32_t>> rows;
+  for (size_t i = 0; i < requests.size(); ++i)
+    for (const Completion& sample : found[i]) {
+      rows.push_back(requests[i].prompt);
+      rows.back().insert(rows.back().end(), sample.tokens.begin(), sample.tokens.end());
+    }
+  const NoGrad no_grad;
+  const PackedBatch batch = pack_rows(rows, at::kCPU);
+  const Tensor logprobs = model_logprobs(model, batch, predicted_tokens(batch)).logprobs;
+  int64_t end = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    end += static_cast<int64_t>(rows[i].size()) - 1;
+    const std::vector<float>& mine = found[i / 2][i % 2].logprobs;
+    const auto count = static_cast<int64_t>(mine.size());
+    EXPECT_EQ(testing::largest_difference(at::tensor(mine), logprobs.narrow(0, end - count, count)), 0);
+  }
+}
+
 // The policy's log-probabilities need no pass of their own: a training batch of the same rows gives the engine's bits, where the products
 // are our own. Elsewhere sums come in another order; logits of bf16 have 8 bits and are of the order of one.
 TEST(Engine, SampledLogprobsHaveTheBitsOfATrainingBatch) {
@@ -110,30 +138,15 @@ TEST(Engine, SampledLogprobsHaveTheBitsOfATrainingBatch) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
       SCOPED_TRACE(family);
       const auto model = long_model(family, {.dtype = dtype});
-      Engine engine(*model, {.memory = "8MiB"});
-      std::vector<GenerateRequest> requests;
-      for (const auto& prompt : prompts_of({3, 70, 20})) {
-        requests.push_back(greedy_request(prompt, 50));
-        requests.back().sampling = {.temperature = 0.8};
-        requests.back().num_samples = 2;
-      }
-      const auto found = engine.generate(requests);
-      std::vector<std::vector<int32_t>> rows;
-      for (size_t i = 0; i < requests.size(); ++i)
-        for (const Completion& sample : found[i]) {
-          rows.push_back(requests[i].prompt);
-          rows.back().insert(rows.back().end(), sample.tokens.begin(), sample.tokens.end());
-        }
-      const NoGrad no_grad;
-      const PackedBatch batch = pack_rows(rows, at::kCPU);
-      const Tensor logprobs = model_logprobs(*model, batch, predicted_tokens(batch)).logprobs;
-      int64_t end = 0;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        end += static_cast<int64_t>(rows[i].size()) - 1;
-        const std::vector<float>& mine = found[i / 2][i % 2].logprobs;
-        const auto count = static_cast<int64_t>(mine.size());
-        EXPECT_EQ(testing::largest_difference(at::tensor(mine), logprobs.narrow(0, end - count, count)), 0);
-      }
+      expect_bits_of_training(*model, {});
+      LoraConfig lora;
+      lora.adapter_dim = 4;
+      lora.alpha = 6;
+      lora.target_modules = {"all"};
+      model->add_adapters(lora, true);
+      testing::scatter_weights(model->adapters()->parameters(), 50, 0.2);
+      expect_bits_of_training(*model, {});
+      expect_bits_of_training(*model, {.max_batch_tokens = 7});
     }
 }
 

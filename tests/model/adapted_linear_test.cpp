@@ -98,6 +98,20 @@ TEST(AdaptedLinear, OutputsAreDroppedOnlyUnderASeedAndTheSameOnesAgain) {
   EXPECT_TRUE(same_bits(adapted_linear(plain.x, plain.view, 7), adapted_linear(plain.x, plain.view, {})));  // nothing to drop
 }
 
+// 60 outputs are no multiple of a vector's width, and the scale is no power of two.
+TEST(AdaptedLinear, ARowHasTheSameBitsAloneAndInABatchInBf16) {
+  const auto matrix = [](int64_t rows, int64_t columns, uint64_t seed) { return normals({rows, columns}, seed).to(at::kBFloat16); };
+  std::vector<AdapterView> adapters = {{matrix(kRank, kIn, 1), matrix(60, kRank, 2), {}, {}, 0, 60, 1.5, 0, 0}};
+  const LinearView view{matrix(60, kIn, 3), {}, {}, {}, &adapters};
+  const Tensor x = matrix(kRows, kIn, 4), y = adapted_linear(x, view, {});
+  for (int64_t row = 0; row < kRows; ++row) {
+    EXPECT_TRUE(same_bits(adapted_linear(x.narrow(0, row, 1), view, {}), y.narrow(0, row, 1))) << "row " << row;
+    const Tensor sum = at::zeros({1, 60}, at::kBFloat16);
+    add_adapted_linear_(sum, x.narrow(0, row, 1), view);
+    EXPECT_TRUE(same_bits(sum, y.narrow(0, row, 1))) << "row " << row;
+  }
+}
+
 // What an adapter adds is dropped or doubled: read off where the base is subtracted.
 TEST(AdaptedLinear, DroppedOutputsAreZeroAndKeptOnesScaledUp) {
   const Layer layer(0.5);
