@@ -86,9 +86,11 @@ std::vector<float> yarn_frequencies(const RopeConfig& rope) {
 }  // namespace
 
 RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_positions, const std::string& origin) {
-  const Json* scaling = find_set(config, "rope_parameters");
-  std::string where = origin + ": rope_parameters";
-  if (scaling == nullptr) scaling = find_set(config, "rope_scaling"), where = origin + ": rope_scaling";
+  // As in transformers, a rope_scaling that says anything counts alone.
+  const Json *parameters = find_set(config, "rope_parameters"), *scaling = find_set(config, "rope_scaling");
+  const bool is_new = parameters != nullptr && (scaling == nullptr || *scaling == Json(Json::Object{}));
+  const std::string where = str(origin, is_new ? ": rope_parameters" : ": rope_scaling");
+  if (is_new) scaling = parameters;
   static const Json kNone = Json(Json::Object{});
   if (scaling == nullptr) scaling = &kNone;
   for (const auto& [key, value] : scaling->as_object(where))

@@ -40,6 +40,16 @@ TEST(Rope, TransformersFourAndFiveSpellItDifferentlyAndMeanTheSame) {
             parse(R"({"rope_parameters": {"rope_type": "default", "rope_theta": 7.0}})"));
 }
 
+// Model cards say to add rope_scaling; transformers 5 has written rope_parameters before. The base too is then that beside rope_scaling.
+TEST(Rope, OfBothSpellingsRopeScalingCounts) {
+  const std::string both =
+      R"("rope_parameters": {"rope_type": "default", "rope_theta": 7.0}, "rope_scaling": {"type": "linear", "factor": 4.0)";
+  EXPECT_EQ(parse(("{" + both + "}}").c_str()), parse(R"({"rope_scaling": {"type": "linear", "factor": 4.0}})"));
+  EXPECT_EQ(parse(("{" + both + R"(, "rope_theta": 9.0}})").c_str()).theta, 9);
+  EXPECT_EQ(parse(("{\"rope_theta\": 8.0, " + both + "}}").c_str()).theta, 8);
+  EXPECT_EQ(parse(R"({"rope_parameters": {"rope_theta": 7.0}, "rope_scaling": {}})").theta, 7);
+}
+
 TEST(Rope, LinearDividesEveryFrequency) {
   expect_near(inverse_frequencies(parse(R"({"rope_scaling": {"rope_type": "linear", "factor": 4}})"), 10), {0.25, 0.025, 0.0025, 0.00025});
 }
