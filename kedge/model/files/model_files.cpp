@@ -34,6 +34,15 @@ void read_rows(const TensorSource& source, Parameters& parameters, const WeightS
   parameters.write_rows(slice.parameter, slice.row, rows);
 }
 
+// Beside the embedding a folder may hold the head that config.json ties to it. One that was trained apart must not be lost.
+void check_tied_head(const WeightFiles& files, const std::string& embedding) {
+  const TensorEntry* head = files.find("lm_head.weight");
+  if (head == nullptr || head == files.find(embedding)) return;
+  check(files.bytes(head->name) == files.bytes(embedding), files.where(head->name), " differs from ", embedding,
+        ", but config.json ties the two; set tie_word_embeddings to false in config.json to keep both");
+  files.drop(head->name);
+}
+
 void load_slices(Model& model, const WeightFiles& files, const Path& folder, bool fresh_head) {
   const WeightCheck checked =
       check_weights(files, parameter_layout(model.config(), model.places()), {.head = model.head().kind, .fresh_head = fresh_head});
@@ -42,6 +51,7 @@ void load_slices(Model& model, const WeightFiles& files, const Path& folder, boo
   for (const auto& [slice, name] : checked.found) {
     const TensorSource source{files.bytes(name), weight_type(*files.find(name), files.where(name)), slice.shape, slice.transposed};
     if (has_non_finite(source)) not_finite.push_back(name);
+    if (slice.parameter == model.places().embedding && slice.parameter == model.places().head) check_tied_head(files, name);
     read_rows(source, model.parameters(), slice);
     files.drop(name);
   }

@@ -126,6 +126,16 @@ TEST(ModelFiles, ATiedHeadMayBeStoredEitherWay) {
     EXPECT_TRUE(same_bits(load(folder->path())->parameters().flat(), wanted));
 }
 
+TEST(ModelFiles, AHeadThatIsTiedMayNotDifferFromTheEmbedding) {
+  const Folder folder(testing::kTinyQwen3);
+  folder.change([](WeightFolder& weights) { weights.add("lm_head.weight", weights.at("model.embed_tokens.weight") * 2); });
+  EXPECT_EQ(error_of([&] { return load(folder.path()); }),
+            (folder.path() / kWeights).string() +
+                ": tensor lm_head.weight differs from model.embed_tokens.weight, but config.json ties the two; set tie_word_embeddings to "
+                "false in config.json to keep both");
+  EXPECT_TRUE(same_bits(with_new_head(folder.path(), 9)->hidden(batch_of({5, 9})), folder.model->hidden(batch_of({5, 9}))));
+}
+
 TEST(ModelFiles, AnUntiedHeadMustBeThere) {
   const Folder folder(testing::kTinyLlama);
   folder.change([](WeightFolder& weights) { weights.remove("lm_head.weight"); });
