@@ -1,5 +1,6 @@
 #include "kedge/model/spec/adapter_config.h"
 
+#include <cctype>
 #include <cmath>
 
 #include "kedge/core/error.h"
@@ -26,6 +27,18 @@ bool names_head(const Json& config, const std::string& origin) {
   return true;
 }
 
+// PEFT makes the first values of these adapters out of the base's weights, which it changes, each time it loads one.
+void check_keeps_base(const Json& config, const std::string& origin) {
+  const Json* value = config.find("init_lora_weights");
+  if (value == nullptr || !value->is_text()) return;
+  std::string start = value->as_text(origin);
+  for (char& c : start) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* changing : {"pissa", "corda", "olora", "loftq", "lora_ga"})
+    check(!start.starts_with(changing), origin, ": init_lora_weights: ", value->dump(),
+          " is not supported: such an adapter belongs to a base whose weights PEFT changes when it loads it; merge the two with PEFT, or "
+          "save the adapter again with save_pretrained's path_initial_model_for_weight_conversion");
+}
+
 Json read_config(const Path& folder) { return Json::parse(read_text(folder / kAdapterConfigFile), (folder / kAdapterConfigFile).string()); }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -45,6 +58,7 @@ LoraConfig load_adapter_config(const Path& folder) {
   for (const char* key : {"rank_pattern", "alpha_pattern", "use_dora", "use_qalora", "lora_bias", "trainable_token_indices",
                           "layer_replication", "target_parameters", "alora_invocation_tokens"})
     if (const Json* value = json.find(key)) check(is_empty(*value), where(key), ": ", value->dump(), " is not supported");
+  check_keeps_base(json, origin);
   static_cast<void>(names_head(json, origin));
   if (const Json* bias = json.find("bias"))
     check(*bias == Json("none"), where("bias"), ": ", bias->dump(), " is not supported, only \"none\" is");

@@ -48,6 +48,19 @@ TEST(AdapterConfig, WhatIsNotSupportedIsNamed) {
   EXPECT_EQ(error_of([&] { return load_adapter_config(files.path()); }), files.config() + ": use_dora: true is not supported");
 }
 
+TEST(AdapterConfig, AnAdapterThatChangesItsBaseIsRefused) {
+  for (const char* start : {"pissa", "pissa_niter_4", "OLoRA", "corda", "loftq", "lora_ga"}) {
+    const AdapterFiles files(kedge::str(R"(, "init_lora_weights": ")", start, "\""));
+    EXPECT_EQ(
+        error_of([&] { return load_adapter_config(files.path()); }),
+        kedge::str(files.config(), ": init_lora_weights: \"", start,
+                   "\" is not supported: such an adapter belongs to a base whose weights PEFT changes when it loads it; merge the two "
+                   "with PEFT, or save the adapter again with save_pretrained's path_initial_model_for_weight_conversion"));
+  }
+  for (const char* start : {"true", "false", "\"gaussian\"", "\"eva\"", "\"orthogonal\"", "\"mica\"", "null"})
+    EXPECT_EQ(load_adapter_config(AdapterFiles(kedge::str(R"(, "init_lora_weights": )", start)).path()).adapter_dim, 4);
+}
+
 TEST(AdapterConfig, AHeadIsFoundWithPeftsPrefixAndWithout) {
   EXPECT_FALSE(load_adapter_head(AdapterFiles().path()).has_value());
   for (const char* prefix : {"base_model.model.", ""}) {
