@@ -340,28 +340,28 @@ bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkp
     log_warn("a checkpoint is not ranked, because ", config_.monitor, " is not known at step ", Checkpoint{{}, meta}.step());
     return false;
   }
-  if (config_.save_top_k < 0 || static_cast<int64_t>(best.size()) < config_.save_top_k) return true;
-  return std::any_of(best.begin(), best.end(), [&](const Checkpoint& other) {
+  if (config_.save_top_k < 0) return true;
+  // Not the size of `best`: a killed run left more than are kept, and so does a smaller save_top_k.
+  const auto num_as_good = std::count_if(best.begin(), best.end(), [&](const Checkpoint& other) {
     const std::optional<double> theirs = number_of(other.meta, config_.monitor);
-    return !theirs || is_better(*mine, *theirs);
+    return theirs && !is_better(*mine, *theirs);
   });
+  return num_as_good < config_.save_top_k;
 }
 
-void CheckpointStore::remove_worst(const std::string& saved) const {
-  if (config_.save_top_k < 0) return;
+void CheckpointStore::remove_worst() const {
+  if (config_.save_top_k <= 0) return;  // at 0 none is ranked, and those of before stay
   std::vector<Checkpoint> best;
   for (Checkpoint& one : list())
     if (!is_last(one.folder)) best.push_back(std::move(one));
   while (static_cast<int64_t>(best.size()) > config_.save_top_k) {
-    // Of equals the oldest goes; never the one just saved, which ranks.
-    auto worst = best.end();
-    for (auto one = best.begin(); one != best.end(); ++one) {
-      if (one->folder.filename() == saved) continue;
+    // Of equals the oldest goes.
+    auto worst = best.begin();
+    for (auto one = worst + 1; one != best.end(); ++one) {
       const double number = number_of(one->meta, config_.monitor).value_or(std::nan(""));
-      const double most = worst == best.end() ? 0 : number_of(worst->meta, config_.monitor).value_or(std::nan(""));
-      if (worst == best.end() || (!std::isnan(most) && (std::isnan(number) || is_better(most, number)))) worst = one;
+      const double most = number_of(worst->meta, config_.monitor).value_or(std::nan(""));
+      if (!std::isnan(most) && (std::isnan(number) || is_better(most, number))) worst = one;
     }
-    if (worst == best.end()) return;
     remove_checkpoint(worst->folder);
     best.erase(worst);
   }
@@ -381,16 +381,18 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
   const Unfinished written(ranked_as);
   written.fill(meta, write);
   if (ranked && config_.save_last) {
-    // The same files under two names take no more space.
+    // The same files under two names take no more space. The name that is kept comes first: a run killed in between resumes from it.
     const Unfinished twin(last_as);
     link_folder(written.folder(), twin.folder());
     sync_tree(twin.folder());
+    publish(written.folder(), ranked_as);
     publish(twin.folder(), last_as);
+  } else {
+    publish(written.folder(), ranked ? ranked_as : last_as);
   }
-  publish(written.folder(), ranked ? ranked_as : last_as);
   for (const Checkpoint& old : last)
     if (old.folder != last_as) remove_checkpoint(old.folder);
-  if (ranked) remove_worst(name);
+  remove_worst();
 }
 
 }  // namespace kedge

@@ -118,7 +118,7 @@ class CheckpointStore {
  private:
   [[nodiscard]] bool ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const;
   [[nodiscard]] bool is_better(double a, double b) const;
-  void remove_worst(const std::string& saved) const;
+  void remove_worst() const;
 
   Path folder_;
   CheckpointConfig config_;

@@ -1,5 +1,6 @@
 #include "kedge/train/checkpoint/checkpoint_store.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "kedge/core/content_hash.h"
@@ -18,6 +20,26 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"
+
+namespace {
+
+// While it stands, it is called before every rename: what is on disk then is what a kill there leaves.
+struct BeforeRename {
+  explicit BeforeRename(std::function<void()> look) { call = std::move(look); }
+  ~BeforeRename() { call = nullptr; }
+  BeforeRename(const BeforeRename&) = delete;
+  BeforeRename& operator=(const BeforeRename&) = delete;
+  static inline std::function<void()> call;
+};
+
+}  // namespace
+
+// In place of the system's.
+extern "C" int rename(const char* from, const char* to) noexcept {
+  static const auto real = reinterpret_cast<int (*)(const char*, const char*)>(::dlsym(RTLD_NEXT, "rename"));
+  if (BeforeRename::call) BeforeRename::call();
+  return real(from, to);
+}
 
 namespace kedge {
 namespace {
@@ -123,6 +145,42 @@ TEST(CheckpointStore, ANewRunGoesOnRankingWhereTheOldOneStopped) {
   CheckpointStore(temp / "c", config_of(1)).save(meta_of(1, 0.5), fill_checkpoint);
   CheckpointStore(temp / "c", config_of(1)).save(meta_of(2, 0.6), fill_checkpoint);
   EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-step=1-val_loss=0.50", "run-step=2-val_loss=0.60-last"}));
+}
+
+// A run that is killed at any rename of a save resumes from the newest, saves what is missing and goes on as one that was not.
+TEST(CheckpointStore, KilledInASaveTheBestIsKept) {
+  CheckpointConfig config = config_of(1);
+  config.mode = MonitorMode::max;
+  const std::map<int64_t, double> values = {{2, 0.5}, {4, 0.9}, {6, 0.7}};
+  const auto go_on = [&](const Path& folder, int64_t end) {
+    CheckpointStore store(folder, config);
+    const auto newest = store.newest();
+    for (const auto& [step, value] : values)
+      if (step <= end && (!newest || step > newest->step())) store.save(meta_of(step, value), fill_checkpoint);
+  };
+  const TempFolder temp;
+  go_on(temp / "c", 2);
+  int num_kills = 0;
+  {
+    const BeforeRename kill([&] { fs::copy(temp / "c", temp / str("killed-", num_kills++), fs::copy_options::recursive); });
+    go_on(temp / "c", 4);
+  }
+  go_on(temp / "c", 6);
+  const Names whole = {"run-step=4-val_loss=0.90", "run-step=6-val_loss=0.70-last"};
+  EXPECT_EQ(checkpoints_in(temp / "c"), whole);
+  EXPECT_GE(num_kills, 4) << "two appear and two are removed";
+  for (int i = 0; i < num_kills; ++i) {
+    go_on(temp / str("killed-", i), 6);
+    EXPECT_EQ(checkpoints_in(temp / str("killed-", i)), whole) << "at rename " << i;
+  }
+}
+
+TEST(CheckpointStore, WithASmallerNumberTheBestOfThoseThereAreKept) {
+  const TempFolder temp;
+  CheckpointStore all(temp / "c", config_of(3));
+  for (const auto& [step, loss] : std::map<int64_t, double>{{2, 0.5}, {4, 0.1}, {6, 0.2}}) all.save(meta_of(step, loss), fill_checkpoint);
+  CheckpointStore(temp / "c", config_of(1)).save(meta_of(8, 0.4), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-step=4-val_loss=0.10", "run-step=8-val_loss=0.40-last"}));
 }
 
 TEST(CheckpointStore, SavingTheSameStepAgainReplacesIt) {
