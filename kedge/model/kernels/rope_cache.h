@@ -20,7 +20,10 @@ class RotaryTable {
   [[nodiscard]] Rotation table(int64_t length);
 
  private:
-  [[nodiscard]] Tensor angles(int64_t num_positions, int64_t length) const;
+  struct Turns {
+    Tensor cos, sin;  // fp32 [positions, dim / 2], on the CPU
+  };
+  [[nodiscard]] Turns turns(int64_t num_positions, int64_t length) const;
 
   RopeConfig rope_;
   int64_t num_heads_, head_dim_;
