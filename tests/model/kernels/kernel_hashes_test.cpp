@@ -1,5 +1,5 @@
 // The bits of every CPU kernel, as hashes kept here: the same table holds for AVX-512, AVX2 and aarch64, with g++ and any number of
-// threads. A change that means to change bits prints the new table with KEDGE_PRINT_KERNEL_HASHES=1; bench/aarch64_kernels shows on x86_64
+// threads. A change that means to change bits prints the new table with KEDGE_PRINT_KERNEL_HASHES=1; bench/aarch64_tests shows on x86_64
 // that aarch64 agrees. CPUs without fused multiply-add, which no kernel is tuned for, are left out.
 #include <gtest/gtest.h>
 
