@@ -90,23 +90,29 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
   const HttpAddress& address = options_.address;
   const std::string where = str("http://", address.host, ":", address.port, address.target);
   const HttpRequest request{"POST", address.target, {{"Content-Type", "application/json"}}, http_reward_body(rollouts)};
+  auto connection = take_connection();
   auto pause = options_.first_pause;
   for (int64_t tries = 1;; ++tries) {
     std::string problem;
     bool is_away = false;
+    const bool was_open = connection->is_open();
     try {
-      auto connection = take_connection();
       const HttpResponse response = connection->send(request, {.answer = options_.timeout});
       if (response.status == 200) {
         const std::lock_guard lock(mutex_);
         idle_.push_back(std::move(connection));
         return read_http_rewards(response.body, rollouts.size(), where);
       }
+      connection->close();  // behind a balancer, the next one may lead to another endpoint
       problem = str("HTTP ", response.status, ": ", response.body.substr(0, 1000));
       const bool is_busy = response.status == 408 || response.status == 425 || response.status == 429;
       if (is_busy) pause = std::max(pause, retry_after(response));
       if (response.status >= 400 && response.status < 500 && !is_busy) tries = options_.max_tries;  // retrying would change nothing
     } catch (const ConnectionError& error) {
+      if (was_open) {  // most likely closed while idle
+        --tries;
+        continue;
+      }
       problem = error.what();
       is_away = !error.sent();
     }

@@ -108,6 +108,28 @@ TEST(HttpReward, AnEndpointThatIsBusyIsWaitedFor) {
   }
 }
 
+TEST(HttpReward, ConnectionsThatWereClosedWhileIdleAreNoFailedTries) {
+  std::mutex mutex;
+  std::vector<HttpReply> waiting;
+  const auto answer_ten_together = [&](const HttpRequest&, const HttpReply& reply) {  // so that each has its own connection
+    const std::lock_guard lock(mutex);
+    waiting.push_back(reply);
+    if (waiting.size() < 10) return;
+    for (const HttpReply& each : waiting) each.send({200, {}, "[1, 2]"});
+    waiting.clear();
+  };
+  auto server = std::make_unique<HttpServer>(HttpServerOptions{}, answer_ten_together);
+  const int64_t port = server->port();
+  HttpReward reward({.address = {"127.0.0.1", port, "/"}, .max_tries = 1});
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::future<std::vector<RowReward>>> futures;
+    for (int i = 0; i < 10; ++i) futures.push_back(reward.submit(some_rollouts()));
+    for (auto& future : futures) EXPECT_EQ(future.get().at(1).value, 2);
+    server.reset();
+    server = std::make_unique<HttpServer>(HttpServerOptions{.port = port}, answer_ten_together);
+  }
+}
+
 TEST(HttpReward, CallsUnderWayAreLimited) {
   std::mutex mutex;
   std::condition_variable came;
