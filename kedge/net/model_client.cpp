@@ -15,6 +15,7 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr int64_t kForeignBodyLimit = 2147483647;  // Triton reads lengths as 32 bits
+constexpr int kNoRoomStatus = 503;                 // the queue is full, or a balancer has no server
 
 // Doubles with every attempt, up to ten seconds, with jitter so that many clients do not retry at the same moment.
 Milliseconds back_off(int64_t tries) {
@@ -134,10 +135,11 @@ InferReply ModelClient::perform(Worker& worker, Job& job) {
   }
 }
 
-// Until there is an answer that is not "the queue is full".
+// Until there is an answer that is not "no room".
 HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& job) {
   const bool wants_local = !options_.server.token && job.resend == Resend::by_key;
-  int64_t num_lost = 0, num_full = 0;
+  int64_t num_lost = 0;
+  RoomWait room;
   while (true) {
     watch_.wait_until_up();
     if (wants_local) (void)show_local_token(request);
@@ -157,7 +159,8 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
         worker.is_calling = false;
       }
       if (response.status == 401 && wants_local && show_local_token(request)) continue;  // it was restarted just now
-      if (response.status != 503) return response;
+      if (response.status != kNoRoomStatus) return response;
+      wait_for_room(room, response);
     } catch (const ConnectionError& error) {
       {
         const std::lock_guard lock(mutex_);
@@ -175,10 +178,28 @@ HttpResponse ModelClient::send(Worker& worker, HttpRequest& request, const Job& 
         throw Error(str("the ", server_name(), " was lost ", num_lost, " times during one call to ", request.target, ": ", error.what()));
       log_debug("sending a call to the ", server_name(), " again: ", error.what());
       pause(back_off(num_lost));
-      continue;
     }
-    if (num_full++ == 0) log_debug("the ", server_name(), " has no room for a call; trying again");
-    pause(back_off(num_full));
+  }
+}
+
+// A queue may be full for a moment. A server that has no room for longer than `patience` is as good as unreachable: that is logged, and a
+// signal ends the wait.
+void ModelClient::wait_for_room(RoomWait& wait, const HttpResponse& response) {
+  const WatchOptions& server = options_.server;
+  const auto in_seconds = [](Clock::duration time) { return std::chrono::duration_cast<std::chrono::seconds>(time).count(); };
+  const std::string problem = str("HTTP ", kNoRoomStatus, ": ", error_text(response));
+  if (wait.num_tries++ == 0) wait.begin = Clock::now();
+  const auto end = Clock::now() + back_off(wait.num_tries);
+  for (auto now = Clock::now(); now < end; now = Clock::now()) {
+    if (now - wait.begin >= server.return_limit)
+      throw NoRoomError(str("the ", server_name(), " accepted no call within ", in_seconds(server.return_limit), " s (", problem, ")"));
+    if (now - wait.begin >= server.patience) {
+      if (is_time_to_tell("", now))
+        log_warn("the ", server_name(), " accepts no calls (", problem, "); waited ", in_seconds(now - wait.begin), " s, limit ",
+                 in_seconds(server.return_limit), " s");
+      check_stop(server.stop, str("the ", server_name(), " (", problem, ")"));
+    }
+    pause(kStopPeriod);
   }
 }
 
@@ -210,13 +231,17 @@ bool ModelClient::show_local_token(HttpRequest& request) const {
 
 HttpResponse ModelClient::get(const std::string& target) {
   const ServerWatch::Interest interest(watch_);
-  for (int64_t num_lost = 1;; ++num_lost) {
+  int64_t num_lost = 0;
+  RoomWait room;
+  while (true) {
     watch_.wait_until_up();
     try {
       HttpConnection connection(options_.server.host, options_.server.port);
-      return connection.send({"GET", target, headers(), ""}, {.answer = std::chrono::seconds(30)});
+      HttpResponse response = connection.send({"GET", target, headers(), ""}, {.answer = std::chrono::seconds(30)});
+      if (response.status != kNoRoomStatus) return response;
+      wait_for_room(room, response);
     } catch (const ConnectionError& error) {
-      if (num_lost > options_.max_resends)
+      if (++num_lost > options_.max_resends)
         throw Error(str("the ", server_name(), " was lost ", num_lost, " times during one call to ", target, ": ", error.what()));
       watch_.suspect(error.what());
       pause(back_off(num_lost));

@@ -29,6 +29,12 @@ class RemoteError : public Error {
   int status_;
 };
 
+// The server answered a call with HTTP 503 as long as it is waited for; it has executed nothing.
+class NoRoomError : public Error {
+ public:
+  using Error::Error;
+};
+
 struct ClientOptions {
   WatchOptions server;
   int64_t max_in_flight = 128;                                 // and as many more may wait; then the sender does
@@ -57,8 +63,8 @@ class ModelClient {
   [[nodiscard]] bool is_kedge();
 
   // All outputs are requested. Blocks only if too many calls already wait. The future throws RemoteError if the server rejected the call,
-  // Error if it was unreachable too long or a call that must not be repeated was lost, Interrupted if a signal was received while it was
-  // unreachable.
+  // Error if it was unreachable or without room too long or a call that must not be repeated was lost, Interrupted if a signal was
+  // received meanwhile.
   [[nodiscard]] std::future<InferReply> infer(const std::string& model, InferRequest request, Resend resend = Resend::safe);
 
   // Ends all waits at once. Later calls are not made, and fail when the client ends.
@@ -77,6 +83,10 @@ class ModelClient {
     std::promise<InferReply> promise;
   };
   class Worker;
+  struct RoomWait {  // of one call that was answered with 503
+    int64_t num_tries = 0;
+    Clock::time_point begin = {};
+  };
 
   void work(Worker& worker);
   [[nodiscard]] InferReply perform(Worker& worker, Job& job);
@@ -85,6 +95,7 @@ class ModelClient {
   [[nodiscard]] HttpResponse get(const std::string& target);
   [[nodiscard]] bool may_be_unloaded(const HttpResponse& response);
   void wait_until_loaded(const std::string& model);
+  void wait_for_room(RoomWait& wait, const HttpResponse& response);
   [[nodiscard]] bool is_time_to_tell(const std::string& model, Clock::time_point now);
   [[nodiscard]] HttpHeaders headers() const;
   [[nodiscard]] bool show_local_token(HttpRequest& request) const;
@@ -100,7 +111,7 @@ class ModelClient {
   bool stopping_ = false;
   std::optional<bool> is_kedge_;
   std::map<std::string, ModelSignature> signatures_;
-  std::map<std::string, Clock::time_point> told_;  // when waiting for a model was last logged
+  std::map<std::string, Clock::time_point> told_;  // when waiting for a model, or for room (""), was last logged
   ServerWatch watch_;
 };
 

@@ -21,7 +21,7 @@ struct PoolOptions {
   std::string label = "reward servers";  // for people
 };
 
-// Thread-safe. A server that is unreachable is left out until it is back.
+// Thread-safe. A server that is unreachable is left out until it is back, and one that has no room for half a minute.
 class ServerPool {
  public:
   explicit ServerPool(PoolOptions options);  // does not wait for the network
@@ -30,8 +30,8 @@ class ServerPool {
 
   // Waits for one of them to be ready. UsageError if two serve different models: a row's result must not depend on who computes it.
   [[nodiscard]] ModelSignature signature();
-  // Waits as well. The future, which must be asked before the pool ends, sends the call to another server where one is lost or fails; it
-  // throws what ModelClient's does, and names the server.
+  // Waits as well. The future, which must be asked before the pool ends, sends the call to another server where one is lost, fails or has
+  // no room; it throws what ModelClient's does, and names the server.
   [[nodiscard]] std::future<InferReply> infer(InferRequest request);
 
   // Ends all waits at once.
@@ -41,22 +41,30 @@ class ServerPool {
   [[nodiscard]] std::string name() const;  // "reward_model of the reward servers rm01:5555, rm02:5555"
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Server {
     std::unique_ptr<ModelClient> client;
     std::unique_ptr<ServerWatch::Interest> interest;  // it is polled all the time
     int64_t num_rows = 0;                             // that wait for their results
     bool is_known = false;                            // its model was compared with the others'
+    Clock::time_point full_until = {};                // others are preferred until then
   };
   struct Sent {
     size_t server = 0;
     int64_t rows = 0;
     std::future<InferReply> reply;
   };
+  struct Wait {  // of one call, for any server
+    Clock::time_point begin = Clock::now(), told = begin;
+  };
 
   [[nodiscard]] std::optional<size_t> pick(std::optional<size_t> avoided);
   [[nodiscard]] size_t choose(std::optional<size_t> avoided);
   [[nodiscard]] size_t choose_known(std::optional<size_t> avoided);
   void compare(size_t server);
+  void leave_out(size_t server, std::optional<Wait>& wait, const NoRoomError& error);
+  void keep_waiting(Wait& wait, const std::string& what, const std::string& why) const;
   [[nodiscard]] Sent send(const InferRequest& request, std::optional<size_t> avoided);
   [[nodiscard]] InferReply finish(const InferRequest& request, Sent sent);
   [[nodiscard]] std::string problems();

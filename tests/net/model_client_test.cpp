@@ -9,6 +9,7 @@
 #include "kedge/net/model_server.h"
 
 #include "tests/support/expect_error.h"
+#include "tests/support/log_file.h"
 #include "tests/support/toy_models.h"
 
 namespace kedge {
@@ -110,12 +111,17 @@ class LossyProxy {
   std::atomic<int> num_answers_to_lose = 0;            // of infer calls: carried out, but never heard of
   std::atomic<bool> hides_name = false;                // the server looks like a foreign one
   std::atomic<int> num_model_calls_before_loaded = 0;  // answered as Triton does while it loads its models
+  std::atomic<int> num_calls_before_room = 0;          // answered with 503, as a full server or a balancer without workers does
 
  private:
   void pass(const HttpRequest& request, const HttpReply& reply) {
     if (request.target.starts_with("/v2/models/") && num_model_calls_before_loaded > 0) {
       --num_model_calls_before_loaded;
       return reply.send(error_response(request.target.ends_with("/ready") ? 400 : 404, "Request for unknown model"));
+    }
+    if (!request.target.starts_with("/v2/health") && num_calls_before_room > 0) {
+      --num_calls_before_room;
+      return reply.send(error_response(503, "no workers"));
     }
     HttpConnection connection("127.0.0.1", port_);
     HttpResponse response = connection.send({request.method, request.target, without_host(request.headers), request.body});
@@ -278,6 +284,46 @@ TEST(ModelClient, ASignalEndsTheWaitForAForeignServersModel) {
   ModelClient client(options);
   EXPECT_EQ(error_of<Interrupted>([&] { (void)client.signature("double"); }),
             str("SIGINT received while the model double of the toy server 127.0.0.1:", proxy.port(), " (not ready) was unavailable"));
+}
+
+TEST(ModelClient, AServerThatHasNoRoomForAMomentIsAskedAgainWhateverItIsAsked) {
+  ModelServer server({.insecure = true}, {doubling_model()});
+  LossyProxy proxy(server.port());
+  ClientOptions options = options_of(proxy.port());
+  options.server.patience = std::chrono::hours(1);
+  options.server.stop = [] { return std::optional<int>(SIGTERM); };  // which waits until the server counts as unavailable
+  ModelClient client(options);
+  proxy.num_calls_before_room = 1;
+  EXPECT_TRUE(client.is_kedge());
+  proxy.num_calls_before_room = 1;
+  EXPECT_EQ(client.signature("double").name, "double");
+  EXPECT_EQ(output_of(client.infer("double", numbers({3}))), (Numbers{6}));
+  proxy.num_calls_before_room = 1;
+  EXPECT_EQ(output_of(client.infer("double", numbers({4}))), (Numbers{8}));
+}
+
+TEST(ModelClient, AServerThatNeverHasRoomIsNamedAndWaitedForUntilTheLimitOrASignal) {
+  ModelServer server({.insecure = true}, {doubling_model()});
+  LossyProxy proxy(server.port());
+  ClientOptions options = options_of(proxy.port());
+  options.server.return_limit = milliseconds(1000);
+  const std::string who = str("the toy server 127.0.0.1:", proxy.port());
+  const auto call = [&] {
+    ModelClient client(options);
+    proxy.num_calls_before_room = 0;
+    EXPECT_EQ(output_of(client.infer("double", numbers({3}))), (Numbers{6}));
+    proxy.num_calls_before_room = 1000000;
+    (void)client.infer("double", numbers({4})).get();
+  };
+  EXPECT_EQ(error_of<Error>([&] { call(); }), who + " accepted no call within 1 s (HTTP 503: no workers)");
+  options.server.return_limit = std::chrono::hours(1);
+  std::atomic<int> signal = 0;
+  options.server.stop = [&] { return signal == 0 ? std::nullopt : std::optional<int>(signal); };
+  const testing::LogFile log;
+  std::future<std::string> ended = std::async(std::launch::async, [&] { return error_of<Interrupted>([&] { call(); }); });
+  log.wait_for(who + " accepts no calls (HTTP 503: no workers); waited ");
+  signal = SIGTERM;
+  EXPECT_EQ(ended.get(), "SIGTERM received while " + who + " (HTTP 503: no workers) was unavailable");
 }
 
 TEST(ModelClient, EndingItEndsItsCalls) {

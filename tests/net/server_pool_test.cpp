@@ -7,12 +7,10 @@
 #include <csignal>
 #include <thread>
 
-#include "kedge/core/files.h"
-#include "kedge/core/log.h"
 #include "kedge/net/model_server.h"
 
 #include "tests/support/expect_error.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/log_file.h"
 
 namespace kedge {
 namespace {
@@ -21,6 +19,7 @@ using std::chrono::milliseconds;
 using ::testing::AllOf;
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::LogFile;
 
 int64_t port_without_server() {
   return HttpServer({}, [](const HttpRequest&, const HttpReply&) {}).port();
@@ -67,23 +66,13 @@ InferRequest request_of(float x, int64_t rows = 1) {
 
 float answer_of(std::future<InferReply> reply) { return fp32_values(reply.get().outputs.at(0))[0]; }
 
-// What is logged meanwhile, by any thread.
-class LogFile {
- public:
-  LogFile() { set_log_file(path_); }
-  ~LogFile() { set_log_file(""); }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
-
-  // The thread that polls a server writes when it finds out, which may be after the calls that went elsewhere.
-  void wait_for(const std::string& text) const {
-    while (read_text(path_).find(text) == std::string::npos) std::this_thread::sleep_for(milliseconds(5));
-  }
-
- private:
-  testing::TempFolder folder_;
-  std::string path_ = (folder_ / "log").string();
-};
+// Stands before a server, and has no room for calls of this kind.
+HttpHandler without_room(int64_t port, const std::string& kind) {
+  return [port, kind](const HttpRequest& request, const HttpReply& reply) {
+    if (request.target.ends_with(kind)) return reply.send(error_response(503, "no workers"));
+    reply.send({200, {}, HttpConnection("127.0.0.1", port).send({"GET", request.target}).body});
+  };
+}
 
 // Until both are known to be up, calls go to the one that is.
 void wait_for_both(ServerPool& pool, const Echo& one, const Echo& other) {
@@ -145,6 +134,46 @@ TEST(ServerPool, WhatAllServersFailAtIsAnErrorThatNamesOne) {
   ServerPool pool(pool_of({first.port(), second.port()}));
   EXPECT_THAT(error_of<RemoteError>([&] { static_cast<void>(answer_of(pool.infer(request_of(5)))); }),
               AllOf(HasSubstr("echo of the echo server 127.0.0.1:"), HasSubstr("out of memory")));
+}
+
+TEST(ServerPool, AServerWithoutRoomIsLeftOut) {
+  for (const char* kind : {"/infer", "/config"}) {
+    Echo one;
+    ModelServer first({}, {one.model()});
+    HttpServer full({}, without_room(first.port(), kind));
+    ServerPool pool(pool_of({first.port(), full.port()}));
+    const LogFile log;
+    const std::string left_out =
+        str("the echo server 127.0.0.1:", full.port(), " accepted no call within 1 s (HTTP 503: no workers); it is left out for 30 s");
+    while (!log.contains(left_out)) EXPECT_EQ(answer_of(pool.infer(request_of(5))), 5);
+  }
+}
+
+TEST(ServerPool, WhereNoneHasRoomTheCallEndsAtTheLimitOrWithASignal) {
+  Echo one;
+  ModelServer server({}, {one.model()});
+  HttpServer first({}, without_room(server.port(), "/infer")), second({}, without_room(server.port(), "/infer"));
+  PoolOptions options = pool_of({first.port(), second.port()}, milliseconds(1000));
+  std::atomic<int> signal = 0;
+  const auto call = [&] {
+    ServerPool pool(options);
+    static_cast<void>(pool.signature());
+    signal = SIGTERM;
+    static_cast<void>(pool.infer(request_of(5)).get());
+  };
+  EXPECT_THAT(error_of<Error>([&] { call(); }),
+              AllOf(HasSubstr("none of the echo servers accepted the call within 1 s (the echo server 127.0.0.1:"),
+                    HasSubstr("(HTTP 503: no workers)); their addresses are set by echo.url")));
+  options = pool_of({first.port(), second.port()});
+  signal = 0;
+  for (WatchOptions& each : options.servers) {
+    each.patience = milliseconds(1100);  // more than a call waits at one server
+    each.tell_every = milliseconds(300);
+    each.stop = [&] { return signal == 0 ? std::nullopt : std::optional<int>(signal); };
+  }
+  const LogFile log;
+  EXPECT_THAT(error_of<Interrupted>([&] { call(); }), HasSubstr("SIGTERM received while the echo servers (the echo server 127.0.0.1:"));
+  EXPECT_TRUE(log.contains("none of the echo servers accepted the call so far (the echo server 127.0.0.1:"));
 }
 
 TEST(ServerPool, ACallThatIsRefusedIsNotTriedElsewhere) {
