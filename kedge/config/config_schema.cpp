@@ -74,7 +74,26 @@ void report_missing(const Field& field, const std::string& path, const Where& wh
       str(where.prefix(), "missing required key \"", path, "\" (", field.help, "); set it in the file or with ", path, "=..."));
 }
 
+// "${.other}" of a section is "${..other.KEY}" of its keys.
+void let_keys_follow(Field& field) {
+  field.section = [inner = std::move(field.section), follows = field.rules.follows] {
+    const std::string other = follows.substr(2, follows.size() - 3);
+    Section section = inner();
+    for (Field& key : section.fields) {
+      key.rules.follows = str("${", other.starts_with('.') ? "." : "", other, ".", key.name, "}");
+      if (key.section) let_keys_follow(key);
+    }
+    return section;
+  };
+}
+
 }  // namespace
+
+Section SectionBuilder::take() {
+  for (Field& field : section_.fields)
+    if (field.section && !field.rules.follows.empty()) let_keys_follow(field);
+  return std::move(section_);
+}
 
 FieldRule at_least(double value) {
   return [value](FieldRules& rules) { rules.min = value; };
@@ -213,7 +232,7 @@ ConfigNode defaults_node(const Section& section, const ConfigNode* user) {
     const ConfigNode* mine = user == nullptr ? nullptr : user->member(field.name);
     ConfigNode value = field.get();
     if (field.section && (!value.is_null() || (mine != nullptr && mine->is_map()))) value = defaults_node(field.section(), mine);
-    if (!field.rules.follows.empty()) value = ConfigNode::scalar(field.rules.follows);
+    if (!field.section && !field.rules.follows.empty()) value = ConfigNode::scalar(field.rules.follows);
     if (field.rules.required) value = ConfigNode::scalar(kMissing);
     node.members.emplace_back(field.name, std::move(value));
   }

@@ -37,7 +37,7 @@ struct FieldRules {
   std::optional<double> min, max;
   bool min_excluded = false, max_excluded = false;
   std::string unit;     // "tokens", "s"
-  std::string follows;  // the default is this expression: "${.val_check_interval}"
+  std::string follows;  // the default is this expression, "${.val_check_interval}"; of a section: those of its keys are the keys there
   std::string off_key;  // of a section: null sets this key of it to false
   std::string older;    // what settings mean that were written before this key existed, if that is not its default
   bool required = false;
@@ -281,7 +281,7 @@ class SectionBuilder {
     for (const char* name : names) refused(name, why, accepted);
   }
 
-  Section take() { return std::move(section_); }
+  Section take();
 
  private:
   // Once for every type, whatever the rules: this is most of a configuration's compilation.

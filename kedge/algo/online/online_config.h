@@ -114,9 +114,9 @@ struct RolloutConfig {
           "where the weights of the KL reference policy are: a second copy on the device (resident), a copy in host memory that is swapped "
           "in (swapped), or what fits (auto). With adapters the reference is the network without them");
     field("sampling_params", sampling_params, "how responses are sampled");
-    field("val_sampling_params", val_sampling_params, "the same for validation; null: as in training");
+    field("val_sampling_params", val_sampling_params, "the same for validation; null: as in training", follows("${.sampling_params}"));
     field("length_params", length_params, "length limits of responses");
-    field("val_length_params", val_length_params, "the same for validation; null: as in training");
+    field("val_length_params", val_length_params, "the same for validation; null: as in training", follows("${.length_params}"));
     field.ignored("forward_micro_batch_size", "log-probabilities use the same passes as training");
     field.ignored("val_rollout_micro_batch_size", "the engine forms the batches");
     field.ignored("trt_llm", "the policy generates with its own weights");

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kedge/config/config.h"
+
 #include "tests/support/expect_error.h"
 
 namespace kedge {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
 
@@ -92,6 +95,23 @@ TEST(OnlineConfig, WhatAnswersAndRewardsDependOnHasAName) {
   EXPECT_NE(identity([](auto& config, auto&, auto&) { config.reward.scale = 2; }), before);
   EXPECT_NE(identity([](auto& config, auto&, auto&) { config.remote_rm.emplace().reward_model.port = 9; }), before) << "another server";
   EXPECT_EQ(identity([](auto&, auto&, auto& rollouts) { rollouts.tokens_per_pass = 7; }), before);
+}
+
+TEST(OnlineConfig, WhatValidationDoesNotSetIsAsInTraining) {
+  const auto load = [](const std::string& validation) {
+    RolloutConfig rollouts;
+    const std::string yaml = "sampling_params: {temperature: 0.7, end_strings: [stop]}\nlength_params: {max_length: 12}\n" + validation;
+    static_cast<void>(load_section(describe(rollouts), {"x.yaml", yaml}, {}));
+    return rollouts;
+  };
+  const RolloutConfig rollouts = load("val_sampling_params: {top_p: 0.9}\nval_length_params: {min_length: 0}\n");
+  EXPECT_EQ(rollouts.val_sampling_params->top_p, 0.9);
+  EXPECT_EQ(rollouts.val_sampling_params->temperature, 0.7);
+  EXPECT_THAT(rollouts.val_sampling_params->end_strings, ElementsAre("stop"));
+  EXPECT_EQ(rollouts.val_length_params->min_length, 0);
+  EXPECT_EQ(rollouts.val_length_params->max_length, 12);
+  EXPECT_FALSE(load("").val_sampling_params.has_value());
+  EXPECT_FALSE(load("val_length_params: null\n").val_length_params.has_value());
 }
 
 }  // namespace
