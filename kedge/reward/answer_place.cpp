@@ -22,11 +22,22 @@ bool same_letters(std::string_view text, size_t at, std::string_view lower) {
                     [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c); });
 }
 
-// A point ends a sentence if white space or the end follows, and no digit stands before a digit.
+// Is "!", with this behind it, the end of a sentence? It is a factorial where the sentence goes on.
+bool ends_exclamation(std::string_view behind) {
+  const size_t next = behind.find_first_not_of("!* ");
+  if (next == kNowhere || behind[next] == '\n') return true;
+  return next > 0 && behind[next - 1] == ' ' && behind[next] >= 'A' && behind[next] <= 'Z';
+}
+
+// A point ends a sentence if white space or the end follows, and no digit stands before a digit. So does an exclamation mark behind a
+// number or the letter of a choice.
 size_t sentence_end(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\n') return at;
     if (text[at] == '.' && (at + 1 == text.size() || text[at + 1] == ' ' || text[at + 1] == '\n')) return at;
+    const char before = at > 0 ? text[at - 1] : ' ';
+    const bool is_answer = (before >= '0' && before <= '9') || (before >= 'A' && before <= 'J');
+    if (text[at] == '!' && is_answer && ends_exclamation(text.substr(at + 1))) return at;
   }
   return text.size();
 }

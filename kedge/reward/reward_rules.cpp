@@ -165,7 +165,7 @@ RewardRule number_rule(AnswerRule rule) {
 
 RewardRule math_rule(AnswerRule rule) {
   return rule_of([rule = std::move(rule)](const Rollout& rollout) {
-    const auto found = math_answer_text(rollout.response, rule.place);
+    const auto found = math_answer(rollout.response, rule.place);
     bool is_right = false;
     for (const std::string& text : right_texts(rollout, rule.field)) {
       const auto wanted = RightMathAnswer::of(text);

@@ -25,6 +25,10 @@ TEST(AnswerPlace, WordsSayWhatTheAnswerIs) {
   EXPECT_EQ(behind_answer_is("The Answer is: 2.5 m. So"), "2.5 m");
   EXPECT_EQ(behind_answer_is("**Answer:** (B)\nBecause"), "(B)");
   EXPECT_EQ(behind_answer_is("The answer is 1. No, the answer is 2"), "2");
+  EXPECT_EQ(behind_answer_is("The answer is 72!\nBecause"), "72");
+  EXPECT_EQ(behind_answer_is("The answer is 72!! Great."), "72");
+  EXPECT_EQ(behind_answer_is("The answer is 5! = 120. So"), "5! = 120");
+  EXPECT_EQ(behind_answer_is("The answer is n!"), "n!");
   EXPECT_EQ(behind_answer_is("The answer is "), std::nullopt);
   EXPECT_EQ(behind_answer_is("It is 5."), std::nullopt);
 }

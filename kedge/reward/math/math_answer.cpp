@@ -35,17 +35,14 @@ std::optional<std::string> last_formula_or_number(std::string_view text) {
   return std::string(*number) + (text.substr(behind).starts_with('%') || text.substr(behind).starts_with("\\%") ? "%" : "");
 }
 
-// Of the words after "the answer is": the formula in them, all of them if they can be read, else the first number in them.
-std::optional<std::string> said_answer(std::string_view words) {
-  if (const auto formula = last_formula(words)) return std::string(*formula);
-  words = trimmed_answer(words);
-  if (parse_math(words)) return std::string(words);
-  if (const auto number = first_number_text(words)) return std::string(*number);
-  return words.empty() ? std::nullopt : std::optional(std::string(words));
-}
-
-// B of "(B) 12" or "B. because"; the letter alone is a symbol already.
+// B of "(B) 12", "B. because" or "option B"; the letter alone is a symbol already.
 std::optional<char> chosen_letter(std::string_view answer) {
+  bool is_named = false;
+  for (const std::string_view word : {"option ", "Option ", "choice ", "Choice "}) {
+    if (!answer.starts_with(word)) continue;
+    answer.remove_prefix(word.size());
+    is_named = true;
+  }
   std::string plain;
   for (size_t at = 0; at < answer.size() && plain.size() < 8; ++at) {
     if (answer.substr(at).starts_with("\\text")) {
@@ -56,8 +53,22 @@ std::optional<char> chosen_letter(std::string_view answer) {
   }
   const bool opens = plain.starts_with('(');
   const std::string_view rest = std::string_view(plain).substr(opens ? 1 : 0);
-  if (rest.size() < 2 || rest[0] < 'A' || rest[0] > 'J') return std::nullopt;
+  if (rest.empty() || rest[0] < 'A' || rest[0] > 'J') return std::nullopt;
+  if (rest.size() == 1) return is_named ? std::optional(rest[0]) : std::nullopt;
   return std::string_view(opens ? ")" : ").:").find(rest[1]) == std::string_view::npos ? std::nullopt : std::optional(rest[0]);
+}
+
+MathAnswer answer_of(std::string_view text) { return {std::string(text), chosen_letter(text)}; }
+
+// Of the words after "the answer is": the formula in them, all of them if they can be read, else the first number in them. A choice is
+// named by its letter and by what it says, and either may be the right answer.
+std::optional<MathAnswer> said_answer(std::string_view words) {
+  const std::optional<char> choice = chosen_letter(words);
+  if (const auto formula = last_formula(words)) return MathAnswer{std::string(*formula), choice ? choice : chosen_letter(*formula)};
+  words = trimmed_answer(words);
+  if (parse_math(words)) return MathAnswer{std::string(words), choice};
+  if (const auto number = first_number_text(words)) return MathAnswer{std::string(*number), choice};
+  return words.empty() ? std::nullopt : std::optional(MathAnswer{std::string(words), choice});
 }
 
 bool is_choice(const MathNode& node) {
@@ -77,14 +88,15 @@ bool same_letters_of(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::optional<std::string> math_answer_text(std::string_view response, AnswerPlace place) {
+std::optional<MathAnswer> math_answer(std::string_view response, AnswerPlace place) {
   if (place == AnswerPlace::any || place == AnswerPlace::boxed)
-    if (const auto inside = boxed_text(response)) return std::string(trimmed_answer(*inside));
+    if (const auto inside = boxed_text(response)) return answer_of(trimmed_answer(*inside));
   if (place == AnswerPlace::any || place == AnswerPlace::hashes)
-    if (const auto behind = behind_hashes(response)) return std::string(trimmed_answer(first_line(*behind)));
+    if (const auto behind = behind_hashes(response)) return answer_of(trimmed_answer(first_line(*behind)));
   if (place == AnswerPlace::any)
     if (const auto words = behind_answer_is(response)) return said_answer(*words);
-  if (place == AnswerPlace::any || place == AnswerPlace::last) return last_formula_or_number(response);
+  if (place == AnswerPlace::any || place == AnswerPlace::last)
+    if (const auto text = last_formula_or_number(response)) return answer_of(*text);
   return std::nullopt;
 }
 
@@ -97,7 +109,7 @@ std::optional<RightMathAnswer> RightMathAnswer::of(std::string_view truth) {
   } else if (parse_math(trimmed_answer(truth))) {
     text = trimmed_answer(truth);
   } else if (const auto words = behind_answer_is(truth)) {
-    text = said_answer(*words);
+    if (auto said = said_answer(*words)) text = std::move(said->text);
   }
   auto node = text ? parse_math(*text) : std::nullopt;
   if (!node) return std::nullopt;
@@ -107,11 +119,11 @@ std::optional<RightMathAnswer> RightMathAnswer::of(std::string_view truth) {
   return answer;
 }
 
-bool RightMathAnswer::is(std::string_view answer, double tolerance) const {
-  if (answer.size() > kMaxMathBytes || answer.empty()) return false;
-  if (same_letters_of(answer, text_)) return true;
-  if (is_choice(node_) && chosen_letter(answer) == std::optional(node_.name[0])) return true;
-  const auto found = parse_math(answer);
+bool RightMathAnswer::is(const MathAnswer& answer, double tolerance) const {
+  if (answer.text.size() > kMaxMathBytes || answer.text.empty()) return false;
+  if (same_letters_of(answer.text, text_)) return true;
+  if (is_choice(node_) && answer.choice == std::optional(node_.name[0])) return true;
+  const auto found = parse_math(answer.text);
   return found && same_answer(*found, node_, tolerance);
 }
 

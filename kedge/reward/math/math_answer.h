@@ -9,10 +9,15 @@
 
 namespace kedge {
 
+struct MathAnswer {
+  std::string text;
+  std::optional<char> choice = {};  // B where its words open with "(B)", "B." or "option B": of a problem with choices that is the answer
+};
+
 // The answer of a response. boxed: the last \boxed{...}; hashes: the text after the last "####"; last: the last formula or number,
 // whichever comes later; any: the first of boxed, hashes and the words after "the answer is" that occurs, else the last. Nothing if there
 // is none.
-[[nodiscard]] std::optional<std::string> math_answer_text(std::string_view response, AnswerPlace place = AnswerPlace::any);
+[[nodiscard]] std::optional<MathAnswer> math_answer(std::string_view response, AnswerPlace place = AnswerPlace::any);
 
 // The right answer. May be compared with many responses, from several threads.
 class RightMathAnswer {
@@ -20,8 +25,8 @@ class RightMathAnswer {
   // A bare answer, "\frac{1}{2}", or a solution that ends with one ("... #### 72", "... \boxed{72}"). Nothing if it cannot be read.
   [[nodiscard]] static std::optional<RightMathAnswer> of(std::string_view truth);
 
-  // Is this the answer of math_answer_text() the same? `tolerance`: see same_value().
-  [[nodiscard]] bool is(std::string_view answer, double tolerance = 1e-6) const;
+  // Is this answer of a response the same? `tolerance`: see same_value().
+  [[nodiscard]] bool is(const MathAnswer& answer, double tolerance = 1e-6) const;
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
