@@ -63,6 +63,10 @@ std::vector<int64_t> rows_of(std::span<const Pass> passes) {
   return rows;
 }
 
+void swap_logprobs(std::span<const int64_t> places, std::vector<std::vector<float>>& others, RolloutRows& rows) {
+  for (size_t i = 0; i < places.size(); ++i) std::swap(rows[static_cast<size_t>(places[i])].logprobs, others[i]);
+}
+
 std::vector<int64_t> first_rows(int64_t count) {
   std::vector<int64_t> rows(static_cast<size_t>(count));
   std::iota(rows.begin(), rows.end(), 0);
@@ -302,6 +306,9 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
   const bool scores_again = observes && !trusts_engine_ && settings_.logprob_use != LogprobUse::none;
   const int64_t micro_size = settings_.model.micro_batch_size;
   std::vector<Metrics> updates;
+  // What the first update sees is for metrics and records. Ratios of later epochs are to what its rows had before, as those of all others.
+  std::vector<int64_t> seen;
+  std::vector<std::vector<float>> other_logprobs;
   for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch)
     for (const Minibatch& minibatch : step.minibatches) {
       UpdateStep update{.minibatch = minibatch,
@@ -314,6 +321,10 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
       if (scores_again && settings_.logprob_use == LogprobUse::prompt) update.score = [&](const Pass& pass) { score_rows(pass, rows); };
       const bool is_first = updates.empty();
       const bool is_observed = is_first && observes;
+      if (is_observed) {
+        seen = rows_of(minibatch.passes);
+        for (const int64_t row : seen) other_logprobs.push_back(rows[static_cast<size_t>(row)].logprobs);
+      }
       const Metrics metrics = is_first && invariants_.wants_update()
                                   ? watched_update(policy_, parts_.group, std::move(update), rows, is_observed, step.evidence)
                               : is_observed ? policy_.update_and_record(update, rows)
@@ -323,8 +334,11 @@ std::vector<Metrics> OnlineTrainer::run_training(OnlineStep& step) {
       updates.back().merge(objective.constants.with_prefix("train_optim/"));
       // The name that descriptions of actor and critic use.
       if (critic_) updates.back().set("train_optim/actor_loss", metrics.find("loss").value());
-      if (is_observed) exchange_logprobs(parts_.group, rows_of(minibatch.passes), rows);
+      if (!is_observed) continue;
+      exchange_logprobs(parts_.group, seen, rows);
+      swap_logprobs(seen, other_logprobs, rows);
     }
+  swap_logprobs(seen, other_logprobs, rows);
   if (scores_again) algorithm_->score(step);  // now every rank knows all of them
   return updates;
 }

@@ -144,6 +144,28 @@ TEST(PolicyGradient, MetricsAreMeansOverTokens) {
   EXPECT_EQ(seen[0], seen[1]);
 }
 
+// An engine whose log-probabilities differ from training's, as on a GPU: those of a row stay what ratios are of, also where the first
+// update has seen training's own.
+TEST(PolicyGradient, EveryEpochComparesWithTheEnginesLogprobs) {
+  OnlineToy toy;
+  toy.reinforce.model.rollouts.logprobs = LogprobSource::engine;
+  toy.reinforce.model.optim.lr = 0;
+  toy.reinforce.trainer.loop.epochs = 2;
+  toy.reinforce.trainer.loop.ratio = RatioKind::clip;
+  const auto trainer = toy.reinforce_trainer();
+  OnlineStep step = trainer->generate_rollouts();
+  for (RolloutRow& row : step.rows) {
+    Rollout shifted = *row.rollout;
+    for (float& logprob : shifted.logprobs) logprob -= 0.25F;
+    row.logprobs = shifted.logprobs;
+    row.rollout = std::make_shared<const Rollout>(std::move(shifted));
+  }
+  trainer->score(step);
+  const std::vector<Metrics> updates = trainer->run_training(step);
+  ASSERT_EQ(updates.size(), 4U);
+  for (const Metrics& update : updates) EXPECT_NEAR(*update.find("train_optim/ratio"), std::exp(0.25), 1e-5);
+}
+
 TEST(PolicyGradient, ACorrectionNeedsLogprobsOfTraining) {
   OnlineToy toy;
   toy.reinforce.trainer.loop.rollout_correction = RolloutCorrection::tis;
