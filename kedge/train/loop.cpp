@@ -211,8 +211,11 @@ int64_t restore(Trainer& trainer, MetricsLog& log, const Checkpoint& checkpoint)
 }
 
 Position position_of(const Checkpoint& checkpoint) {
-  const auto found = checkpoint.meta.counters.find("consumed_samples");
-  return {checkpoint.step(), found == checkpoint.meta.counters.end() ? 0 : found->second};
+  const auto count = [&](const char* name) {
+    const auto found = checkpoint.meta.counters.find(name);
+    return found == checkpoint.meta.counters.end() ? 0 : found->second;
+  };
+  return {checkpoint.step(), count("consumed_samples") - count("dropped_samples")};
 }
 
 std::map<std::string, double> monitors_of(const Metrics& metrics) {

@@ -23,7 +23,8 @@ struct StepPlan {
 
 // The position of a resumed run.
 struct Position {
-  int64_t step = 0, consumed_samples = 0;
+  int64_t step = 0;
+  int64_t consumed_samples = 0;  // less those that dynamic sampling dropped: a step counts as a batch, however many it took
 };
 // Its plan if the batch size may have changed since: the remaining samples determine the total number of steps.
 [[nodiscard]] StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap);

@@ -423,9 +423,11 @@ StepReport OnlineTrainer::run_validation() {
 }
 
 Counters OnlineTrainer::state_dict() const {
-  return {{"consumed_samples", sampler_.consumed_samples()},
-          {"consumed_rollouts", consumed_rollouts_},
-          {settings_.name + "_optimization_step", policy_.num_updates()}};
+  Counters counters = {{"consumed_samples", sampler_.consumed_samples()},
+                       {"consumed_rollouts", consumed_rollouts_},
+                       {settings_.name + "_optimization_step", policy_.num_updates()}};
+  if (dropped_samples_ > 0) counters["dropped_samples"] = dropped_samples_;
+  return counters;
 }
 
 void OnlineTrainer::finish() {
@@ -449,6 +451,7 @@ FolderWriter OnlineTrainer::save_policy(StateSnapshot& state) const {
   state.set("health", std::move(health));
   state.set("trainer.round", round_);
   state.set("trainer.rollouts", consumed_rollouts_);
+  state.set("trainer.dropped", dropped_samples_);
   state.set("trainer.trusts_engine", trusts_engine_);
   return save_model_state(parts_.model, state, parts_.save);
 }
@@ -462,6 +465,7 @@ void OnlineTrainer::load(const StateFiles& state) {
   if (const Json* invariants = state.at("health").find("invariants")) invariants_.restore(*invariants);
   round_ = state.at("trainer.round").as_integer("trainer.round");
   consumed_rollouts_ = state.at("trainer.rollouts").as_integer("trainer.rollouts");
+  if (const Json* dropped = state.find("trainer.dropped")) dropped_samples_ = dropped->as_integer("trainer.dropped");
   // A gap that was seen once is remembered; the settings may still select training's own.
   trusts_engine_ = trusts_engine_ && state.at("trainer.trusts_engine").as_bool("trainer.trusts_engine");
   if (critic_) critic_->load(state, round_);

@@ -86,7 +86,7 @@ class OnlineTrainer : public Trainer {
   [[nodiscard]] StepReport train_step() override;
   [[nodiscard]] StepReport run_validation();
 
-  // What was counted: consumed_samples, ALGORITHM_optimization_step, ...
+  // What was counted: consumed_samples, ALGORITHM_optimization_step, ...; dropped_samples, once dynamic sampling has dropped prompts.
   [[nodiscard]] Counters state_dict() const;
   // The trainer as it was when this state was saved: counters, weights, optimizer, sampler.
   void load_state_dict(const StateFiles& state) { load(state); }
@@ -167,7 +167,7 @@ class OnlineTrainer : public Trainer {
   RareLog crowded_steps_;                  // in which responses had to wait for memory
   int64_t num_preempted_ = 0;              // by the engine, until now
   int64_t round_ = 0;                      // of rollouts: what their sampling depends on
-  int64_t consumed_rollouts_ = 0;
+  int64_t consumed_rollouts_ = 0, dropped_samples_ = 0;
   std::string weights_hash_;  // after the step before; empty: not known
 };
 

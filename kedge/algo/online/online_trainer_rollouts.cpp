@@ -135,6 +135,7 @@ OnlineStep OnlineTrainer::generate() {
   }
   const int64_t num_batches = is_dynamic ? num_batches_of(step.rows, settings_.rollouts.num_rollout_samples) : 1;
   for (int64_t i = 0; i < num_batches; ++i) static_cast<void>(sampler_.next());
+  dropped_samples_ += (num_batches - 1) * settings_.rollouts.num_rollout_samples;
   return step;
 }
 

@@ -230,6 +230,30 @@ TEST(PolicyGradient, DynamicSamplingTrainsOnGroupsWithASpread) {
   }
 }
 
+// A step is a batch, however many it took: its plan stays, also when it goes on without.
+TEST(PolicyGradient, ARunGoesOnWithoutDynamicSampling) {
+  OnlineToy toy;
+  toy.reinforce.trainer.loop.use_dynamic_sampling = true;
+  toy.rewards.judge = [](const Rollout& rollout) {
+    return RowReward{.value = rollout.prompt_id % 2 == 0 ? 1 : static_cast<double>(rollout.sample)};
+  };
+  const auto first = toy.reinforce_trainer();
+  static_cast<void>(first->train_step());
+  EXPECT_GE(first->counters().at("consumed_samples"), 8);
+  StateSnapshot state(true);
+  static_cast<void>(first->save(state));
+  state.write(toy.temp / "state");
+  toy.reinforce.trainer.loop.use_dynamic_sampling = false;
+  const auto second = toy.reinforce_trainer();
+  second->load(StateFiles(toy.temp / "state"));
+  static_cast<void>(second->train_step());
+  Checkpoint checkpoint;
+  checkpoint.meta.counters = second->counters();
+  checkpoint.meta.counters["step"] = 2;
+  const OnlinePlan& plan = second->plan();
+  EXPECT_EQ(continue_plan(plan, settings_of(toy.reinforce), position_of(checkpoint)).steps.max_steps, plan.steps.max_steps);
+}
+
 // Where nothing has a spread, the step is full all the same, and nothing is learned.
 TEST(PolicyGradient, DynamicSamplingEndsAfterItsBatches) {
   OnlineToy toy;
