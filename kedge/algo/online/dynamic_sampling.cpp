@@ -30,6 +30,17 @@ RolloutRows GroupCollector::take() {
   return rows;
 }
 
+void leave_out_filling(RolloutRows& rows) {
+  std::map<int64_t, std::pair<double, double>> bounds;  // of the rewards, by slot
+  for (const RolloutRow& row : rows) {
+    if (!row.trains) continue;
+    auto& [least, most] = bounds.try_emplace(row.slot, row.reward.value, row.reward.value).first->second;
+    least = std::min(least, row.reward.value);
+    most = std::max(most, row.reward.value);
+  }
+  for (RolloutRow& row : rows) row.trains = row.trains && bounds[row.slot].first < bounds[row.slot].second;
+}
+
 int64_t num_batches_of(const RolloutRows& rows, int64_t batch_size) {
   int64_t last = 0;
   for (const RolloutRow& row : rows) last = std::max(last, row.slot);

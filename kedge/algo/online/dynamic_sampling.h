@@ -33,6 +33,10 @@ class GroupCollector {
   Groups kept_, dropped_;
 };
 
+// Prompts without a spread only fill a step: their responses do not train. `rows` has all responses to each of its prompts; those that
+// do not train already have no part in the spread.
+void leave_out_filling(RolloutRows& rows);
+
 // How many batches of `batch_size` prompts a step's rows were taken from.
 [[nodiscard]] int64_t num_batches_of(const RolloutRows& rows, int64_t batch_size);
 

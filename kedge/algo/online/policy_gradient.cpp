@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kedge/algo/online/dynamic_sampling.h"
 #include "kedge/algo/online/policy_objective.h"
 #include "kedge/algo/online/rollout_correction.h"
 #include "kedge/algo/online/rollout_metrics.h"
@@ -49,8 +50,9 @@ class PolicyGradient final : public Algorithm {
       const double kl = config_.kl_reduce == KlReduce::mean ? row.kl_mean : row.kl_sum;
       row.reward_with_kl = row.reward.value - config_.initial_policy_kl_penalty * kl;
       row.trains = !row.reward.failed() && (row.rollout->finished || config_.unfinished == Unfinished::keep);
-      answers.push_back({.slot = row.slot, .reward = row.reward_with_kl, .counts = row.trains});
     }
+    if (config_.use_dynamic_sampling) leave_out_filling(step.rows);
+    for (const RolloutRow& row : step.rows) answers.push_back({.slot = row.slot, .reward = row.reward_with_kl, .counts = row.trains});
     const std::vector<AnswerAdvantage> advantages = answer_advantages(answers, config_.baseline);
     for (size_t i = 0; i < step.rows.size(); ++i) {
       step.rows[i].baseline = advantages[i].baseline;
@@ -94,8 +96,7 @@ class PolicyGradient final : public Algorithm {
       hints.emplace_back(str(section, ".num_rollouts_per_prompt: a single answer is its own baseline, so nothing is learned; ", section,
                              ".baseline=batch_mean compares it with the answers to other prompts"));
     if (config_.num_rollouts_per_prompt == 1 && config_.use_dynamic_sampling)
-      hints.emplace_back(str(section, ".use_dynamic_sampling: a single response has no other to differ from, so every step takes ", section,
-                             ".dynamic_sampling_max_batches batches and learns from the last"));
+      hints.emplace_back(str(section, ".use_dynamic_sampling: a single response has no other to differ from, so nothing is learned"));
     if (config_.baseline == Baseline::group_norm && config_.initial_policy_kl_penalty > 0)
       hints.push_back(
           str(section,

@@ -67,5 +67,16 @@ TEST(DynamicSampling, FillsUpWithTheNewestOfThoseWithout) {
   EXPECT_EQ(num_batches_of(rows, 2), 2);
 }
 
+// Of the second group, only responses that do not count differ.
+TEST(DynamicSampling, WhatHasNoSpreadIsNotTrainedOn) {
+  RolloutRows rows = batch({group(0, {1, 0, 1}), group(1, {1, 1, 0}), group(2, {1, 1, 1})});
+  for (RolloutRow& row : rows) row.trains = true;
+  rows[2].trains = rows[5].trains = false;
+  leave_out_filling(rows);
+  std::vector<bool> trains;
+  for (const RolloutRow& row : rows) trains.push_back(row.trains);
+  EXPECT_THAT(trains, ElementsAre(true, true, false, false, false, false, false, false, false));
+}
+
 }  // namespace
 }  // namespace kedge

@@ -267,6 +267,26 @@ TEST(PolicyGradient, DynamicSamplingEndsAfterItsBatches) {
   EXPECT_EQ(*report.updates[0].find("train_optim/grad_norm"), 0);
 }
 
+// A quarter of the 12 prompts have a spread, so one of the step's four has none. Without a baseline its rewards would be advantages.
+TEST(PolicyGradient, WhatOnlyFillsADynamicStepTeachesNothing) {
+  OnlineToy toy;
+  toy.reinforce.trainer.loop.use_dynamic_sampling = true;
+  toy.reinforce.trainer.loop.dynamic_sampling_max_batches = 3;
+  toy.reinforce.trainer.loop.baseline = Baseline::none;
+  toy.rewards.judge = [](const Rollout& rollout) {
+    return RowReward{.value = rollout.prompt_id % 4 == 0 ? static_cast<double>(rollout.sample + 1) : 1};
+  };
+  const auto trainer = toy.reinforce_trainer();
+  OnlineStep step = trainer->generate_rollouts();
+  trainer->score(step);
+  int64_t num_trained = 0;
+  for (const RolloutRow& row : step.rows) {
+    EXPECT_EQ(row.trains, row.rollout->prompt_id % 4 == 0);
+    num_trained += row.trains ? 1 : 0;
+  }
+  EXPECT_EQ(num_trained, 12);
+}
+
 // What a step took is in its record, so that a run that died goes on with it.
 TEST(PolicyGradient, RecordsOfDynamicStepsAreUsedAgain) {
   OnlineToy first, second;
