@@ -63,6 +63,11 @@ std::chrono::milliseconds retry_after(const HttpResponse& response) {
   return std::chrono::seconds(is_number ? std::min(std::stoll(value), 600LL) : 0);
 }
 
+// It does not like what it was sent, which may be a single row of it.
+bool is_refusal(int status) { return status == 400 || status == 413 || status == 422; }
+
+std::string endpoint_at(const HttpAddress& address) { return str("http://", address.host, ":", address.port, address.target); }
+
 }  // namespace
 
 std::future<std::vector<RowReward>> HttpReward::submit(Rollouts rollouts) {
@@ -86,9 +91,29 @@ std::unique_ptr<HttpConnection> HttpReward::take_connection() {
   return connection;
 }
 
+// Of a reply that cannot be used most likely one row is the reason: each is sent alone.
 std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
+  const std::string where = endpoint_at(options_.address);
+  const HttpResponse response = reply_to(rollouts);
+  std::string problem = str("HTTP ", response.status, ": ", response.body.substr(0, 1000));
+  if (!is_refusal(response.status)) {
+    try {
+      return read_http_rewards(response.body, rollouts.size(), where);
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  problem = str("the reward endpoint ", where, " returned no rewards: ", problem);
+  if (rollouts.size() == 1) return {RowReward{.error = problem}};
+  log_warn(problem, "; its ", rollouts.size(), " rows are sent one by one");
+  std::vector<RowReward> rewards;
+  for (const auto& rollout : rollouts) rewards.push_back(ask({rollout}).front());
+  return rewards;
+}
+
+HttpResponse HttpReward::reply_to(const Rollouts& rollouts) {
   const HttpAddress& address = options_.address;
-  const std::string where = str("http://", address.host, ":", address.port, address.target);
+  const std::string where = endpoint_at(address);
   const HttpRequest request{"POST", address.target, {{"Content-Type", "application/json"}}, http_reward_body(rollouts)};
   auto connection = take_connection();
   auto pause = options_.first_pause;
@@ -97,11 +122,11 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
     bool is_away = false;
     const bool was_open = connection->is_open();
     try {
-      const HttpResponse response = connection->send(request, {.answer = options_.timeout});
-      if (response.status == 200) {
+      HttpResponse response = connection->send(request, {.answer = options_.timeout});
+      if (response.status == 200 || is_refusal(response.status)) {
         const std::lock_guard lock(mutex_);
         idle_.push_back(std::move(connection));
-        return read_http_rewards(response.body, rollouts.size(), where);
+        return response;
       }
       connection->close();  // behind a balancer, the next one may lead to another endpoint
       problem = str("HTTP ", response.status, ": ", response.body.substr(0, 1000));

@@ -28,8 +28,8 @@ struct HttpRewardOptions {
   StopQuestion stop = {};                                                  // a signal ends the attempts if nothing listens
 };
 
-// Thread-safe. An endpoint that does not answer, or answers with anything but rewards, ends the run when the attempts are used up.
-// Interrupted if a signal was received while it was unreachable.
+// Thread-safe. An endpoint that does not answer ends the run when the attempts are used up. Rows that it refuses, or for which it answers
+// with anything but rewards, have an error. Interrupted if a signal was received while it was unreachable.
 class HttpReward : public RewardSource {
  public:
   explicit HttpReward(HttpRewardOptions options) : options_(std::move(options)), pool_(options_.max_in_flight) {}
@@ -38,6 +38,7 @@ class HttpReward : public RewardSource {
 
  private:
   [[nodiscard]] std::vector<RowReward> ask(const Rollouts& rollouts);
+  [[nodiscard]] HttpResponse reply_to(const Rollouts& rollouts);  // of status 200, or one that refuses them
   [[nodiscard]] std::unique_ptr<HttpConnection> take_connection();
 
   HttpRewardOptions options_;

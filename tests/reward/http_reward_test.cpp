@@ -76,6 +76,25 @@ TEST(HttpReward, GivesUpByName) {
             str("the reward endpoint http://127.0.0.1:", port, "/x returned no rewards: 127.0.0.1:", port, ": Connection refused"));
 }
 
+// json.dumps() writes NaN, which is not JSON, and some endpoints refuse a call for one row that they dislike.
+TEST(HttpReward, AReplyThatCannotBeUsedCostsOnlyTheRowsThatGiveIt) {
+  for (const auto& [status, body] :
+       {std::pair(200, "[NaN]"), std::pair(200, "[1, 2, 3]"), std::pair(200, R"(["high"])"), std::pair(400, "a bad row")}) {
+    std::atomic<int> num_calls = 0;
+    HttpServer server({}, [&, status = status, body = body](const HttpRequest& request, const HttpReply& reply) {
+      ++num_calls;
+      const bool has_bad = request.body.find("Say hi.") != std::string::npos;
+      reply.send({has_bad ? status : 200, {}, has_bad ? body : "[7]"});
+    });
+    HttpReward source({.address = {"127.0.0.1", server.port(), "/x"}});
+    const auto rewards = source.submit(some_rollouts()).get();
+    EXPECT_EQ(rewards.at(0).value, 7) << body;
+    EXPECT_TRUE(rewards.at(1).error.starts_with(str("the reward endpoint http://127.0.0.1:", server.port(), "/x returned no rewards: ")))
+        << rewards.at(1).error;
+    EXPECT_EQ(num_calls, 3) << "both rows, then each alone";
+  }
+}
+
 TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndNoOthers) {
   std::atomic<int> calls = 0;
   int64_t port = 0;
