@@ -49,6 +49,7 @@ GenerateRequest Generation::request(TokenIds prompt, int64_t index, std::string 
   request.key.seed = static_cast<uint64_t>(options_.rows.device.seed);
   request.key.prompt = static_cast<uint64_t>(index);
   request.end_ids = end_ids_;
+  request.num_eos = responses_ ? responses_->num_eos() : end_ids_.size();
   if (responses_) {
     request.ends = responses_->ends();
     request.vocab_size = std::min<int64_t>(responses_->vocab_size(), config_.vocab_size);

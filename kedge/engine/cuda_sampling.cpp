@@ -22,8 +22,6 @@ DrawRow row_of(const Draw& draw, int64_t size) {
   row.top_p = static_cast<float>(draw.config.top_p);
   row.penalty = static_cast<float>(draw.config.repetition_penalty);
   row.top_k = static_cast<int32_t>(std::min(draw.config.top_k, size));
-  ensure(draw.from.not_yet.size() <= 1, "the sampling kernel masks at most one id");
-  row.not_yet = draw.from.not_yet.empty() ? -1 : draw.from.not_yet[0];
   row.vocab_size = static_cast<int32_t>(draw.from.vocab_size > 0 ? draw.from.vocab_size : size);
   return row;
 }
@@ -34,7 +32,7 @@ void make_room(Tensor& tensor, int64_t bytes, const at::TensorOptions& options) 
 
 }  // namespace
 
-// The draws and the tokens used so far are uploaded in one buffer, the sampled ones come back in the same.
+// The draws, the tokens used so far and those that may not be sampled are uploaded in one buffer, the sampled ones come back in the same.
 Tensor start_draws(const Tensor& logits, std::span<const Draw> draws, StartedDraws& started, DrawBuffers& buffers) {
   ensure(logits.scalar_type() == at::kFloat && logits.is_contiguous(), "the sampling kernel takes fp32 logits");
   const c10::cuda::CUDAGuard guard(logits.device());
@@ -42,12 +40,12 @@ Tensor start_draws(const Tensor& logits, std::span<const Draw> draws, StartedDra
   const int64_t size = logits.size(1);
   const auto num_draws = static_cast<int64_t>(draws.size());
   bool penalised = false;
-  int64_t num_used = 0;
+  int64_t num_ids = 0;
   for (const Draw& draw : draws) {
     penalised = penalised || (draw.config.repetition_penalty != 1 && !draw.config.use_greedy);
-    num_used += static_cast<int64_t>(draw.from.used.size());
+    num_ids += static_cast<int64_t>(draw.from.used.size() + draw.from.not_yet.size());
   }
-  const auto rows_bytes = num_draws * static_cast<int64_t>(sizeof(DrawRow)), up = rows_bytes + num_used * 4;
+  const auto rows_bytes = num_draws * static_cast<int64_t>(sizeof(DrawRow)), up = rows_bytes + num_ids * 4;
   const auto down = num_draws * static_cast<int64_t>(sizeof(DrawnRow));
   started.results_at = (up + 15) / 16 * 16;
   make_room(started.host, started.results_at + down, at::TensorOptions(at::kByte).pinned_memory(true));
@@ -56,14 +54,16 @@ Tensor start_draws(const Tensor& logits, std::span<const Draw> draws, StartedDra
     buffers.results = at::empty({2 * num_draws, 2}, logits.options().dtype(at::kInt));
   auto* bytes = started.host.mutable_data_ptr<uint8_t>();
   auto* rows = reinterpret_cast<DrawRow*>(bytes);
-  auto* used = reinterpret_cast<int32_t*>(bytes + rows_bytes);
+  auto* ids = reinterpret_cast<int32_t*>(bytes + rows_bytes);
   int32_t at = 0;
   for (int64_t i = 0; i < num_draws; ++i) {
     const Draw& draw = draws[static_cast<size_t>(i)];
     rows[i] = row_of(draw, size);
     rows[i].used_begin = at;
-    for (const int32_t id : draw.from.used) used[at++] = id;
+    for (const int32_t id : draw.from.used) ids[at++] = id;
     rows[i].used_end = at;
+    for (const int32_t id : draw.from.not_yet) ids[at++] = id;
+    rows[i].not_yet_end = at;
   }
   Tensor is_used;
   if (penalised) is_used = at::empty({num_draws, sampling_words(size)}, logits.options().dtype(at::kInt));

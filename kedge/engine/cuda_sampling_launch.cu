@@ -70,10 +70,15 @@ struct Row {
   const float* logits;
   int64_t size;
   DrawRow draw;
+  const int32_t* ids;
   const uint32_t* is_used;  // null: no penalty
   uint32_t least;           // keys below it are dropped
 
-  __device__ bool allowed(int64_t i) const { return i < draw.vocab_size && i != draw.not_yet; }
+  __device__ bool allowed(int64_t i) const {
+    for (int n = draw.used_end; n < draw.not_yet_end; ++n)
+      if (i == ids[n]) return false;
+    return i < draw.vocab_size;
+  }
   __device__ float changed(int64_t i, float logit) const {
     if (!allowed(i)) return kNever;
     float x = logit / draw.temperature;
@@ -238,7 +243,7 @@ __device__ const uint32_t* mark_used(const SamplingLaunch& l, const DrawRow& dra
   for (int64_t i = threadIdx.x; i < words; i += kThreads) is_used[i] = 0;
   __syncthreads();
   for (int i = draw.used_begin + static_cast<int>(threadIdx.x); i < draw.used_end; i += kThreads)
-    atomicOr(&is_used[l.used[i] / 32], 1U << static_cast<unsigned>(l.used[i] % 32));
+    atomicOr(&is_used[l.ids[i] / 32], 1U << static_cast<unsigned>(l.ids[i] % 32));
   __syncthreads();
   return is_used;
 }
@@ -248,14 +253,15 @@ __global__ void __launch_bounds__(kThreads, 2) sampling_kernel(const SamplingLau
   __shared__ Shared shared;
   const int64_t index = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  Row row{nullptr, l.size, l.draws[index], nullptr, 0};
+  Row row{nullptr, l.size, l.draws[index], l.ids, nullptr, 0};
   row.logits = l.logits + row.draw.row * l.size;
   if (row.draw.penalty != 1.0F && row.draw.greedy == 0) row.is_used = mark_used(l, row.draw, index);
   const int64_t range = (l.size + kWarps * 4 * kWarp - 1) / (kWarps * 4 * kWarp) * 4 * kWarp;
   const int64_t begin = min(l.size, warp * range), end = min(l.size, begin + range);
 
   // Most draws change nothing, and then one sum serves both.
-  const bool plain = row.draw.temperature == 1.0F && row.is_used == nullptr && row.draw.not_yet < 0 && row.draw.vocab_size >= l.size;
+  const bool is_masked = row.draw.not_yet_end > row.draw.used_end || row.draw.vocab_size < l.size;
+  const bool plain = row.draw.temperature == 1.0F && row.is_used == nullptr && !is_masked;
   // `raw` is of all logits at the temperature of the log-prob.
   const bool divides = row.draw.logprob_temperature != 1.0F;
   const bool one_sum = plain && !divides;

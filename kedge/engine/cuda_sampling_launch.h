@@ -13,9 +13,8 @@ struct DrawRow {
   int32_t greedy;
   float temperature, top_p, penalty, logprob_temperature;
   int32_t top_k;
-  int32_t not_yet;               // an id that may not be sampled, or -1
-  int32_t vocab_size;            // ids from here on may not be sampled
-  int32_t used_begin, used_end;  // in `used`
+  int32_t vocab_size;                         // ids from here on may not be sampled
+  int32_t used_begin, used_end, not_yet_end;  // in `ids`: tokens used so far, and behind them those that may not be sampled
 };
 
 // The result; token -1 if nothing can be sampled.
@@ -28,7 +27,7 @@ struct SamplingLaunch {
   const float* logits;  // [rows, size]
   int64_t size;
   const DrawRow* draws;
-  const int32_t* used;
+  const int32_t* ids;
   uint32_t* is_used;  // [draws, words]: room for a bit for every id if a draw has a penalty, else null
   DrawnRow* drawn;
   int64_t num_draws;

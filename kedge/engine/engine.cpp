@@ -173,7 +173,8 @@ std::vector<Draw> Engine::draws_of(const Step& step) const {
       key.sample += static_cast<uint64_t>(sample);
       SamplingRow from;
       if (request.sampling.repetition_penalty != 1) from.used = sequence.tokens;
-      if (sequence.num_drawn() < request.min_new && !request.end_ids.empty()) from.not_yet = std::span(request.end_ids).first(1);
+      if (sequence.num_drawn() < request.min_new)
+        from.not_yet = std::span(request.end_ids).first(std::min(request.num_eos, request.end_ids.size()));
       from.vocab_size = request.vocab_size;
       from.logprob_temperature = request.logprob_temperature;
       if (!request.sampling.use_greedy) from.uniform = key.uniform(sequence.num_drawn());

@@ -46,6 +46,7 @@ struct GenerateRequest {
   double logprob_temperature = 1;                               // of the log-probabilities that are returned
   SampleKey key;                                                // of the first sample; the others count key.sample up
   std::vector<int32_t> end_ids;                                 // EOS first
+  size_t num_eos = 1;                                           // how many of them may not be sampled before min_new
   std::function<bool(std::span<const int32_t> response)> ends;  // called after every token, for ends that are not a single id; may be empty
   std::string where = "a request";                              // opens errors: "prompts.jsonl line 3"
 };

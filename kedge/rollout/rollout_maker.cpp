@@ -64,6 +64,7 @@ void RolloutMaker::submit(const RolloutRequest& wish, int64_t slot) {
   request.key = {
       .seed = wish.seed, .purpose = wish.purpose, .round = wish.round, .prompt = static_cast<uint64_t>(open.prompt.id), .sample = 0};
   request.end_ids = wish.responses.end_ids();
+  request.num_eos = wish.responses.num_eos();
   request.ends = wish.responses.ends();
   request.where = str("prompt ", open.prompt.id);
   const int64_t number = engine_.submit(std::move(request));

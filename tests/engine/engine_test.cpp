@@ -222,9 +222,11 @@ TEST(Engine, AnEndTokenEndsAndTheLeastLengthHoldsItBack) {
   const Completion later = engine.generate({request})[0][0];
   EXPECT_GT(later.tokens.size(), first + 3);
   for (size_t i = 0; i < first + 3; ++i) EXPECT_NE(later.tokens[i], text[6]);
-  // Only the first of the end tokens is held back.
+  // Only the first of the end tokens is held back, or as many as are EOS.
   request.end_ids = {30, text[6]};
   EXPECT_EQ(engine.generate({request})[0][0].tokens, ended.tokens);
+  request.num_eos = 2;
+  EXPECT_EQ(engine.generate({request})[0][0].tokens, later.tokens);
 }
 
 TEST(Engine, AnEndThatIsNoTokenIsAskedForAfterEachToken) {

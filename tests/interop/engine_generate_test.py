@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,6 +117,13 @@ class Generate(unittest.TestCase):
         least = len(free) + 20
         line = run("--model", STORIES, "--use-greedy", "--min-new-tokens", least, "--max-new-tokens", least + 30, lines=[{"ids": prompt}])[0]
         self.compare(line, greedy(model, prompt, least + 30, min_new_tokens=least))
+        # All ids that end a text are held back, not only the tokenizer's own.
+        shutil.copytree(STORIES, self.folder / "ends")
+        ends = [tokenizer.eos_token_id, free[3]]
+        (self.folder / "ends" / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+        line = run("--model", self.folder / "ends", "--use-greedy", "--min-new-tokens", 8, "--max-new-tokens", 20, lines=[{"ids": prompt}])[0]
+        self.compare(line, greedy(model, prompt, 20, min_new_tokens=8, eos_token_id=ends))
+        self.assertNotIn(free[3], line["ids"][:8])
 
     def test_logits_that_are_no_numbers_are_an_error_of_their_line(self):
         folder = self.folder / "model"

@@ -1,6 +1,7 @@
 #include "kedge/text/tokenizer/response_text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kedge {
 namespace {
@@ -16,10 +17,12 @@ TokenIds known_ids(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
 }  // namespace
 
 ResponseText::ResponseText(const Tokenizer& tokenizer, std::span<const std::string> end_strings)
-    : tokenizer_(tokenizer), encoder_(encoder_of(tokenizer)) {
+    : tokenizer_(tokenizer), encoder_(encoder_of(tokenizer)), num_eos_(tokenizer.special().stop.size()) {
   if (encoder_.eos || !end_strings.empty()) rules_ = make_end_rules(encoder_, end_strings);
-  for (const TokenId id : tokenizer.special().stop)
-    if (std::find(rules_.end_ids.begin(), rules_.end_ids.end(), id) == rules_.end_ids.end()) rules_.end_ids.push_back(id);
+  TokenIds ends = tokenizer.special().stop;
+  for (const TokenId id : rules_.end_ids)
+    if (std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
+  rules_.end_ids = std::move(ends);
 }
 
 std::function<bool(std::span<const TokenId> response)> ResponseText::ends() const {

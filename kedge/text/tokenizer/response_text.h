@@ -19,7 +19,8 @@ class ResponseText {
 
   [[nodiscard]] const EndRules& rules() const { return rules_; }
   [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
-  [[nodiscard]] const std::vector<TokenId>& end_ids() const { return rules_.end_ids; }  // EOS first
+  [[nodiscard]] const std::vector<TokenId>& end_ids() const { return rules_.end_ids; }  // EOS first, then the folder's others
+  [[nodiscard]] size_t num_eos() const { return num_eos_; }                             // how many of them are the folder's
   [[nodiscard]] TokenId vocab_size() const { return tokenizer_.vocab_size(); }
   // Has the response ended with a text that is not a single id? Empty if there are none.
   [[nodiscard]] std::function<bool(std::span<const TokenId> response)> ends() const;
@@ -35,6 +36,7 @@ class ResponseText {
   const Tokenizer& tokenizer_;
   TextEncoder encoder_;
   EndRules rules_;
+  size_t num_eos_;
 };
 
 // The same text in pieces, never half a character.

@@ -73,8 +73,17 @@ TEST(ResponseText, AllEndsOfTheFolderCountAlsoThoseThatAreNotMarkedAsSpecial) {
   const auto tokenizer = blank_tokenizer();
   const ResponseText responses(*tokenizer, {});
   EXPECT_THAT(responses.end_ids(), ElementsAre(4, 2));
+  EXPECT_EQ(responses.num_eos(), 2U);
   EXPECT_EQ(responses.text(TokenIds{1}, TokenIds{1, 4}), "a");
   EXPECT_EQ(responses.text(TokenIds{2, 1}, TokenIds{1, 2}), "a") << "in the prompt it is text";
+}
+
+// Those that the least length holds back are the first ones.
+TEST(ResponseText, TheFoldersOwnEndsComeBeforeTheUsers) {
+  const auto tokenizer = blank_tokenizer();
+  const ResponseText responses(*tokenizer, std::vector<std::string>{"b", "a"});
+  EXPECT_THAT(responses.end_ids(), ElementsAre(4, 2, 1));
+  EXPECT_EQ(responses.num_eos(), 2U);
 }
 
 TEST(ResponseText, IdsOfAPromptThatTheTokenizerLacksSayNothing) {
@@ -87,6 +96,7 @@ TEST(ResponseText, ATokenizerWithoutAnEndOfTextNeedsNone) {
   folder.file("tokenizer.json", R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
   const auto tokenizer = load_tokenizer(folder.path());
   EXPECT_THAT(ResponseText(*tokenizer, {}).end_ids(), IsEmpty());
+  EXPECT_EQ(ResponseText(*tokenizer, {}).num_eos(), 0U);
 }
 
 TEST(ResponseStream, PiecesAreWholeCharactersAndGiveTheWholeText) {
