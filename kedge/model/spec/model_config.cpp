@@ -61,6 +61,10 @@ class Reader {
     const Json* value = find(key);
     return value == nullptr ? otherwise : value->as_number(where(key));
   }
+  [[nodiscard]] int64_t integer(std::string_view key, int64_t otherwise) const {
+    const Json* value = find(key);
+    return value == nullptr ? otherwise : value->as_integer(where(key));
+  }
   [[nodiscard]] bool flag(std::string_view key, bool otherwise) const {
     const Json* value = find(key);
     return value == nullptr ? otherwise : value->as_bool(where(key));
@@ -122,8 +126,8 @@ std::vector<int64_t> read_windows(const Reader& read, const ModelConfig& config)
   const Json* given = read.json().find("sliding_window");
   if (given != nullptr && given->is_null()) return windows;
   const int64_t window = given == nullptr ? 4096 : read.size("sliding_window");
-  const int64_t first = always ? 0 : read.size("max_window_layers", 28);
-  const Json* types = always ? nullptr : read.find("layer_types");
+  const int64_t first = always ? 0 : read.integer("max_window_layers", 28);
+  const Json* types = read.find("layer_types");
   if (types != nullptr)
     check(types->as_array(read.where("layer_types")).size() == windows.size(), read.where("layer_types"), ": ", types->as_array("").size(),
           " entries for ", config.num_layers, " layers");

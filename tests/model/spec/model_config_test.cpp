@@ -89,6 +89,10 @@ TEST(ModelConfig, AMistralSlidesUnlessItsWindowIsNull) {
   EXPECT_THAT(parse(config("mistral", R"("num_key_value_heads": 2, "sliding_window": 7)")).windows, ElementsAre(7, 7, 7));
   EXPECT_THAT(parse(config("mistral", R"("num_key_value_heads": 2, "sliding_window": null)")).windows, ElementsAre(0, 0, 0));
   EXPECT_THAT(parse(config("mistral", R"("num_key_value_heads": 2)")).windows, Each(4096));
+  EXPECT_THAT(parse(config("mistral", R"("num_key_value_heads": 2, "sliding_window": 7,
+                "layer_types": ["full_attention", "sliding_attention", "full_attention"])"))
+                  .windows,
+              ElementsAre(0, 7, 0));
   const ModelConfig found = parse(config("mistral", R"("num_key_value_heads": 2, "attention_bias": true)"));
   EXPECT_FALSE(found.qkv_bias);  // transformers' Mistral reads no such key
   EXPECT_EQ(found.max_positions, 32768);
@@ -104,6 +108,7 @@ TEST(ModelConfig, AQwen2HasBiasesOnQueriesKeysAndValuesAlone) {
 TEST(ModelConfig, AQwen2SlidesFromItsLayerOnOrWhereTheListSaysSo) {
   EXPECT_THAT(parse(config("qwen2", R"("use_sliding_window": true, "sliding_window": 5, "max_window_layers": 1)")).windows,
               ElementsAre(0, 5, 5));
+  EXPECT_THAT(parse(config("qwen2", R"("use_sliding_window": true, "sliding_window": 5, "max_window_layers": 0)")).windows, Each(5));
   EXPECT_THAT(parse(config("qwen2", R"("use_sliding_window": true, "sliding_window": 5, "max_window_layers": 1,
                 "layer_types": ["sliding_attention", "full_attention", "sliding_attention"])"))
                   .windows,
