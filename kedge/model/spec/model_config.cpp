@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -143,6 +144,13 @@ std::vector<int64_t> read_windows(const Reader& read, const ModelConfig& config)
   return windows;
 }
 
+// YaRN's angles are made for sequences that are longer than the length before stretching by its factor.
+int64_t context_of(const RopeConfig& rope) {
+  if (rope.type != RopeType::yarn) return rope.max_positions;
+  constexpr double kMost = std::numeric_limits<int32_t>::max();
+  return std::max(rope.max_positions, static_cast<int64_t>(std::min(rope.factor * static_cast<double>(rope.original_positions), kMost)));
+}
+
 void read_llama_like(const Reader& read, ModelConfig& config) {
   config.vocab_size = read.size("vocab_size");
   config.hidden_size = read.size("hidden_size");
@@ -165,6 +173,7 @@ void read_llama_like(const Reader& read, ModelConfig& config) {
   config.out_bias = attention_bias;
   config.qk_norm = config.family == Family::qwen3;
   config.rope = parse_rope(read.json(), config.head_dim, config.max_positions, read.origin());
+  config.max_positions = context_of(config.rope);
   config.windows = read_windows(read, config);
 }
 

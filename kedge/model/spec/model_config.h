@@ -25,7 +25,7 @@ struct ModelConfig {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   int64_t mlp_size = 0;
-  int64_t max_positions = 0;
+  int64_t max_positions = 0;  // the context: tokens of a sequence
   NormKind norm = NormKind::rms;
   double norm_eps = 1e-6;
   Activation activation = Activation::silu;

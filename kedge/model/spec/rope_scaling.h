@@ -14,7 +14,7 @@ struct RopeConfig {
   RopeType type = RopeType::plain;
   double theta = 10000;
   int64_t dim = 0;            // rotated channels of a head, the first ones; even
-  int64_t max_positions = 0;  // of the model; `dynamic` stretches beyond it
+  int64_t max_positions = 0;  // max_position_embeddings; `dynamic` stretches beyond it
   double factor = 1;
   int64_t original_positions = 0;  // llama3, yarn: the length before stretching
   double low_freq_factor = 1, high_freq_factor = 4;

@@ -120,6 +120,17 @@ TEST(ModelConfig, AQwen2SlidesFromItsLayerOnOrWhereTheListSaysSo) {
             "config.json: layer_types: \"chunked_attention\" is not supported");
 }
 
+TEST(ModelConfig, YarnStretchesTheContext) {
+  const auto context = [](const std::string& rope) {
+    return parse(config("qwen2", R"("max_position_embeddings": 40, "rope_scaling": )" + rope)).max_positions;
+  };
+  EXPECT_EQ(context(R"({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32})"), 128);
+  EXPECT_EQ(context(R"({"type": "yarn", "factor": 2.0})"), 80);
+  EXPECT_EQ(context(R"({"type": "yarn", "factor": 1.0, "original_max_position_embeddings": 32})"), 40);
+  EXPECT_EQ(context(R"({"type": "yarn", "factor": 1e300})"), (int64_t{1} << 31) - 1);
+  EXPECT_EQ(context(R"({"type": "linear", "factor": 2.0})"), 40);
+}
+
 TEST(ModelConfig, AQwen3NormsQueriesAndKeysAndHasHeadsOf128) {
   const ModelConfig found = parse(config("qwen3", R"("num_key_value_heads": 2)"));
   EXPECT_TRUE(found.qk_norm);
