@@ -300,24 +300,26 @@ bool Critic::is_saved(int64_t actor_step) const {
 }
 
 CriticResult Critic::save(std::optional<int64_t> actor_step, const std::string& key, const CriticCaller& caller,
-                          std::optional<int64_t> resumable_step) {
+                          const std::vector<int64_t>& resumable_steps) {
   check_usable();
   check_caller(caller);
   if (const CriticResult* known = find(kSave, key)) return *known;
   const Remembered done{kSave, key, {{}, train_calls_}};
   if (actor_step && is_saved(*actor_step)) return remember(done);
   const std::string owner = caller.run.empty() ? owner_ : caller.run;
-  write_save(meta(actor_step, done, owner), remark_of(to_json(done), owner, epoch_), resumable_step);
+  write_save(meta(actor_step, done, owner), remark_of(to_json(done), owner, epoch_), resumable_steps);
   owner_ = owner;
   calls_since_save_ = 0;
   return remember(done);
 }
 
 // Directly from the tensors: nothing is trained meanwhile. What goes wrong on another rank is rank 0's Error.
-void Critic::write_save(const CheckpointMeta& meta, const Json& remark, std::optional<int64_t> resumable_step) {
+void Critic::write_save(const CheckpointMeta& meta, const Json& remark, const std::vector<int64_t>& resumable_steps) {
   if (!history_) return write_critic_part(*model_, parts_.group, parts_.folder);
   const std::vector<Checkpoint> saved = history_->checkpoints();
-  const Checkpoint* needed = resumable_step ? find_label(saved, *resumable_step) : nullptr;
+  std::vector<Checkpoint> needed;
+  for (const int64_t step : resumable_steps)
+    if (const Checkpoint* one = find_label(saved, step)) needed.push_back(*one);
   const auto save = [&] {
     StateSnapshot state(false);
     const FolderWriter write_model = model_->save(state);

@@ -68,10 +68,10 @@ class Critic {
   // On disk before it takes effect, and after an error nothing has changed, if it is journaled. RequestError (409) if the number of calls
   // in effect is not `after`: the call was meant for a critic that has since been restored.
   CriticResult train(const CriticBatch& batch, const std::string& key, std::optional<int64_t> after = {}, const CriticCaller& caller = {});
-  // A checkpoint, labelled with the actor's step if there is one. The three newest are kept, and the one labelled `resumable_step`: the
-  // newest the actor could resume from, however many of its own saves have failed since.
+  // A checkpoint, labelled with the actor's step if there is one. The three newest are kept, and those labelled with one of
+  // `resumable_steps`: the actor could resume from them, however many of its saves have failed since or the newest is damaged.
   CriticResult save(std::optional<int64_t> actor_step, const std::string& key, const CriticCaller& caller = {},
-                    std::optional<int64_t> resumable_step = {});
+                    const std::vector<int64_t>& resumable_steps = {});
   // Restores everything to the save with that label; later training is set aside until the next save. 0 is the start if no
   // checkpoint has that label. RequestError (404) if there is none.
   CriticResult restore(int64_t actor_step, const std::string& key, const CriticCaller& caller = {});
@@ -106,7 +106,7 @@ class Critic {
   void read_owner(const Json& json);
   CriticResult apply(const CriticBatch& batch, const std::string& key);
   void warn_of_journal();
-  void write_save(const CheckpointMeta& meta, const Json& remark, std::optional<int64_t> resumable_step);
+  void write_save(const CheckpointMeta& meta, const Json& remark, const std::vector<int64_t>& resumable_steps);
   [[nodiscard]] std::optional<Checkpoint> find_save(int64_t actor_step) const;
   [[nodiscard]] CheckpointMeta meta(std::optional<int64_t> actor_step, const Remembered& save, const std::string& owner);
   [[nodiscard]] bool is_saved(int64_t actor_step) const;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "kedge/core/error.h"
+#include "kedge/core/numbers.h"
 #include "kedge/net/request_error.h"
 
 namespace kedge {
@@ -22,6 +24,21 @@ std::optional<int64_t> integer_parameter(const Json& parameters, const char* nam
   if (number == nullptr) return std::nullopt;
   check_request(number->is_integer() && number->as_integer(name) >= 0, "parameters: ", name, ": expected an integer of at least 0");
   return number->as_integer(name);
+}
+
+// "2,8,10". An older actor names only the newest.
+std::vector<int64_t> resumable_steps_of(const Json& parameters) {
+  const Json* list = parameters.find("resumable_steps");
+  std::vector<int64_t> steps;
+  if (list == nullptr) {
+    if (const auto newest = integer_parameter(parameters, "resumable_step")) steps.push_back(*newest);
+    return steps;
+  }
+  constexpr const char* kExpected = "parameters: resumable_steps: expected a string of integers, with commas in between";
+  check_request(list->is_text(), kExpected);
+  std::istringstream words(list->as_text("resumable_steps"));
+  for (std::string word; std::getline(words, word, ',');) check_request(read_integer(word, steps.emplace_back()), kExpected);
+  return steps;
 }
 
 CriticCaller caller_of(const Json& parameters) {
@@ -157,12 +174,12 @@ ServedModel save_service(const CriticServiceParts& parts) {
   model.check = [](const InferRequest& request) {
     static_cast<void>(request_key(request.parameters));
     static_cast<void>(integer_parameter(request.parameters, "actor_step"));
-    static_cast<void>(integer_parameter(request.parameters, "resumable_step"));
+    static_cast<void>(resumable_steps_of(request.parameters));
     static_cast<void>(caller_of(request.parameters));
   };
   model.run = [&critic = parts.critic](const std::vector<WireTensor>&, const Json& parameters) {
     const CriticResult result = critic.save(integer_parameter(parameters, "actor_step"), request_key(parameters), caller_of(parameters),
-                                            integer_parameter(parameters, "resumable_step"));
+                                            resumable_steps_of(parameters));
     return status_reply(result.train_calls);
   };
   return model;

@@ -63,11 +63,11 @@ void LocalCritic::finish_training() {
   if (training.valid()) last_loss_ = training.get();
 }
 
-std::shared_future<void> LocalCritic::save(int64_t actor_step, int64_t resumable_step) {
-  const std::shared_future<void> saving = later<void>([this, actor_step, resumable_step, training = training_] {
+std::shared_future<void> LocalCritic::save(int64_t actor_step, const std::vector<int64_t>& resumable_steps) {
+  const std::shared_future<void> saving = later<void>([this, actor_step, resumable_steps, training = training_] {
                                             if (training.valid())
                                               (void)training.get();  // a critic without what failed must not be saved as this step's
-                                            critic_.save(actor_step, {}, {}, resumable_step);
+                                            critic_.save(actor_step, {}, {}, resumable_steps);
                                           }).share();
   if (is_collective() && !critic_.keeps_folder()) saving.get();  // rank 0 has the others' problems, but for those that end a rank
   return saving;

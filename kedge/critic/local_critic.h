@@ -20,7 +20,7 @@ class LocalCritic : public ValueSource {
   void compute_values() override;
   void train(CriticBatch batch) override;
   void finish_training() override;
-  [[nodiscard]] std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) override;
+  [[nodiscard]] std::shared_future<void> save(int64_t actor_step, const std::vector<int64_t>& resumable_steps) override;
   std::optional<int64_t> restore(int64_t actor_step) override;
 
  private:

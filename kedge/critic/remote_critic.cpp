@@ -168,12 +168,15 @@ void RemoteCritic::finish_training() {
   share_train_calls();
 }
 
-std::shared_future<void> RemoteCritic::save(int64_t actor_step, int64_t resumable_step) {
+std::shared_future<void> RemoteCritic::save(int64_t actor_step, const std::vector<int64_t>& resumable_steps) {
   if (!leads()) return std::async(std::launch::deferred, [] {}).share();
   InferRequest request;
   request.parameters = change_parameters("save");
   request.parameters.set("actor_step", actor_step);
-  request.parameters.set("resumable_step", resumable_step);
+  std::string list;
+  for (const int64_t step : resumable_steps) list += str(list.empty() ? "" : ",", step);
+  request.parameters.set("resumable_steps", list);
+  request.parameters.set("resumable_step", resumable_steps.empty() ? 0 : resumable_steps.back());  // for a server that knows only this one
   request.inputs = {int64_tensor("dummy_var", {1}, std::vector<int64_t>{0})};
   auto sent = std::make_shared<std::promise<std::future<InferReply>>>();
   auto reply = std::make_shared<std::future<std::future<InferReply>>>(sent->get_future());

@@ -34,7 +34,7 @@ class RemoteCritic : public ValueSource {
   [[nodiscard]] std::future<RolloutValues> values(Rollouts rollouts) override;
   void train(CriticBatch batch) override;
   void finish_training() override;
-  [[nodiscard]] std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) override;
+  [[nodiscard]] std::shared_future<void> save(int64_t actor_step, const std::vector<int64_t>& resumable_steps) override;
   // A foreign server has no such call: it stays as it is, which is logged where that matters.
   std::optional<int64_t> restore(int64_t actor_step) override;
 

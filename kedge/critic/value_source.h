@@ -41,9 +41,9 @@ class ValueSource {
 
   // Starts to save, after all training that was started and before any later one. When the future is ready, also on another thread, the
   // critic can be restored to the actor's step even if this process and the critic's die; it throws what went
-  // wrong. Training that failed before it fails the save as well: nothing is saved. The save of `resumable_step`, which the actor would
-  // resume from if it died now, is kept.
-  [[nodiscard]] virtual std::shared_future<void> save(int64_t actor_step, int64_t resumable_step) = 0;
+  // wrong. Training that failed before it fails the save as well: nothing is saved. The saves of
+  // `resumable_steps`, ascending, which the actor could resume from if it died now, are kept.
+  [[nodiscard]] virtual std::shared_future<void> save(int64_t actor_step, const std::vector<int64_t>& resumable_steps) = 0;
   // Restores the save of that step; 0: the initial critic. Later training is lost. Returns how many calls to train() are then in
   // effect, if known.
   virtual std::optional<int64_t> restore(int64_t actor_step) = 0;

@@ -32,7 +32,7 @@ std::future<RolloutValues> RecordedCritic::values(Rollouts rollouts) {
   });
 }
 
-std::shared_future<void> RecordedCritic::save(int64_t /*actor_step*/, int64_t /*resumable_step*/) {
+std::shared_future<void> RecordedCritic::save(int64_t /*actor_step*/, const std::vector<int64_t>& /*resumable_steps*/) {
   return ready([] {}).share();
 }
 

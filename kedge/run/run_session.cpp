@@ -104,12 +104,8 @@ RunSession::RunSession(const RunJob& job, std::vector<std::string> arguments, co
 int RunSession::run(const Start& start) {
   if (writes() && !goes_on()) set_metrics_aside(folder_);
   MetricsLog log = make_metrics_log(job_.run.metrics, folder_, writes());
-  const int64_t step = restore_trainer(start.trainer, log);
-  if (writes() && is_fork_) remove_records(folder_ / "rollouts", 0, step);  // of an earlier attempt in this folder
-  if (writes()) write_run_files(start, step);
   std::optional<BackgroundSaver> saver;
   if (store_) saver.emplace(*store_);
-  if (job_.device.is_cuda()) reset_peak_cuda_bytes();
   LoopOptions options;
   options.steps = start.steps;
   options.intervals = start.intervals;
@@ -122,6 +118,10 @@ int RunSession::run(const Start& start) {
   const LoopParts parts{start.trainer, job_.world, log, saver ? &*saver : nullptr, signals_, begin_};
   LoopResult result;
   try {
+    const int64_t step = restore_trainer(start.trainer, log);
+    if (writes() && is_fork_) remove_records(folder_ / "rollouts", 0, step);  // of an earlier attempt in this folder
+    if (writes()) write_run_files(start, step);
+    if (job_.device.is_cuda()) reset_peak_cuda_bytes();
     result = run_loop(parts, options, step);
   } catch (const Interrupted& interrupted) {
     if (saver) saver->wait();

@@ -139,7 +139,7 @@ class Loop {
     // What a trainer saves elsewhere, and is kept there for the newest ones only, must not be newer than what is on this disk.
     part_writer_.wait();
     if (parts_.saver != nullptr) parts_.saver->wait();
-    if (const auto saved = parts_.saver == nullptr ? std::nullopt : parts_.saver->newest_saved()) parts_.trainer.note_saved(*saved);
+    if (parts_.saver != nullptr && !parts_.saver->saved_steps().empty()) parts_.trainer.note_saved(parts_.saver->saved_steps());
     // Nor where this disk is full: after a save that failed, training waits to see how the next one goes.
     const bool has_failed = parts_.saver != nullptr && parts_.saver->has_failed();
     std::array<double, 1> waits = {options_.saves_block || has_failed ? 1.0 : 0.0};

@@ -59,8 +59,9 @@ class Trainer {
   // The result writes this rank's part of the model's folder, if it has one, on another thread, as the model was, when the state is
   // written. If the state is not a copy, the trainer is not used meanwhile.
   [[nodiscard]] virtual FolderWriter save(StateSnapshot& state) const = 0;
-  // Called before the next save(): the checkpoint of that step is on disk, and a run that died now would resume from it.
-  virtual void note_saved(int64_t /*step*/) {}
+  // Called before a save(): the checkpoints of these steps are on disk, the newest last. A run that died now would resume from that one,
+  // or from one before it if it is damaged.
+  virtual void note_saved(const std::vector<int64_t>& /*steps*/) {}
   virtual void load(const StateFiles& state) = 0;
 };
 

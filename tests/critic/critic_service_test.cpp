@@ -148,6 +148,23 @@ TEST(CriticService, CallsWithAKeyAreMadeOnce) {
   EXPECT_EQ(train_calls(service.call("critic_train", inputs)), 2);
 }
 
+// What an actor may resume from is kept, also that of an older one, which names only the newest.
+TEST(CriticService, KeepsTheSavesThatTheActorMayResumeFrom) {
+  const auto labels_after = [](const char* key, const Json& resumable) {
+    const Service service;
+    for (int64_t step = 1; step <= 6; ++step) {
+      service.call("critic_train", train_inputs(toy_critic_batch(3, 6, 1)));
+      service.call("critic_save", dummy(), Json::Object{{"actor_step", step}, {key, resumable}});
+    }
+    std::vector<int64_t> labels;
+    for (const Checkpoint& one : list_checkpoints(service.temp / "checkpoints")) labels.push_back(one.meta.counters.at("actor_step"));
+    return labels;
+  };
+  EXPECT_THAT(labels_after("resumable_steps", "1,2"), ElementsAre(1, 2, 4, 5, 6));
+  EXPECT_THAT(labels_after("resumable_steps", ""), ElementsAre(4, 5, 6));
+  EXPECT_THAT(labels_after("resumable_step", 2), ElementsAre(2, 4, 5, 6));
+}
+
 TEST(CriticService, SavesAndGoesBack) {
   const Service service;
   const auto batch = train_inputs(toy_critic_batch(3, 6, 1));
@@ -236,6 +253,9 @@ TEST(CriticService, MistakesShowBeforeAnythingRuns) {
             "returns: expected [2,3], a column less than tokens, found [2,4]");
   EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_save", dummy(), with("actor_step", "x")); }),
             "parameters: actor_step: expected an integer of at least 0");
+  for (const Json& list : {Json(3), Json("3;4"), Json("3,,4")})
+    EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_save", dummy(), with("resumable_steps", list)); }),
+              "parameters: resumable_steps: expected a string of integers, with commas in between");
   EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_restore", actor_step(-1)); }),
             "actor_step: expected a number of at least 0");
   EXPECT_EQ(error_of<RequestError>([&] { return service.call("critic_infer", token_inputs({1}, {1}), with("min_train_calls", -1)); }),

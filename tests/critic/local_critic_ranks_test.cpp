@@ -53,7 +53,7 @@ Course course_of(const Group& group, Sharding kind) {
   EXPECT_EQ(held.local.restore(0), 0);
   course.before = held.values();
   for (uint64_t round = 0; round < 3; ++round) held.local.train(toy_critic_batch(6, 6, round));
-  held.local.save(5, 0).get();
+  held.local.save(5, {}).get();
   course.saved = held.values();
   held.local.train(toy_critic_batch(6, 6, 7));
   held.local.finish_training();
@@ -61,7 +61,7 @@ Course course_of(const Group& group, Sharding kind) {
   course.loss = held.local.last_loss().value();
   EXPECT_EQ(held.local.restore(5), 3);
   course.restored = held.values();
-  held.local.save(5, 0).get();  // it is saved already, which rank 0 tells the others
+  held.local.save(5, {}).get();  // it is saved already, which rank 0 tells the others
   return course;
 }
 
@@ -95,12 +95,12 @@ TEST(LocalCriticRanks, AfterAPartThatCannotBeWrittenTheNextSaveSucceeds) {
   const Path stage = parts_stage(held.job.folder(), held.critic.model().step());
   if (world().rank() > 0) make_folder(stage / "state" / str("state.", world().rank(), ".safetensors") / "in the way");
   world().barrier();
-  const auto saving = held.local.save(1, 0);
+  const auto saving = held.local.save(1, {});
   if (world().rank() == 0) {
     EXPECT_THAT(error_of<Error>([&] { saving.get(); }), HasSubstr("rank 1: "));
   }
   world().barrier();
-  held.local.save(2, 0).get();
+  held.local.save(2, {}).get();
   EXPECT_EQ(held.local.restore(2), 1);
 }
 

@@ -56,7 +56,7 @@ TEST(LocalCritic, KnowsTheLossOfTrainingThatIsOver) {
   EXPECT_FALSE(toy.local.last_loss());
   const double first = other.critic.train(toy_critic_batch(4, 6, 1), {}).loss.value();
   toy.local.train(toy_critic_batch(4, 6, 1));
-  toy.local.save(5, 0).get();
+  toy.local.save(5, {}).get();
   toy.local.train(toy_critic_batch(4, 6, 2));
   EXPECT_EQ(toy.local.last_loss(), first) << "of the one before that which is under way";
   toy.local.finish_training();
@@ -70,7 +70,7 @@ TEST(LocalCritic, KnowsTheLossOfTrainingThatIsOver) {
 TEST(LocalCritic, SavesAndGoesBack) {
   Fixture toy;
   toy.local.train(toy_critic_batch(4, 6, 1));
-  const std::shared_future<void> saved = toy.local.save(5, 0);
+  const std::shared_future<void> saved = toy.local.save(5, {});
   toy.local.train(toy_critic_batch(4, 6, 2));
   saved.get();
   toy.local.restore(5);
@@ -82,11 +82,11 @@ TEST(LocalCritic, SavesAndGoesBack) {
 TEST(LocalCritic, NothingIsSavedAfterTrainingThatFailed) {
   Fixture toy;
   toy.local.train(toy_critic_batch(4, 6, 1));
-  toy.local.save(1, 0).get();
+  toy.local.save(1, {}).get();
   CriticBatch wrong = toy_critic_batch(4, 6, 2);
   wrong.tokens[0] = 100000;  // no such id
   toy.local.train(wrong);
-  const std::shared_future<void> saved = toy.local.save(2, 1);
+  const std::shared_future<void> saved = toy.local.save(2, {1});
   EXPECT_ANY_THROW(saved.get());
   EXPECT_ANY_THROW(toy.local.finish_training());
   EXPECT_ANY_THROW(toy.local.restore(2));

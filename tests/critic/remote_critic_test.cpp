@@ -136,7 +136,9 @@ TEST(RemoteCritic, SavesAndGoesBack) {
   ModelClient client({.server = {.label = "critic server", .port = server.port()}});
   RemoteCritic critic(client, {.wants_rewards = false});
   critic.train(batch(1));
-  critic.save(10, 0).get();
+  critic.save(10, {3, 8}).get();
+  EXPECT_EQ(toy.seen.back().at("resumable_steps", ""), Json("3,8"));
+  EXPECT_EQ(toy.seen.back().at("resumable_step", ""), Json(8)) << "for an older server";
   critic.train(batch(2));
   EXPECT_EQ(critic.values(rows()).get().values.at(1), (std::vector<float>{207}));
   critic.restore(10);
@@ -153,7 +155,7 @@ TEST(RemoteCritic, GoingBackAlsoUndoesTheTrainingThatIsUnderWay) {
   ModelClient client({.server = {.label = "critic server", .port = server.port()}});
   RemoteCritic critic(client, {.wants_rewards = false});
   critic.train(batch(1));
-  critic.save(10, 0).get();
+  critic.save(10, {}).get();
   const std::vector<float> many(1 << 20);
   for (int round = 0; round < 3; ++round) {
     critic.train({1, (1 << 20) + 1, std::vector<int64_t>((1 << 20) + 1), many, many, many});
@@ -182,7 +184,7 @@ TEST(RemoteCritic, NothingIsSavedAfterTrainingThatFailed) {
   RemoteCritic critic(client, {.wants_rewards = false});
   toy.fails = true;
   critic.train(batch(1));
-  const std::shared_future<void> saved = critic.save(5, 0);
+  const std::shared_future<void> saved = critic.save(5, {});
   const std::string wanted = str("critic_train of the critic server 127.0.0.1:", server.port(), ": HTTP 500: the loss is not finite");
   EXPECT_EQ(error_of<Error>([&] { saved.get(); }), wanted);
   EXPECT_EQ(error_of<Error>([&] { critic.finish_training(); }), wanted);
@@ -194,12 +196,12 @@ TEST(RemoteCritic, EveryCallAfterARestoreSaysWhoseItIs) {
   ModelServer server({}, toy.models(false));
   ModelClient client({.server = {.label = "critic server", .port = server.port()}});
   RemoteCritic critic(client, {.wants_rewards = false, .run_id = "mine-1", .take_over = true});
-  critic.save(10, 0).get();
+  critic.save(10, {}).get();
   EXPECT_EQ(critic.restore(10), 0);
   (void)critic.values(rows()).get();
   critic.train(batch(1));
   critic.finish_training();
-  critic.save(11, 0).get();
+  critic.save(11, {}).get();
   ASSERT_EQ(toy.seen.size(), 5U);
   const auto text = [&](size_t call, const char* name) {
     const Json* found = toy.seen[call].find(name);
@@ -221,7 +223,7 @@ TEST(RemoteCritic, ASaveHoldsWhatWasTrainedBeforeIt) {
   const std::vector<float> many(1 << 20);
   for (int64_t round = 1; round <= 3; ++round) {
     critic.train({1, (1 << 20) + 1, std::vector<int64_t>((1 << 20) + 1), many, many, many});
-    const std::shared_future<void> saved = critic.save(round, 0);
+    const std::shared_future<void> saved = critic.save(round, {});
     critic.train(batch(1));
     saved.get();
     critic.restore(round);
@@ -236,7 +238,7 @@ TEST(RemoteCritic, ASaveThatFailsIsToldToWhoWaitsForItAlone) {
   ModelServer server({}, std::move(models));
   ModelClient client({.server = {.label = "critic server", .port = server.port()}});
   RemoteCritic critic(client, {.wants_rewards = false});
-  const std::shared_future<void> saved = critic.save(1, 0);
+  const std::shared_future<void> saved = critic.save(1, {});
   critic.train(batch(1));
   critic.finish_training();
   EXPECT_EQ(error_of<Error>([&] { saved.get(); }),

@@ -32,7 +32,7 @@ TEST(RecordedCritic, SaysWhatTheRecordSays) {
   critic.train({});
   critic.finish_training();
   critic.restore(3);
-  critic.save(3, 0).get();
+  critic.save(3, {}).get();
   EXPECT_THAT(testing::error_of([&] { return critic.values({records.unknown}).get(); }), StartsWith("prompt 2: no values"));
 }
 

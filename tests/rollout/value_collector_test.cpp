@@ -36,7 +36,7 @@ class SlowCritic : public ValueSource {
   void finish_training() override {
     if (!training_problem.empty()) throw Error(training_problem);
   }
-  std::shared_future<void> save(int64_t, int64_t) override { return {}; }
+  std::shared_future<void> save(int64_t, const std::vector<int64_t>&) override { return {}; }
   std::optional<int64_t> restore(int64_t) override { return std::nullopt; }
 };
 

@@ -85,6 +85,31 @@ TEST(PpoJob, AFullDiskBetweenTwoSavesIsNoReasonToEnd) {
   EXPECT_EQ(toy.weights_hash("full"), toy.weights_hash("whole"));
 }
 
+// The critic keeps three saves of its own accord. Here the first checkpoint is the best, and stays while more than three come after it.
+TEST(PpoJob, TheCriticKeepsWhatThePolicyMayResumeFrom) {
+  const testing::JobToy toy;
+  for (const bool save_last : {false, true}) {
+    const std::string folder = save_last ? "last" : "best";
+    const auto run = [&](int steps) {
+      PpoJob job;
+      testing::load_job(job, {toy.online("ppo", folder),
+                              with_critic(toy),
+                              {"exp_manager.checkpoint_callback_params.monitor=step", "exp_manager.checkpoint_callback_params.mode=min",
+                               str("exp_manager.checkpoint_callback_params.save_last=", save_last ? "true" : "false"),
+                               str("trainer.ppo.max_steps=", steps)}});
+      return job.run({});
+    };
+    EXPECT_EQ(run(5), kExitOk);
+    const std::vector<Checkpoint> saved = list_checkpoints(toy.path() / folder / "checkpoints");
+    ASSERT_EQ(saved.size(), save_last ? 2U : 1U);
+    if (save_last) {
+      write_atomic(saved.back().folder / "state/state.json", std::string(static_cast<size_t>(saved.back().files.back().bytes), ' '));
+    }
+    EXPECT_EQ(run(6), kExitOk);
+    EXPECT_THAT(read_text(toy.path() / folder / "log.txt"), HasSubstr(saved.front().folder.string() + " at step 1"));
+  }
+}
+
 TEST(PpoJob, ACriticThatCannotBeIsRefused) {
   const testing::JobToy toy;
   const auto problem = [&](const std::vector<std::string>& more) {

@@ -161,6 +161,10 @@ TEST(RunSession, AWaitThatASignalEndedSaysWhatStands) {
   late.trainer.interrupt_at = 4;
   EXPECT_EQ(error_of<Interrupted>([&] { return late.run(6); }), came + "the last checkpoint, of step 2, is kept");
   EXPECT_FALSE(is_file(late.folder / "summary.json"));
+  const std::string metrics = read_text(late.folder / "metrics.jsonl");
+  late.trainer.interrupt_load = true;
+  EXPECT_EQ(error_of<Interrupted>([&] { return late.run(6); }), came + "the last checkpoint, of step 2, is kept");
+  EXPECT_EQ(read_text(late.folder / "metrics.jsonl"), metrics) << "they are cut back when all is loaded";
   ToyCommand again(temp), whole(other);
   EXPECT_EQ(again.run(6), 0);
   EXPECT_EQ(again.resumed_at, 2);

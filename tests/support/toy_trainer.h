@@ -21,6 +21,7 @@ class ToyTrainer final : public Trainer {
   mutable std::vector<int64_t> saved;       // after so many steps
   int64_t raise_at = -1, signal = 0;        // after so many steps
   int64_t interrupt_at = -1;                // a signal finds it waiting in the step that would make so many
+  bool interrupt_load = false;              // and when it is loaded
   std::chrono::milliseconds write_time{0};  // of its folder in a checkpoint
   mutable std::atomic<int64_t> num_written = 0;
   mutable std::vector<int64_t> written_before;  // that were written when each save began
@@ -30,7 +31,7 @@ class ToyTrainer final : public Trainer {
   std::map<int64_t, Alarm> validation_alarms;   // of the validation after so many steps
 
   StepReport train_step() override {
-    if (steps_ + 1 == interrupt_at) throw Interrupted(SIGTERM, "SIGTERM received while the server was unavailable");
+    if (steps_ + 1 == interrupt_at) interrupt();
     weight_ = weight_ * 1.5 + 1;
     ++steps_;
     calls.push_back("step");
@@ -63,11 +64,14 @@ class ToyTrainer final : public Trainer {
     };
   }
   void load(const StateFiles& state) override {
+    if (interrupt_load) interrupt();
     weight_ = state.at("weight").as_number("weight");
     steps_ = state.at("steps").as_integer("steps");
   }
 
  private:
+  static void interrupt() { throw Interrupted(SIGTERM, "SIGTERM received while the server was unavailable"); }
+
   double weight_ = 0;
   int64_t steps_ = 0;
 };

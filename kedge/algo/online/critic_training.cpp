@@ -28,20 +28,20 @@ void CriticTraining::train(const RolloutRows& rows) {
 FolderWriter CriticTraining::save(StateSnapshot& state, int64_t step, const std::function<FolderWriter()>& save_policy) const {
   // Only both together are a checkpoint. The critic writes while the policy does, unless training waits meanwhile: then it saves when the
   // policy's part is on disk, so that the few saves it keeps are not newer than what is on a full disk here. One that ranks hold together
-  // saves now, on all of them; the save that the policy would resume from stays among those it keeps.
+  // saves now, on all of them; the saves that the policy could resume from stay among those it keeps.
   std::shared_future<void> saving;
-  if (state.copies() || critic_.is_collective()) saving = critic_.save(step, resumable_step_);
+  if (state.copies() || critic_.is_collective()) saving = critic_.save(step, resumable_steps_);
   if (train_calls_) state.set("trainer.train_calls", *train_calls_);
   const FolderWriter write = save_policy();
   if (!write) return {};
-  return [write, saving, &critic = critic_, step, resumable = resumable_step_](const Path& folder) {
+  return [write, saving, &critic = critic_, step, resumable = resumable_steps_](const Path& folder) {
     write(folder);
     (saving.valid() ? saving : critic.save(step, resumable)).get();
   };
 }
 
 void CriticTraining::load(const StateFiles& state, int64_t step) {
-  resumable_step_ = step;
+  resumable_steps_ = {step};
   const Json* calls = state.find("trainer.train_calls");
   train_calls_ = calls == nullptr ? std::nullopt : std::optional(calls->as_integer("trainer.train_calls"));
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "kedge/critic/critic_batch.h"
 #include "kedge/critic/value_source.h"
@@ -31,14 +32,14 @@ class CriticTraining {
 
   // Returns what `save_policy` returns; the checkpoint is complete once the critic has also been saved under this step.
   [[nodiscard]] FolderWriter save(StateSnapshot& state, int64_t step, const std::function<FolderWriter()>& save_policy) const;
-  void note_saved(int64_t step) { resumable_step_ = step; }
+  void note_saved(const std::vector<int64_t>& steps) { resumable_steps_ = steps; }
   void load(const StateFiles& state, int64_t step);
 
  private:
   ValueSource& critic_;
   int64_t epochs_;
   bool is_restored_ = false;
-  int64_t resumable_step_ = 0;              // of the newest checkpoint on disk; 0: the start
+  std::vector<int64_t> resumable_steps_;    // of the checkpoints on disk, the newest last; none: only from the start
   std::optional<int64_t> train_calls_ = 0;  // since the start; none: a checkpoint from before they were counted
 };
 

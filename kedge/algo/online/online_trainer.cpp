@@ -434,8 +434,8 @@ void OnlineTrainer::finish() {
   if (critic_) critic_->finish();
 }
 
-void OnlineTrainer::note_saved(int64_t step) {
-  if (critic_) critic_->note_saved(step);
+void OnlineTrainer::note_saved(const std::vector<int64_t>& steps) {
+  if (critic_) critic_->note_saved(steps);
 }
 
 FolderWriter OnlineTrainer::save(StateSnapshot& state) const {
@@ -468,7 +468,10 @@ void OnlineTrainer::load(const StateFiles& state) {
   if (const Json* dropped = state.find("trainer.dropped")) dropped_samples_ = dropped->as_integer("trainer.dropped");
   // A gap that was seen once is remembered; the settings may still select training's own.
   trusts_engine_ = trusts_engine_ && state.at("trainer.trusts_engine").as_bool("trainer.trusts_engine");
-  if (critic_) critic_->load(state, round_);
+  if (!critic_) return;
+  critic_->load(state, round_);
+  // Now: what cannot be resumed must not cost the metrics after this step. A complete run leaves the critic alone.
+  if (round_ < plan_.steps.max_steps) critic_->restore_once(round_);
 }
 
 FolderWriter OnlineTrainer::model_writer() const { return kedge::model_writer(parts_.model, parts_.save); }

@@ -99,7 +99,7 @@ class OnlineTrainer : public Trainer {
   void finish() override;
   [[nodiscard]] Counters counters() const override { return state_dict(); }
   [[nodiscard]] FolderWriter save(StateSnapshot& state) const override;
-  void note_saved(int64_t step) override;
+  void note_saved(const std::vector<int64_t>& steps) override;
   void load(const StateFiles& state) override;
   // Of the model's folder as a checkpoint has it, now. Collective.
   [[nodiscard]] FolderWriter model_writer() const;

@@ -8,6 +8,19 @@
 
 namespace kedge {
 
+namespace {
+
+std::vector<int64_t> steps_in(const CheckpointStore& store) {
+  std::vector<int64_t> steps;
+  for (const Checkpoint& one : store.list())
+    if (steps.empty() || steps.back() != one.step()) steps.push_back(one.step());
+  return steps;
+}
+
+}  // namespace
+
+BackgroundSaver::BackgroundSaver(CheckpointStore& store) : store_(store), saved_steps_(steps_in(store)) {}
+
 BackgroundSaver::~BackgroundSaver() { wait(); }
 
 void BackgroundSaver::wait() {
@@ -22,7 +35,7 @@ void BackgroundSaver::start(CheckpointMeta meta, std::function<void(const Path& 
     const int64_t step = Checkpoint{{}, meta}.step();
     try {
       store_.save(meta, write);
-      newest_saved_ = step;
+      saved_steps_ = steps_in(store_);
     } catch (const Interrupted&) {
       interrupted_ = std::current_exception();
     } catch (const std::exception& error) {

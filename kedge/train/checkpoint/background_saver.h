@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "kedge/train/checkpoint/checkpoint_store.h"
 
@@ -14,7 +14,7 @@ namespace kedge {
 // Used from one thread. `store` must outlive it and must not be used elsewhere between start() and finish().
 class BackgroundSaver {
  public:
-  explicit BackgroundSaver(CheckpointStore& store) : store_(store) {}
+  explicit BackgroundSaver(CheckpointStore& store);
   ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
@@ -31,8 +31,9 @@ class BackgroundSaver {
 
   // Not while one is running.
   [[nodiscard]] int64_t num_failed() const { return num_failed_; }
-  [[nodiscard]] bool has_failed() const { return !problem_.empty(); }                  // the newest one
-  [[nodiscard]] std::optional<int64_t> newest_saved() const { return newest_saved_; }  // the step of the newest that did not fail
+  [[nodiscard]] bool has_failed() const { return !problem_.empty(); }  // the newest one
+  // Of the checkpoints on disk, ascending; after a save that failed, of those before it.
+  [[nodiscard]] const std::vector<int64_t>& saved_steps() const { return saved_steps_; }
 
  private:
   CheckpointStore& store_;
@@ -40,7 +41,7 @@ class BackgroundSaver {
   std::string problem_;  // of the newest save; empty: none
   std::exception_ptr interrupted_;
   int64_t num_failed_ = 0;
-  std::optional<int64_t> newest_saved_;
+  std::vector<int64_t> saved_steps_;
 };
 
 }  // namespace kedge

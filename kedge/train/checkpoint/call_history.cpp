@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 // The first byte of a record is its kind.
 constexpr char kOpening = 'o', kCall = 'c', kTakenBack = 'x';
-constexpr const char *kNumber = "history", *kBefore = "history_before", *kNeeded = "history_needed";  // counters of a checkpoint
+constexpr const char *kNumber = "history", *kBefore = "history_before";  // counters of a checkpoint
+constexpr std::string_view kNeeded = "history_needed";                   // begins the names of those that hold the numbers of needed ones
 
 int64_t counter_of(const Checkpoint& checkpoint, const char* key) {
   const auto found = checkpoint.meta.counters.find(key);
@@ -25,6 +26,13 @@ int64_t counter_of(const Checkpoint& checkpoint, const char* key) {
 }
 
 int64_t number_of(const Checkpoint& checkpoint) { return counter_of(checkpoint, kNumber); }
+
+std::set<int64_t> needed_numbers(const Checkpoint& checkpoint) {
+  std::set<int64_t> numbers;
+  for (const auto& [key, number] : checkpoint.meta.counters)
+    if (key.starts_with(kNeeded)) numbers.insert(number);
+  return numbers;
+}
 
 // Into a folder of the same file system, in place of what has that name there.
 void move_into(const Path& path, const Path& folder) {
@@ -154,22 +162,17 @@ void CallHistory::clear_set_aside() {
   if (error) log_warn(set_aside_.string(), ": cannot be removed: ", error.message());
 }
 
-// A journal older than every checkpoint is needed by none; the others stay, in case a newer checkpoint is damaged. What cannot be removed
-// takes up space until the next attempt and is not a failed save.
+// The newest ones' journals stay too, in case a newer checkpoint is damaged; those of an older one that is needed do not: with it they
+// would grow without limit. What cannot be removed takes up space until the next attempt and is not a failed save.
 void CallHistory::prune() {
   try {
     const std::vector<Checkpoint> saved = checkpoints();
     if (saved.size() < num_kept_) return;
     const size_t num_old = saved.size() - num_kept_;
-    const int64_t needed = counter_of(saved.back(), kNeeded);
-    int64_t oldest = number_of(saved[num_old]);
-    for (size_t i = 0; i < num_old; ++i) {
-      if (number_of(saved[i]) == needed)
-        oldest = needed;
-      else
-        remove_checkpoint(saved[i].folder);
-    }
-    remove_journals(0, oldest);
+    const std::set<int64_t> needed = needed_numbers(saved.back());
+    for (size_t i = 0; i < num_old; ++i)
+      if (!needed.contains(number_of(saved[i]))) remove_checkpoint(saved[i].folder);
+    remove_journals(0, number_of(saved[num_old]));
   } catch (const std::runtime_error& error) {
     log_warn("files that are no longer needed take up space until the next save: ", error.what());
   }
@@ -224,12 +227,12 @@ Path CallHistory::free_name(const CheckpointMeta& meta) const {
 }
 
 void CallHistory::save(CheckpointMeta meta, const Json& remark, const std::function<void(const Path& folder)>& write,
-                       const Checkpoint* needed) {
+                       const std::vector<Checkpoint>& needed) {
   remove_stray();
   const int64_t number = current_number_ + 1, before = current_number_;
   meta.counters[kNumber] = number;
   meta.counters[kBefore] = before;
-  if (needed != nullptr) meta.counters[kNeeded] = number_of(*needed);
+  for (const Checkpoint& one : needed) meta.counters[str(kNeeded, "_", number_of(one))] = number_of(one);
   stray_ = free_name(meta);
   try {
     write_checkpoint(stray_, meta, write);
@@ -278,7 +281,7 @@ void begin_history(const Path& folder, const std::vector<Checkpoint>& saved) {
     CheckpointMeta meta = one.meta;
     meta.counters[kNumber] = ++number;
     meta.counters[kBefore] = 0;  // the calls that led to it are the other's
-    meta.counters.erase(kNeeded);
+    std::erase_if(meta.counters, [](const auto& counter) { return counter.first.starts_with(kNeeded); });
     write_checkpoint(folder / "checkpoints" / one.folder.filename(), meta, [&](const Path& to) {
       for (const auto& entry : fs::directory_iterator(one.folder))
         if (entry.path().filename() != "meta.json") fs::copy(entry.path(), to / entry.path().filename(), fs::copy_options::recursive);

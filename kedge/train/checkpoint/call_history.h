@@ -38,10 +38,11 @@ class CallHistory {
   // The newest call had no effect: it is no longer replayed.
   void take_back();
 
-  // Saves a checkpoint, with its remark for replays. Older ones than the newest `num_kept` are removed, with their journals, except
-  // `needed` (one of checkpoints(), or null), which is kept at least until the next save. After an error everything is as before.
+  // Saves a checkpoint, with its remark for replays. Older ones than the newest `num_kept` are removed, with their journals; of those
+  // that are `needed` (some of checkpoints()) only the journals. They stay at least until the next save. After an error everything is as
+  // before.
   void save(CheckpointMeta meta, const Json& remark, const std::function<void(const Path& folder)>& write,
-            const Checkpoint* needed = nullptr);
+            const std::vector<Checkpoint>& needed = {});
   // Goes back to this checkpoint (null: to the start); everything later is set aside until the next save.
   void go_back(const Checkpoint* checkpoint, const Json& remark);
 

@@ -53,8 +53,9 @@ class ScriptedCritic final : public ValueSource {
   [[nodiscard]] std::future<RolloutValues> values(Rollouts) override { return {}; }
   void train(CriticBatch batch) override { calls.push_back(str("train ", batch.num_rows)); }
   void finish_training() override { calls.emplace_back("finish"); }
-  [[nodiscard]] std::shared_future<void> save(int64_t step, int64_t resumable) override {
-    calls.push_back(str("save ", step, " over ", resumable));
+  [[nodiscard]] std::shared_future<void> save(int64_t step, const std::vector<int64_t>& resumable) override {
+    calls.push_back(str("save ", step));
+    for (const int64_t one : resumable) calls.back() += str(" over ", one);
     std::promise<void> saved;
     saved.set_value();
     return saved.get_future().share();
@@ -95,15 +96,16 @@ TEST(CriticTraining, PolicyAndCriticAreSavedTogether) {
     CriticTraining training(critic, 1);
     training.restore_once(0);
     training.train({row_of(1, 3)});
-    training.note_saved(4);
+    training.note_saved({2, 4});
     StateSnapshot state(copies);
     const FolderWriter write = training.save(state, 5, [&]() -> FolderWriter {
       critic.calls.emplace_back("policy");
       return [&](const Path&) { critic.calls.emplace_back("policy written"); };
     });
     write(temp / "model");
-    EXPECT_EQ(critic.calls, (copies ? std::vector<std::string>{"restore 0", "train 1", "save 5 over 4", "policy", "policy written"}
-                                    : std::vector<std::string>{"restore 0", "train 1", "policy", "policy written", "save 5 over 4"}));
+    EXPECT_EQ(critic.calls,
+              (copies ? std::vector<std::string>{"restore 0", "train 1", "save 5 over 2 over 4", "policy", "policy written"}
+                      : std::vector<std::string>{"restore 0", "train 1", "policy", "policy written", "save 5 over 2 over 4"}));
   }
 }
 

@@ -98,6 +98,27 @@ TEST(BackgroundSaver, AFailedSaveKeepsTheLastGoodOneAndTheNextIsAnotherTry) {
   EXPECT_EQ(saver.num_failed(), 1);
 }
 
+// A save that the store does not keep is not among them.
+TEST(BackgroundSaver, SavedStepsAreThoseOnDisk) {
+  const TempFolder temp;
+  CheckpointConfig first_is_best = config();
+  first_is_best.monitor = "step";
+  first_is_best.save_top_k = 1;
+  CheckpointStore last(temp / "last", first_is_best);
+  first_is_best.save_last = false;
+  CheckpointStore best(temp / "best", first_is_best);
+  BackgroundSaver last_saver(last), best_saver(best);
+  for (int64_t step = 1; step <= 3; ++step) {
+    last_saver.start(meta_of(step), fill);
+    best_saver.start(meta_of(step), fill);
+  }
+  last_saver.finish();
+  best_saver.finish();
+  EXPECT_EQ(last_saver.saved_steps(), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(best_saver.saved_steps(), (std::vector<int64_t>{1}));
+  EXPECT_EQ(BackgroundSaver(last).saved_steps(), last_saver.saved_steps()) << "a new process knows them";
+}
+
 TEST(BackgroundSaver, ItsEndWaitsForTheSaveUnderWay) {
   const TempFolder temp;
   CheckpointStore store(temp / "c", config());

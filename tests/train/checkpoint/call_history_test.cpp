@@ -58,7 +58,7 @@ struct Toy {
     history.append(call);
     text += call;
   }
-  void save(const std::string& remark = "saved", const Checkpoint* needed = nullptr) {
+  void save(const std::string& remark = "saved", const std::vector<Checkpoint>& needed = {}) {
     CheckpointMeta meta;
     meta.counters = {{"step", static_cast<int64_t>(text.size())}};
     history.save(
@@ -89,21 +89,23 @@ Names names_in(const Path& folder) {
 // Places at which a crash may have cut a file: the journal's own test tries every one.
 std::vector<size_t> cuts_of(const std::string& bytes) { return {0, 1, 15, 16, bytes.size() / 2, bytes.size() - 1, bytes.size()}; }
 
-TEST(CallHistory, KeepsACheckpointThatIsNeededHoweverOld) {
+TEST(CallHistory, KeepsCheckpointsThatAreNeededHoweverOld) {
   const TempFolder temp;
   {
     Toy toy(temp.path());
     toy.call("a");
     toy.save();
-    const Checkpoint first = toy.history.checkpoints().at(0);
-    for (const char* call : {"b", "c", "d"}) {
+    toy.call("b");
+    toy.save();
+    const std::vector<Checkpoint> first = toy.history.checkpoints();
+    for (const char* call : {"c", "d", "e"}) {
       toy.call(call);
-      toy.save("saved", &first);
+      toy.save("saved", first);
     }
-    EXPECT_EQ(names_in(temp / "checkpoints"), (Names{"toy-step=1-last", "toy-step=3-last", "toy-step=4-last"}));
   }
   Toy toy(temp.path());  // a start prunes as well
-  EXPECT_EQ(names_in(temp / "checkpoints"), (Names{"toy-step=1-last", "toy-step=3-last", "toy-step=4-last"}));
+  EXPECT_EQ(names_in(temp / "checkpoints"), (Names{"toy-step=1-last", "toy-step=2-last", "toy-step=4-last", "toy-step=5-last"}));
+  EXPECT_EQ(names_in(temp / "journals"), (Names{"journal-4", "journal-5"})) << "calls after an old one are not kept with it";
   toy.go_back(0);
   EXPECT_EQ(toy.text, "a");
   toy.call("e");
