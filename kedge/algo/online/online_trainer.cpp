@@ -156,6 +156,7 @@ void OnlineTrainer::rehearse() {
         engine_, generation_input(settings_, lengths_, generator().own_shape(), generator().parameters().options(), generating().size()),
         lengths_, settings_.samples_per_prompt);
   }
+  num_preempted_ = engine_.stats().num_preempted;  // its prompts are longer than those that memory was planned for
   rehearse_training();
   static_cast<void>(timers_.take());
 }

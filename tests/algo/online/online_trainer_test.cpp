@@ -15,6 +15,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::OnlineToy;
 
+constexpr const char* kLonger = R"({"model_type": "llama", "vocab_size": 259, "hidden_size": 16, "intermediate_size": 24,
+  "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 256})";
+
 // A step after a rehearsal is the step without one, to the bit.
 TEST(OnlineTrainer, ARehearsalChangesNothing) {
   for (const bool rehearses : {false, true}) {
@@ -79,8 +82,6 @@ TEST(OnlineTrainer, AnAlarmSavesOrStopsAsTheSettingsSay) {
 
 // Room for three blocks of 64 tokens: four responses begin with one each, and of more tokens they need two.
 TEST(OnlineTrainer, SaysWhenResponsesWaitForMemory) {
-  constexpr const char* kLonger = R"({"model_type": "llama", "vocab_size": 259, "hidden_size": 16, "intermediate_size": 24,
-    "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 256})";
   const auto said = [&](const std::string& memory) {
     OnlineToy toy(testing::tiny_model(kLonger));
     toy.reinforce.model.encoder_seq_length = toy.reinforce.model.data.seq_length = 128;
@@ -97,6 +98,20 @@ TEST(OnlineTrainer, SaysWhenResponsesWaitForMemory) {
   const auto [calm, roomy] = said("1MiB");
   EXPECT_THAT(calm, Not(HasSubstr("for keys and values")));
   EXPECT_EQ(short_of_memory, roomy);
+}
+
+// With its answer each of four prompts needs one block of the four; the longest there may be need two.
+TEST(OnlineTrainer, ARehearsalThatWaitsForMemoryIsNoReasonToWarn) {
+  OnlineToy toy(testing::tiny_model(kLonger));
+  toy.reinforce.model.encoder_seq_length = toy.reinforce.model.data.seq_length = toy.reinforce.model.rollouts.tokens_per_pass = 72;
+  toy.reinforce.trainer.loop.num_rollouts_per_prompt = 1;
+  toy.reinforce.model.global_batch_size = 4;
+  toy.reinforce.model.engine.memory = "40KiB";
+  const auto trainer = toy.reinforce_trainer();
+  ::testing::internal::CaptureStderr();
+  trainer->rehearse();
+  static_cast<void>(trainer->train_step());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("for keys and values")));
 }
 
 TEST(OnlineTrainer, ATokenizerWithoutAnEndIsRefused) {
