@@ -144,6 +144,7 @@ int OnlineJob::run(const RunOptions& options) {
                                  : has_lora                     ? kBase
                                                                 : ""};
   RunSession session(run, options.arguments, options.fork);
+  if (session.is_finished()) return kExitOk;
   const OnlineSettings agreed = settings();  // an older run keeps values that it had before there were keys for them
   setup.settings.rollouts.logprob_temperature = agreed.rollouts.logprob_temperature;
   setup.settings.rollouts.share_prompts = setup.settings.rollouts.share_prompts && agreed.rollouts.share_prompts;

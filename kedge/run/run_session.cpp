@@ -165,7 +165,7 @@ Path RunSession::find_start(const std::optional<Path>& fork) const {
 
 // Rank 0 decides, all follow.
 void RunSession::open_folder(const std::optional<Path>& fork) {
-  std::string place, resumed;
+  std::string place, resumed, finished;
   if (writes()) {
     folder_ = open_run_folder(job_.run, time_as_version());
     scratch_.emplace(job_.run, folder_);
@@ -175,13 +175,19 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
     remove_parts(folder_);
     store_.emplace(folder_ / "checkpoints", job_.run.checkpoint_callback_params);
     set_log_file((folder_ / "log.txt").string());
-    resumed = find_start(fork).string();
+    if (find_finished(fork.has_value())) {
+      finished = "yes";
+    } else {
+      resumed = find_start(fork).string();
+    }
     place = folder_.string();
     id_ = run_id(folder_);
   }
   job_.world.broadcast(id_, 0);
   job_.world.broadcast(place, 0);
   job_.world.broadcast(resumed, 0);
+  job_.world.broadcast(finished, 0);
+  is_finished_ = !finished.empty();
   folder_ = place;
   if (resumed.empty()) return;
   checkpoint_ = read_checkpoint(resumed);  // rank 0 has checked every byte
@@ -194,6 +200,18 @@ void RunSession::open_folder(const std::optional<Path>& fork) {
   record_.set("identity", identity());
   accept_changes(config_changes(before, record_.at("identity", where), rules_of(job_, checkpoint_->meta.record)), resumed);
   accept_start();
+}
+
+// Without a checkpoint it could only begin again, and would replace the model.
+bool RunSession::find_finished(bool forks) const {
+  const Path file = folder_ / "summary.json";
+  if (!store_->folders().empty() || !is_folder(folder_ / "model") || !is_file(file)) return false;
+  if (Json::parse(read_text(file), file.string()).at("reason", file.string()) != Json("complete")) return false;
+  const char* remedy = "to start from scratch, move model/ away or set another exp_manager.explicit_log_dir";
+  check(!forks && read_text(folder_ / "config.yaml") == dump_config(job_.section), folder_.string(),
+        ": holds the model of a finished run, which this start would replace, and no checkpoint to continue from; ", remedy);
+  log_info("the run in ", folder_.string(), " is complete, and has no checkpoint to continue from; ", remedy);
+  return true;
 }
 
 // Other weights under the same name would go unnoticed: the checkpoint does not hold them.

@@ -42,12 +42,15 @@ inline constexpr const char *kReference = "the reference policy", *kBase = "the 
 class RunSession {
  public:
   // Rejects a run that does not fit into memory, then opens the folder and finds the checkpoint to resume from: the folder's own, or
-  // `fork` if there is none. UsageError if it cannot be resumed with these settings. `arguments` are all those of the program.
+  // `fork` if there is none. UsageError if it cannot be resumed with these settings, or would replace a finished run. `arguments` are all
+  // those of the program.
   RunSession(const RunJob& job, std::vector<std::string> arguments, const std::optional<Path>& fork);
   RunSession(const RunSession&) = delete;
   RunSession& operator=(const RunSession&) = delete;
 
   [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
+  // An earlier start completed this run and left no checkpoint: there is nothing to do, and it is logged.
+  [[nodiscard]] bool is_finished() const { return is_finished_; }
   [[nodiscard]] const Path& folder() const { return folder_; }
   [[nodiscard]] const std::string& id() const { return id_; }  // of the run, the same on every rank
   // Of the files of the network it starts from: equal for a copy in another folder.
@@ -84,6 +87,7 @@ class RunSession {
   [[nodiscard]] bool writes() const { return job_.world.rank() == 0; }
   [[nodiscard]] Path find_start(const std::optional<Path>& fork) const;
   void open_folder(const std::optional<Path>& fork);
+  [[nodiscard]] bool find_finished(bool forks) const;
   [[nodiscard]] Json identity() const;
   void accept_start() const;
   // Is the checkpoint, if any, this run's own? Else the run starts its own metrics there.
@@ -106,7 +110,8 @@ class RunSession {
   std::optional<CheckpointStore> store_;
   std::optional<Checkpoint> checkpoint_;
   bool is_fork_ = false, is_elsewhere_ = false;  // is_elsewhere_: the checkpoint is another run's
-  Json record_;                                  // of every checkpoint
+  bool is_finished_ = false;
+  Json record_;  // of every checkpoint
 };
 
 // The files of a model folder that define its network, sorted.

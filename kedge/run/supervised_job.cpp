@@ -84,6 +84,7 @@ int SupervisedJob::run(const RunOptions& options) {
   SupervisedSetup setup(*this);
   const RunJob job = run_job(setup);
   RunSession session(job, options.arguments, options.fork);
+  if (session.is_finished()) return kExitOk;
   if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.sections.loop, *session.checkpoint(), batches().global_size);
   setup.model = session.within("load", [&] {
     StorageOptions storage = setup.storage();

@@ -181,13 +181,14 @@ expect 2 'already holds checkpoints; a fork needs a new folder' "${reinforce[@]}
 cp whole/summary.json summary.json
 expect 0 'the run is complete; a larger trainer.reinforce.max_epochs' "${reinforce[@]}" exp_manager.explicit_log_dir=whole
 cmp whole/summary.json summary.json || fail 'a complete run that was started again lost its summary'
-# One that saves nothing starts from the beginning, and leaves its own model.
+# One that saves nothing cannot continue, and its model is never replaced.
 unsaved=("${reinforce[@]}" exp_manager.explicit_log_dir=unsaved trainer.reinforce.val_check_interval=0 trainer.reinforce.max_steps=2)
 expect 0 'done: step 2 of 2' "${unsaved[@]}"
 [ -z "$(ls unsaved/checkpoints)" ] || fail "saved: $(ls unsaved/checkpoints)"
 cp unsaved/model/model.safetensors first.safetensors
-expect 0 'done: step 2 of 2, model in unsaved/model' "${unsaved[@]}" model.seed=7
-cmp -s first.safetensors unsaved/model/model.safetensors && fail 'the model is that of the run before'
+expect 0 'the run in unsaved is complete, and has no checkpoint to continue from' "${unsaved[@]}"
+expect 2 'unsaved: holds the model of a finished run, which this start would replace' "${unsaved[@]}" model.seed=7
+cmp first.safetensors unsaved/model/model.safetensors || fail 'the model of a finished run was replaced'
 cp -r rs_whole longer
 expect 0 'done: step 22 of 22' "${rs[@]}" exp_manager.explicit_log_dir=longer trainer.rs.max_epochs=3 trainer.rs.max_steps=22
 for name in reinforce rs; do

@@ -62,6 +62,7 @@ struct ToyCommand {
 
   int run(int64_t max_steps, const std::optional<Path>& fork = {}, const std::vector<std::string>& arguments = {"model.seed=1"}) {
     RunSession session(job, arguments, fork);
+    if (session.is_finished()) return kExitOk;
     resumed_at = session.checkpoint() ? session.checkpoint()->step() : 0;
     return session.run(
         {.trainer = trainer,
@@ -181,6 +182,34 @@ TEST(RunSession, WhereNoCheckpointsAreWantedNoneAreSaved) {
   EXPECT_EQ(command.run(2), 0);
   EXPECT_TRUE(command.trainer.saved.empty());
   EXPECT_TRUE(is_folder(command.folder / "model"));
+}
+
+// It could only begin again.
+TEST(RunSession, AFinishedRunWithoutCheckpointsIsNeverReplaced) {
+  const TempFolder temp, other;
+  const auto start = [&](auto&& change, const std::optional<Path>& fork = {}) {
+    ToyCommand command(temp);
+    command.config.exp_manager.create_checkpoint_callback = false;
+    change(command);
+    EXPECT_EQ(command.run(2, fork), 0);
+    return command.trainer.calls.size();
+  };
+  const auto same = [](ToyCommand&) {};
+  EXPECT_GT(start(same), 0U);
+  const Path run = temp / "run";
+  const std::string records = read_text(run / "run.json"), numbers = read_text(run / "metrics.jsonl");
+  EXPECT_EQ(start(same), 0U);
+  EXPECT_THAT(read_text(run / "log.txt"), HasSubstr("is complete, and has no checkpoint to continue from; to start from scratch, move"));
+  const char* refusal = "holds the model of a finished run, which this start would replace, and no checkpoint to continue from";
+  EXPECT_THAT(error_of([&] { start([](ToyCommand& command) { command.config.model.seed = 7; }); }), HasSubstr(refusal));
+  ToyCommand parent(other);
+  EXPECT_EQ(parent.run(2), 0);
+  const Path checkpoint = RunSession(parent.job, {}, {}).checkpoint()->folder;
+  EXPECT_THAT(error_of([&] { start(same, checkpoint); }), HasSubstr(refusal));
+  EXPECT_EQ(read_text(run / "run.json"), records);
+  EXPECT_EQ(read_text(run / "metrics.jsonl"), numbers);
+  std::filesystem::remove_all(run / "model");
+  EXPECT_GT(start(same), 0U);
 }
 
 TEST(RunSession, AForkBeginsInAFolderOfItsOwn) {
@@ -348,7 +377,7 @@ TEST(RunSession, WithDamagedCheckpointsAloneNothingIsErased) {
   EXPECT_THAT(error_of([&] { return second.run(4); }), HasSubstr(": none of its checkpoints can be used:"));
   EXPECT_EQ(read_text(first.folder / "metrics.jsonl"), numbers);
   EXPECT_THAT(error_of([&] { return second.run(4, temp / "elsewhere"); }), HasSubstr("already holds checkpoints"));
-  std::filesystem::remove_all(first.folder / "checkpoints");
+  for (const char* moved : {"checkpoints", "model"}) std::filesystem::remove_all(first.folder / moved);
   EXPECT_EQ(second.run(4), 0);
   EXPECT_EQ(read_text(first.folder / "metrics.jsonl.before-1"), numbers);
 }
