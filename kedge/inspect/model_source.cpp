@@ -25,12 +25,10 @@ ModelSource source_of(const Checkpoint& checkpoint, const Path& started_in, cons
 
 // The model of a complete run is final, unless the run was resumed since.
 std::optional<ModelSource> finished_model(const RunOnDisk& run) {
-  const Path model = run.folder / "model", file = run.folder / "summary.json";
-  if (!is_folder(model) || !is_file(file)) return std::nullopt;
-  const Json summary = Json::parse(read_text(file), file.string());
-  const int64_t step = summary.at("step", file.string()).as_integer(file.string());
-  if (!run.checkpoints.empty() && run.checkpoints.back().step() > step) return std::nullopt;
-  return ModelSource{model, run.started_in, "the final model of the complete run", step};
+  const Path model = run.folder / "model";
+  const RunEnd end = end_of(run, run.checkpoints.empty() ? 0 : run.checkpoints.back().step(), false);
+  if (!is_folder(model) || end.status != "complete") return std::nullopt;
+  return ModelSource{model, run.started_in, "the final model of the complete run", end.step};
 }
 
 ModelSource find_in_run(const RunOnDisk& run, const ModelWish& wish) {

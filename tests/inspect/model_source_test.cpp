@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 // A run with checkpoints of steps 2, 4 and 6, of which that of step 4 is best.
 void make_run(const TempFolder& folder) {
   folder.file("config.yaml", "exp_manager: {checkpoint_callback_params: {monitor: val_reward, mode: max}}");
-  folder.file("run.json", R"([{"command_line": ["kedge", "rs"], "folder": "/there"}])");
+  folder.file("run.json", R"([{"command_line": ["kedge", "rs"], "folder": "/there", "max_steps": 6}])");
   CheckpointStore store(folder / "checkpoints",
                         {.monitor = "val_reward", .mode = MonitorMode::max, .save_top_k = -1, .filename = "run-{step}"});
   for (const auto& [step, reward] : std::vector<std::pair<int64_t, double>>{{2, 1.0}, {4, 3.0}, {6, 2.0}}) {
@@ -57,6 +57,21 @@ TEST(ModelSource, OfACompleteRunItsModelUntilItGoesOn) {
   EXPECT_EQ(source_of(folder.path(), {.last = true}).step, std::optional<int64_t>(6));
   folder.file("summary.json", R"({"reason": "complete", "step": 5})");  // a checkpoint of step 6 came behind it
   EXPECT_EQ(source_of(folder.path()).what, "the checkpoint of step 4, the best by val_reward");
+  folder.file("summary.json", R"({"reason": "the time limit", "step": 6})");  // it went on from step 5, and did not complete
+  EXPECT_EQ(source_of(folder.path()).what, "the checkpoint of step 4, the best by val_reward");
+}
+
+TEST(ModelSource, WithoutCheckpointsOnlyTheModelOfTheNewestStart) {
+  const TempFolder folder;
+  make_run(folder);
+  std::filesystem::remove_all(folder / "checkpoints");
+  make_folder(folder / "model");
+  folder.file("summary.json", R"({"reason": "complete", "step": 6})");
+  const auto fault = [&](const ModelWish& wish) { return error_of([&] { return find_model_source(folder.path(), wish); }); };
+  EXPECT_EQ(source_of(folder.path()).step, std::optional<int64_t>(6));
+  folder.file("run.json", R"([{"command_line": ["kedge", "rs"], "folder": "/there", "max_steps": 6},
+                              {"command_line": ["kedge", "rs"], "folder": "/there", "max_steps": 10}])");
+  EXPECT_THAT(fault({}), HasSubstr(": the run has written no model and no complete checkpoint"));
 }
 
 TEST(ModelSource, ACheckpointItself) {
