@@ -39,9 +39,11 @@ ModelSource find_in_run(const RunOnDisk& run, const ModelWish& wish) {
     check(found != run.checkpoints.end(), name, ": no checkpoint of step ", *wish.step, "; there are ", steps_text(run.checkpoints));
     return source_of(*found, run.started_in, "");
   }
-  if (!wish.best && !wish.last)
-    if (auto model = finished_model(run)) return std::move(*model);
-  check(!run.checkpoints.empty(), name, ": the run has written no model and no complete checkpoint");
+  const std::optional<ModelSource> model = finished_model(run);
+  if (model && !wish.best && !wish.last) return *model;
+  check(!run.checkpoints.empty(), name,
+        model ? str(": no complete checkpoint; without ", wish.best ? "--best" : "--last", " the final model is taken")
+              : ": the run has written no model and no complete checkpoint");
   const CheckpointConfig config = ranking_of(read_settings(run));
   const std::vector<Checkpoint> ranked = rank_checkpoints(run.checkpoints, config);
   if (!wish.last && !ranked.empty()) return source_of(ranked.front(), run.started_in, str(", the best by ", config.monitor));

@@ -69,6 +69,8 @@ TEST(ModelSource, WithoutCheckpointsOnlyTheModelOfTheNewestStart) {
   folder.file("summary.json", R"({"reason": "complete", "step": 6})");
   const auto fault = [&](const ModelWish& wish) { return error_of([&] { return find_model_source(folder.path(), wish); }); };
   EXPECT_EQ(source_of(folder.path()).step, std::optional<int64_t>(6));
+  EXPECT_THAT(fault({.best = true}), HasSubstr(": no complete checkpoint; without --best the final model is taken"));
+  EXPECT_THAT(fault({.last = true}), HasSubstr(": no complete checkpoint; without --last the final model is taken"));
   folder.file("run.json", R"([{"command_line": ["kedge", "rs"], "folder": "/there", "max_steps": 6},
                               {"command_line": ["kedge", "rs"], "folder": "/there", "max_steps": 10}])");
   EXPECT_THAT(fault({}), HasSubstr(": the run has written no model and no complete checkpoint"));
