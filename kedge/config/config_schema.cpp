@@ -26,6 +26,7 @@ std::string number_text(double value) {
 }
 
 bool within(const FieldRules& rules, double value) {
+  if (rules.finite && std::isinf(value)) return false;
   if (rules.min && (rules.min_excluded ? value <= *rules.min : value < *rules.min)) return false;
   return !rules.max || (rules.max_excluded ? value < *rules.max : value <= *rules.max);
 }
@@ -107,6 +108,9 @@ FieldRule above(double value) {
 FieldRule below(double value) {
   return [value](FieldRules& rules) { rules.max = value, rules.max_excluded = true; };
 }
+FieldRule finite() {
+  return [](FieldRules& rules) { rules.finite = true; };
+}
 FieldRule unit(std::string name) {
   return [name = std::move(name)](FieldRules& rules) { rules.unit = name; };
 }
@@ -127,6 +131,7 @@ std::string bounds_text(const FieldRules& rules) {
   std::string text;
   if (rules.min) text = str(rules.min_excluded ? "above " : "at least ", number_text(*rules.min));
   if (rules.max) text += str(text.empty() ? "" : " and ", rules.max_excluded ? "below " : "at most ", number_text(*rules.max));
+  if (rules.finite) text += text.empty() ? "finite" : " and finite";
   return text;
 }
 

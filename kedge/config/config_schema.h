@@ -36,6 +36,7 @@ struct ByteSize {
 struct FieldRules {
   std::optional<double> min, max;
   bool min_excluded = false, max_excluded = false;
+  bool finite = false;
   std::string unit;     // "tokens", "s"
   std::string follows;  // the default is this expression, "${.val_check_interval}"; of a section: those of its keys are the keys there
   std::string off_key;  // of a section: null sets this key of it to false
@@ -47,6 +48,7 @@ using FieldRule = std::function<void(FieldRules&)>;
 [[nodiscard]] FieldRule at_most(double value);
 [[nodiscard]] FieldRule above(double value);
 [[nodiscard]] FieldRule below(double value);
+[[nodiscard]] FieldRule finite();
 [[nodiscard]] FieldRule unit(std::string name);
 [[nodiscard]] FieldRule follows(std::string expression);
 [[nodiscard]] FieldRule required();

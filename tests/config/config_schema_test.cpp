@@ -29,6 +29,9 @@ TEST(ConfigSchema, BoundsAreSaidInWords) {
   above(0)(rules);
   at_most(10)(rules);
   EXPECT_EQ(bounds_text(rules), "above 0 and at most 10");
+  FieldRules unbounded;
+  finite()(unbounded);
+  EXPECT_EQ(bounds_text(unbounded), "finite");
 }
 
 TEST(ConfigSchema, TypesHaveNamesForPeople) {

@@ -38,10 +38,10 @@ struct OptimizerConfig {
   void fields(auto&& field) {
     field("name", name,
           "AdamW on every rank (adamw), AdamW with states sharded over ranks (the distributed ones), or plain gradient descent (sgd)");
-    field("lr", lr, "peak learning rate", at_least(0));
+    field("lr", lr, "peak learning rate", at_least(0), finite());
     field("betas", betas, "decay rates of the two moments");
-    field("eps", eps, "added to the square root of the second moment", above(0));
-    field("weight_decay", weight_decay, "decoupled (not for sgd); applies to matrices, not to norms or biases", at_least(0));
+    field("eps", eps, "added to the square root of the second moment", above(0), finite());
+    field("weight_decay", weight_decay, "decoupled (not for sgd); applies to matrices, not to norms or biases", at_least(0), finite());
     field("moments", moments, "storage type of the two moments; bf16 halves their memory");
     field("offload_adam_states", offload_adam_states, "keep the moments in host memory and stream them through the GPU");
     for (const char* key :

@@ -33,7 +33,7 @@ struct ScheduleConfig {
     field("constant_steps", constant_steps,
           "number of final updates at min_lr (CosineAnnealing); if this and warmup_steps are set, the first update has rate 0",
           at_least(0));
-    field("min_lr", min_lr, "learning rate at the end of the cosine", at_least(0));
+    field("min_lr", min_lr, "learning rate at the end of the cosine", at_least(0), finite());
     field("horizon", horizon, "unit of the cosine's length: trainer steps, as in NeMo-Aligner, or updates");
   }
 };

@@ -207,6 +207,14 @@ TEST(Optimizer, KindsGoByTheReferencesNames) {
   }
 }
 
+TEST(Optimizer, InfiniteSettingsAreRefused) {
+  for (const std::string key : {"lr", "eps", "weight_decay"}) {
+    OptimizerConfig config;
+    const std::string error = error_of([&] { return load_section(describe(config), {"test", ""}, {key + "=inf"}); });
+    EXPECT_TRUE(error.ends_with(key + (key == "eps" ? ": expected above 0" : ": expected at least 0") + " and finite, found inf")) << error;
+  }
+}
+
 TEST(Optimizer, MomentsAreStoredAsAsked) {
   Parameters parameters(specs(), {.trainable = true});
   EXPECT_EQ((Optimizer({.moments = MomentType::bf16}, parameters).first_moment().scalar_type()), at::kBFloat16);

@@ -116,6 +116,14 @@ TEST(Schedule, TheHorizonCountsTrainerStepsUnlessItIsSaid) {
   EXPECT_EQ(config.horizon, ScheduleHorizon::optimizer_steps);
 }
 
+TEST(Schedule, AnInfiniteRateIsRefused) {
+  ScheduleConfig config;
+  EXPECT_THAT(error_of([&] {
+                return load_section(describe(config), {"toy", "{}"}, {"min_lr=inf"});
+              }),
+              ::testing::EndsWith("min_lr: expected at least 0 and finite, found inf"));
+}
+
 TEST(Schedule, RatesThatCannotFallAreRefused) {
   EXPECT_EQ(error_of([] { return Schedule(config_of(0, 10, 1e-6), 1e-6, 100); }),
             "optim.sched.min_lr is 1e-06, but with constant_steps=10 the learning rate 1e-06 must be above it; for a constant rate use "
