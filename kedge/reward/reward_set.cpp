@@ -15,13 +15,11 @@ namespace {
 
 bool same(const Json& a, const Json& b) { return a == b || (a.is_number() && b.is_number() && a.as_number("") == b.as_number("")); }
 
-const Json* field_if_any(const Rollout& rollout, const std::string& name) {
-  return rollout.row == nullptr ? nullptr : rollout.row->find(name);
-}
+const Json* field_if_any(const Json* row, const std::string& name) { return row == nullptr ? nullptr : row->find(name); }
 
-bool takes(const RewardSourceConfig& config, const Rollout& rollout) {
+bool takes(const RewardSourceConfig& config, const Json* row) {
   return std::all_of(config.route.begin(), config.route.end(), [&](const auto& wanted) {
-    const Json* found = field_if_any(rollout, wanted.first);
+    const Json* found = field_if_any(row, wanted.first);
     if (found == nullptr) return false;
     if (!wanted.second.is_array()) return same(*found, wanted.second);
     const auto& any = wanted.second.as_array(wanted.first);
@@ -34,6 +32,26 @@ double clipped(double value, const std::optional<std::vector<double>>& bounds) {
 }
 
 }  // namespace
+
+std::optional<std::string> nobody_takes(const RewardConfig& config, const Json* row) {
+  if (std::any_of(config.sources.begin(), config.sources.end(), [&](const auto& source) { return takes(source.second, row); }))
+    return std::nullopt;
+  std::set<std::string> fields;
+  std::string wanted, has;
+  for (const auto& [name, source] : config.sources) {
+    wanted += str(wanted.empty() ? "" : "; ", "reward.sources.", name, " takes ");
+    bool first = true;
+    for (const auto& [field, value] : source.route) {
+      fields.insert(field);
+      wanted += str(std::exchange(first, false) ? "" : " and ", field, ": ", value.dump());
+    }
+  }
+  for (const std::string& field : fields) {
+    const Json* found = field_if_any(row, field);
+    has += str(has.empty() ? "" : ", ", field, found == nullptr ? " is missing" : " is " + found->dump());
+  }
+  return str("no reward source takes a row where ", has, "; ", wanted);
+}
 
 struct RewardSet::Job {
   Rollouts rollouts;
@@ -80,18 +98,16 @@ void RewardSet::add_member(std::string key, std::string label, const RewardSourc
 std::future<std::vector<RowReward>> RewardSet::submit(Rollouts rollouts) {
   auto job = std::make_shared<Job>();
   auto future = job->promise.get_future();
-  std::vector<bool> is_taken(rollouts.size(), false);
+  for (const auto& rollout : rollouts)
+    if (const auto why = nobody_takes(config_, rollout->row.get())) {
+      job->promise.set_exception(std::make_exception_ptr(UsageError(str("prompt ", rollout->prompt_id, ": ", *why))));
+      return future;
+    }
   for (const Member& member : members_) {
     Asked asked{.member = &member};
     for (size_t i = 0; i < rollouts.size(); ++i)
-      if (takes(member.config, *rollouts[i])) asked.rows.push_back(i);
-    if (!member.is_watched)
-      for (const size_t row : asked.rows) is_taken[row] = true;
+      if (takes(member.config, rollouts[i]->row.get())) asked.rows.push_back(i);
     if (!asked.rows.empty()) job->asked.push_back(std::move(asked));
-  }
-  if (const auto first = std::find(is_taken.begin(), is_taken.end(), false); first != is_taken.end()) {
-    job->promise.set_exception(std::make_exception_ptr(UsageError(nobody_takes(*rollouts[static_cast<size_t>(first - is_taken.begin())]))));
-    return future;
   }
   for (Asked& asked : job->asked) {
     Rollouts its;
@@ -107,26 +123,6 @@ std::future<std::vector<RowReward>> RewardSet::submit(Rollouts rollouts) {
     }
   });
   return future;
-}
-
-std::string RewardSet::nobody_takes(const Rollout& rollout) const {
-  std::set<std::string> fields;
-  std::string wanted;
-  for (const Member& member : members_) {
-    if (member.is_watched) continue;
-    wanted += str(wanted.empty() ? "" : "; ", member.key, " takes ");
-    bool first = true;
-    for (const auto& [field, value] : member.config.route) {
-      fields.insert(field);
-      wanted += str(std::exchange(first, false) ? "" : " and ", field, ": ", value.dump());
-    }
-  }
-  std::string has;
-  for (const std::string& field : fields) {
-    const Json* found = field_if_any(rollout, field);
-    has += str(has.empty() ? "" : ", ", field, found == nullptr ? " is missing" : " is " + found->dump());
-  }
-  return str("prompt ", rollout.prompt_id, ": no reward source takes its row, where ", has, "; ", wanted);
 }
 
 void RewardSet::finish(Job& job) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace kedge {
 
 // Creates a source of the kinds server, http and model; null if it cannot. `key` names it: "reward.sources.helpful".
 using RewardSourceMaker = std::function<std::unique_ptr<RewardSource>(const std::string& key, const RewardSourceConfig& config)>;
+
+// Why a row of the data, which may be null, ends the run: no source is routed to it. None if one is; a watched one does not count.
+[[nodiscard]] std::optional<std::string> nobody_takes(const RewardConfig& config, const Json* row);
 
 // The parts of a row's reward are "NAME" for a source, after its own clip and before its weight, "NAME/PART" for its components,
 // and "watch/NAME" for a watched one. The value is the weighted sum, standardised, scaled and clipped. A row that a source failed at,
@@ -48,7 +52,6 @@ class RewardSet : public RewardSource {
   struct Job;
 
   void add_member(std::string key, std::string label, const RewardSourceConfig& config, const RewardSourceMaker& make_other);
-  [[nodiscard]] std::string nobody_takes(const Rollout& rollout) const;
   void finish(Job& job);
   [[nodiscard]] std::vector<RowReward> rewards_of(Asked& asked, const Rollouts& rollouts);
   [[nodiscard]] std::vector<RowReward> ask_again(const Member& member, Rollouts rollouts);

@@ -12,6 +12,7 @@
 #include "kedge/model/files/model_folder.h"
 #include "kedge/model/kernels/shared_prompts.h"
 #include "kedge/net/http.h"
+#include "kedge/reward/reward_set.h"
 #include "kedge/reward/reward_sources.h"
 #include "kedge/run/device_setup.h"
 #include "kedge/run/online_job.h"
@@ -30,6 +31,15 @@ void check_sources(const std::map<std::string, RewardSourceConfig>& sources, con
     if (source.url.is_null()) continue;
     for (const std::string& url : urls_of(source, key)) static_cast<void>(parse_http_address(url, key + ".url"));
   }
+}
+
+// A row that no source takes would end the run in the middle.
+void check_routes(const Rows& rows, const RewardConfig& reward) {
+  if (std::any_of(reward.sources.begin(), reward.sources.end(), [](const auto& source) { return source.second.route.empty(); })) return;
+  for_each_example(rows.size(), [&](int64_t i) {
+    const Row row = rows.row(i);
+    if (const auto why = nobody_takes(reward, &row.json())) row.fail(RowFault::bad_value, *why);
+  });
 }
 
 }  // namespace
@@ -71,6 +81,7 @@ void OnlineSetup::open_prompts() {
                                                      lengths.max_prompt, chat_of_model(folder));
     check(set->size() > 0, found->second.name(), ": holds no prompts");
     static_cast<void>(set->get(0));  // rejects a set in which no prompt fits
+    check_routes(found->second, settings.reward);
     return set;
   };
   prompts = open("train");

@@ -124,7 +124,7 @@ TEST(RewardSet, ARowThatNobodyTakesEndsTheRun) {
   EXPECT_EQ(testing::error_of([&] {
               return toys.rewards({testing::rollout("", R"({"task": "a"})"), testing::rollout("", R"({"task": "code"})")});
             }),
-            "prompt 7: no reward source takes its row, where level is missing, task is \"code\"; reward.sources.a takes task: \"a\"; "
+            "prompt 7: no reward source takes a row where level is missing, task is \"code\"; reward.sources.a takes task: \"a\"; "
             "reward.sources.c takes level: 2 and task: \"c\"");
 }
 

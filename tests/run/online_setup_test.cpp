@@ -43,6 +43,20 @@ TEST(OnlineSetup, APromptWithATokenOutsideTheVocabularyIsRefused) {
   EXPECT_THAT(error_of([&] { return OnlineSetup(job).folder; }), HasSubstr("prompts.jsonl:2: the tokenizer's id 113 is outside"));
 }
 
+TEST(OnlineSetup, EveryRowThatIsUsedHasASourceOfItsReward) {
+  const testing::JobToy toy;
+  toy.file("prompts.jsonl", "{\"text\": \"a\", \"lang\": \"de\"}\n{\"text\": \"b\", \"lang\": \"fr\"}\n");
+  const auto make = [&](const std::string& route, const std::vector<std::string>& more = {}) {
+    RsJob job;
+    testing::load_job(job, {toy.online("rs"), {"reward.sources.brief={kind: length, target: 4, route: " + route + "}"}, more});
+    return OnlineSetup(job).folder;
+  };
+  EXPECT_NO_THROW(make("{lang: [de, fr]}"));
+  EXPECT_NO_THROW(make("{lang: de}", {"+reward.sources.others={kind: length, target: 4}"}));
+  EXPECT_THAT(error_of([&] { return make("{lang: de}"); }),
+              HasSubstr("prompts.jsonl:2: no reward source takes a row where lang is \"fr\"; reward.sources.brief takes lang: \"de\""));
+}
+
 TEST(OnlineSetup, TheFilesAnswersDependOnAreInTheFingerprint) {
   const testing::JobToy toy;
   RsJob job;
