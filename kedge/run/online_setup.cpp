@@ -73,6 +73,7 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
 }
 
 void OnlineSetup::open_prompts() {
+  check_bos(settings.model.data.add_bos, *tokenizer, folder, "model.data");
   std::map<std::string, Rows> splits = open_data(settings.model.data, "model.data");
   const auto open = [&](const std::string& split) -> std::shared_ptr<const PromptDataset> {
     const auto found = splits.find(split);

@@ -32,6 +32,10 @@ TEST(OnlineSetup, FindsWhatIsWrongBeforeWeightsAreRead) {
               HasSubstr("pretrained_checkpoint.restore_from_path: no model nowhere"));
   EXPECT_THAT(problem({"~reward.sources.brief.target", "reward.sources.brief.kind=model", "+reward.sources.brief.folder=nowhere"}),
               HasSubstr("reward.sources.brief.folder"));
+  EXPECT_NO_THROW(make({"model.data.add_bos=true"}));
+  toy.write_tokenizer_without_bos();
+  EXPECT_THAT(problem({"model.data.add_bos=true"}),
+              HasSubstr("model.data.add_bos: the tokenizer of " + (toy.path() / "lm").string() + " has no BOS token; set it to false"));
 }
 
 TEST(OnlineSetup, APromptWithATokenOutsideTheVocabularyIsRefused) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/job_toy.h"
 
 namespace kedge {
@@ -22,6 +23,10 @@ TEST(SftJob, ReadsItsPartsFromItsSettings) {
   EXPECT_GT(job.cache_bytes(setup.network, 4, 64), 0);
   testing::load_job(job, {toy.sft(), {"model.num_samples=0"}});
   EXPECT_EQ(job.cache_bytes(setup.network, 4, 64), 0);  // nothing is sampled
+  toy.write_tokenizer_without_bos();
+  testing::load_job(job, {toy.sft(), {"model.data.train_ds.add_bos=true"}});
+  EXPECT_THAT(testing::error_of([&] { return SupervisedSetup(job).folder; }),
+              ::testing::HasSubstr("model.data.train_ds.add_bos: the tokenizer of " + (toy.path() / "lm").string() + " has no BOS token"));
 }
 
 }  // namespace

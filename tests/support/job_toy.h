@@ -79,6 +79,13 @@ struct JobToy : TempFolder {
     write_atomic(path() / "lm/model.safetensors", "no weights");
   }
 
+  // Beside the weights of `lm`.
+  void write_tokenizer_without_bos() const {
+    TokenizerFiles files = byte_tokenizer_files();
+    files.config.set("bos_token", nullptr);
+    files.write(path() / "lm");
+  }
+
   // Of the model that a run left.
   [[nodiscard]] std::string weights_hash(const std::string& run) const { return file_hash(path() / run / "model/model.safetensors"); }
 

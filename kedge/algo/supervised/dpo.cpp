@@ -188,6 +188,7 @@ void check_dpo_config(const DpoModelConfig& config) {
 }
 
 SupervisedTask make_dpo_task(const DpoModelConfig& config, const TaskModel& model) {
+  check_bos(config.data.add_bos, model.tokenizer, model.folder, "model.data");
   const ChatRenderer chat = chat_of_model(model.folder);
   const auto reference = std::make_shared<TaskReference>(config.loss);
   SupervisedTask task =

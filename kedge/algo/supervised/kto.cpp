@@ -248,6 +248,7 @@ void check_kto_config(const KtoModelConfig& config) {
 }
 
 SupervisedTask make_kto_task(const KtoModelConfig& config, const TaskModel& model) {
+  check_bos(config.data.add_bos, model.tokenizer, model.folder, "model.data");
   const ChatRenderer chat = chat_of_model(model.folder);
   const auto reference = std::make_shared<TaskReference>(config.loss);
   SupervisedTask task = make_preference_task<KtoSplit>(open_data(config.data, "model.data"), config, reference, [&](const Rows& rows) {

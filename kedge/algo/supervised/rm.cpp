@@ -223,6 +223,7 @@ void check_rm_config(const RmConfig& config) {
 }
 
 SupervisedTask make_rm_task(const RmModelConfig& config, const TaskModel& model) {
+  check_bos(config.data.add_bos, model.tokenizer, model.folder, "model.data");
   const ChatRenderer chat = chat_of_model(model.folder);
   return config.reward_model_type == RewardModelType::binary_ranking ? ranking_task(config, model, chat)
                                                                      : regression_task(config, model, chat);

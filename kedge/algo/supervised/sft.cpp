@@ -8,6 +8,7 @@
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/data/sets/chat_dataset.h"
+#include "kedge/data/sets/data_config.h"
 #include "kedge/data/sets/packing.h"
 #include "kedge/data/sets/sft_dataset.h"
 #include "kedge/text/chat/model_chat.h"
@@ -116,6 +117,7 @@ SftSplit open_split(const SftFilesConfig& files, const std::string& name, const 
   if (readers.config.data.chat)
     return of(
         std::make_shared<const ChatDataset>(std::move(rows), readers.encoder, readers.config.data, files.max_seq_length, readers.chat));
+  check_bos(files.add_bos, readers.model.tokenizer, readers.model.folder, key);
   return of(std::make_shared<const SftDataset>(std::move(rows), readers.encoder, files));
 }
 

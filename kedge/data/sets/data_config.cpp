@@ -19,4 +19,8 @@ std::vector<Path> data_files(const DataConfig& config, std::string_view key) {
   return files;
 }
 
+void check_bos(bool add_bos, const Tokenizer& tokenizer, const Path& folder, std::string_view key) {
+  check(!add_bos || tokenizer.special().bos, key, ".add_bos: the tokenizer of ", folder.string(), " has no BOS token; set it to false");
+}
+
 }  // namespace kedge

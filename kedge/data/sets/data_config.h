@@ -10,6 +10,7 @@
 #include "kedge/config/config_schema.h"
 #include "kedge/data/files/rows.h"
 #include "kedge/data/sets/messages.h"
+#include "kedge/text/tokenizer/tokenizer.h"
 
 namespace kedge {
 
@@ -78,5 +79,8 @@ struct DataConfig {
 
 // Opens the files of every split. `key` is the section's key, "model.data".
 [[nodiscard]] std::map<std::string, Rows> open_data(const DataConfig& config, std::string_view key, int64_t rows_per_example = 1);
+
+// UsageError if `add_bos` of the section `key` asks for a BOS token that the tokenizer of the model in `folder` does not have.
+void check_bos(bool add_bos, const Tokenizer& tokenizer, const Path& folder, std::string_view key);
 
 }  // namespace kedge
