@@ -21,10 +21,10 @@ TokenIds bytes_of(std::string_view text) { return make_byte_tokenizer()->encode(
 // Words carry their blank in front, and the decoder takes the first one off, as SentencePiece has it.
 std::unique_ptr<Tokenizer> blank_tokenizer() {
   const TempFolder folder;
-  folder.file("tokenizer.json", R"({"added_tokens": [{"id": 4, "content": "<end>", "special": false}], "decoder": {"type": "Sequence",
+  folder.file("tokenizer.json", R"({"added_tokens": [{"id": 5, "content": "<end>", "special": false}], "decoder": {"type": "Sequence",
     "decoders": [{"type": "Replace", "pattern": {"String": "_"}, "content": " "}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
-    "model": {"type": "BPE", "vocab": {"_": 0, "a": 1, "b": 2, "_a": 3}, "merges": ["_ a"]}})");
-  folder.file("generation_config.json", R"({"eos_token_id": [4, 2]})");
+    "model": {"type": "BPE", "vocab": {"_": 0, "a": 1, "b": 2, "_a": 3, "c": 4}, "merges": ["_ a"]}})");
+  folder.file("generation_config.json", R"({"eos_token_id": [5, 2]})");
   return load_tokenizer(folder.path());
 }
 
@@ -72,17 +72,17 @@ TEST(ResponseText, PromptAndResponseAreOneText) {
 TEST(ResponseText, AllEndsOfTheFolderCountAlsoThoseThatAreNotMarkedAsSpecial) {
   const auto tokenizer = blank_tokenizer();
   const ResponseText responses(*tokenizer, {});
-  EXPECT_THAT(responses.end_ids(), ElementsAre(4, 2));
+  EXPECT_THAT(responses.end_ids(), ElementsAre(5, 2));
   EXPECT_EQ(responses.num_eos(), 2U);
-  EXPECT_EQ(responses.text(TokenIds{1}, TokenIds{1, 4}), "a");
+  EXPECT_EQ(responses.text(TokenIds{1}, TokenIds{1, 5}), "a");
   EXPECT_EQ(responses.text(TokenIds{2, 1}, TokenIds{1, 2}), "a") << "in the prompt it is text";
 }
 
 // Those that the least length holds back are the first ones.
 TEST(ResponseText, TheFoldersOwnEndsComeBeforeTheUsers) {
   const auto tokenizer = blank_tokenizer();
-  const ResponseText responses(*tokenizer, std::vector<std::string>{"b", "a"});
-  EXPECT_THAT(responses.end_ids(), ElementsAre(4, 2, 1));
+  const ResponseText responses(*tokenizer, std::vector<std::string>{"c", "b"});
+  EXPECT_THAT(responses.end_ids(), ElementsAre(5, 2, 4));
   EXPECT_EQ(responses.num_eos(), 2U);
 }
 
