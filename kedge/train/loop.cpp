@@ -50,7 +50,7 @@ class Loop {
     if (result_.reason.empty()) result_.reason = "complete";
     parts_.trainer.finish();
     part_writer_.wait();
-    if (parts_.saver != nullptr) parts_.saver->finish();
+    if (saver_ != nullptr) saver_->finish();
     return std::move(result_);
   }
 
@@ -138,13 +138,19 @@ class Loop {
   void save() {
     // What a trainer saves elsewhere, and is kept there for the newest ones only, must not be newer than what is on this disk.
     part_writer_.wait();
-    if (parts_.saver != nullptr) parts_.saver->wait();
-    if (parts_.saver != nullptr && !parts_.saver->saved_steps().empty()) parts_.trainer.note_saved(parts_.saver->saved_steps());
+    if (saver_ != nullptr) saver_->wait();
     // Nor where this disk is full: after a save that failed, training waits to see how the next one goes.
-    const bool has_failed = parts_.saver != nullptr && parts_.saver->has_failed();
-    std::array<double, 1> waits = {options_.saves_block || has_failed ? 1.0 : 0.0};
-    parts_.group.all_reduce(std::span<double>(waits), Reduce::max);
-    const bool blocks = waits[0] != 0;
+    const bool has_failed = saver_ != nullptr && saver_->has_failed();
+    // Rank 0 also knows whether the checkpoint will be kept; if not, no rank writes a part of it.
+    const CheckpointMeta meta = saver_ == nullptr ? CheckpointMeta() : meta_of_checkpoint();
+    const bool is_wanted = saver_ != nullptr && saver_->wants(meta);
+    std::array<double, 2> flags = {is_wanted ? 1.0 : 0.0, options_.saves_block || has_failed ? 1.0 : 0.0};
+    parts_.group.all_reduce(std::span<double>(flags), Reduce::max);
+    // No rank is writing now, and a save that failed early did not come to remove the others' parts.
+    if (has_failed && !options_.folder.empty()) remove_parts(options_.folder);
+    if (flags[0] == 0) return;
+    if (saver_ != nullptr && !saver_->saved_steps().empty()) parts_.trainer.note_saved(saver_->saved_steps());
+    const bool blocks = flags[1] != 0;
     StateSnapshot state(!blocks);
     const FolderWriter write_model = parts_.trainer.save(state);
     const bool has_part = state.has_tensors() || write_model;
@@ -157,7 +163,13 @@ class Loop {
       if (blocks) part_writer_.wait();
       return;
     }
-    if (parts_.saver == nullptr) return;
+    saver_->start(meta, [=](const Path& folder) {
+      write_together(stage, others, folder, [&](const Path& to) { write_part_of(0, *shared, write_model, to); });
+    });
+    if (blocks) saver_->wait();
+  }
+
+  [[nodiscard]] CheckpointMeta meta_of_checkpoint() const {
     CheckpointMeta meta;
     meta.counters = parts_.trainer.counters();
     meta.counters["step"] = result_.step;
@@ -165,10 +177,7 @@ class Loop {
     meta.metrics = monitors_of(present_numbers());
     meta.record = options_.record;
     meta.record.set("log", positions_json(parts_.log.positions()));
-    parts_.saver->start(std::move(meta), [=](const Path& folder) {
-      write_together(stage, others, folder, [&](const Path& to) { write_part_of(0, *shared, write_model, to); });
-    });
-    if (blocks) parts_.saver->wait();
+    return meta;
   }
 
   void write(const StepReport& report) {
@@ -186,6 +195,7 @@ class Loop {
 
   const LoopParts& parts_;
   const LoopOptions& options_;
+  BackgroundSaver* const saver_ = writes() ? parts_.saver : nullptr;
   RunTimer timer_;
   std::optional<Alarm> alarm_;  // after the last step
   Metrics validation_;          // the newest one's numbers

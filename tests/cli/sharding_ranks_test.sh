@@ -55,11 +55,15 @@ for kind in none optimizer; do
   expect 0 'resumed from resumed.* at step 10' on 4 resumed_$kind train model.sharding=$kind
   same_weights sft_4_none resumed_$kind
 done
+# Their last checkpoint is not among the best: no rank leaves a part of it, in model/ least of all.
+kept=exp_manager.checkpoint_callback_params
 for ranks in 1 2; do
   cp -r begun resumed_on_$ranks
-  expect 0 "ranks: 4 -> $ranks" on $ranks resumed_on_$ranks train model.sharding=all
+  expect 0 "ranks: 4 -> $ranks" on $ranks resumed_on_$ranks train model.sharding=all $kept.monitor=step $kept.save_top_k=1 $kept.save_last=false
   close sft_4_none resumed_on_$ranks 22
+  [ -z "$(ls -A resumed_on_$ranks/.checkpoint-parts 2>/dev/null)" ] || fail "on $ranks ranks, parts of a checkpoint are left"
 done
+diff <(cd resumed_on_1/model && find . | sort) <(cd resumed_on_2/model && find . | sort) || fail 'model/ of two ranks has other files than that of one'
 expect 0 '' "$kedge" export "$(last_of begun)/model" --out exported
 
 # A checkpoint that ranks cannot write is told, and does not stop the run. The ranks are halted while something is put in their way.

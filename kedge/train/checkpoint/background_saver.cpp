@@ -27,6 +27,14 @@ void BackgroundSaver::wait() {
   if (thread_.joinable()) thread_.join();
 }
 
+bool BackgroundSaver::wants(const CheckpointMeta& meta) const {
+  try {
+    return store_.wants(meta);
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
 void BackgroundSaver::start(CheckpointMeta meta, std::function<void(const Path& folder)> write) {
   wait();
   problem_.clear();

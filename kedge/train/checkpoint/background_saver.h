@@ -19,6 +19,8 @@ class BackgroundSaver {
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
+  // Is a save worth starting? Not while one is running. Also if that cannot be told: the save then reports why.
+  [[nodiscard]] bool wants(const CheckpointMeta& meta) const;
   // Waits for the save before it, then returns; `write` fills the folder on the other thread, so all it needs must live with it. A save
   // that fails is logged; earlier checkpoints are kept, and the next save retries.
   void start(CheckpointMeta meta, std::function<void(const Path& folder)> write);

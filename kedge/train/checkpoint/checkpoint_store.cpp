@@ -333,7 +333,7 @@ std::optional<Checkpoint> CheckpointStore::best_sound() const {
 
 bool CheckpointStore::is_better(double a, double b) const { return is_better_by(config_.mode, a, b); }
 
-bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const {
+bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& all) const {
   if (config_.save_top_k == 0) return false;
   const std::optional<double> mine = number_of(meta, config_.monitor);
   if (!mine) {
@@ -341,13 +341,19 @@ bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkp
     return false;
   }
   if (config_.save_top_k < 0) return true;
-  // Not the size of `best`: a killed run left more than are kept, and so does a smaller save_top_k.
-  const auto num_as_good = std::count_if(best.begin(), best.end(), [&](const Checkpoint& other) {
+  // Not how many there are: a killed run left more than are kept, and so does a smaller save_top_k.
+  const auto num_as_good = std::count_if(all.begin(), all.end(), [&](const Checkpoint& other) {
     const std::optional<double> theirs = number_of(other.meta, config_.monitor);
-    return theirs && !is_better(*mine, *theirs);
+    return !is_last(other.folder) && theirs && !is_better(*mine, *theirs);
   });
   return num_as_good < config_.save_top_k;
 }
+
+bool CheckpointStore::wants_last(const CheckpointMeta& meta) const {
+  return config_.save_last || (config_.save_top_k != 0 && !number_of(meta, config_.monitor));
+}
+
+bool CheckpointStore::wants(const CheckpointMeta& meta) const { return wants_last(meta) || ranks(meta, list()); }
 
 void CheckpointStore::remove_worst() const {
   if (config_.save_top_k <= 0) return;  // at 0 none is ranked, and those of before stay
@@ -371,11 +377,9 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
   std::map<std::string, double> numbers = meta.metrics;
   for (const auto& [key, value] : meta.counters) numbers[key] = static_cast<double>(value);
   const std::string name = checkpoint_name(config_.filename, numbers, "filename");
-  std::vector<Checkpoint> best, last;
-  for (Checkpoint& one : list()) (is_last(one.folder) ? last : best).push_back(std::move(one));
-  const bool ranked = ranks(meta, best);
-  const bool wants_last = config_.save_last || (config_.save_top_k != 0 && !number_of(meta, config_.monitor));
-  if (!ranked && !wants_last) return;
+  const std::vector<Checkpoint> all = list();
+  const bool ranked = ranks(meta, all);
+  if (!ranked && !wants_last(meta)) return;
 
   const Path ranked_as = folder_ / name, last_as = folder_ / (name + std::string(kLast));
   const Unfinished written(ranked_as);
@@ -390,8 +394,8 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
   } else {
     publish(written.folder(), ranked ? ranked_as : last_as);
   }
-  for (const Checkpoint& old : last)
-    if (old.folder != last_as) remove_checkpoint(old.folder);
+  for (const Checkpoint& old : all)
+    if (is_last(old.folder) && old.folder != last_as) remove_checkpoint(old.folder);
   remove_worst();
 }
 

@@ -110,13 +110,16 @@ class CheckpointStore {
   [[nodiscard]] std::optional<Checkpoint> newest_sound() const;
   [[nodiscard]] std::optional<Checkpoint> best_sound() const;
 
+  // Would save() keep a checkpoint with these numbers? Otherwise it does nothing.
+  [[nodiscard]] bool wants(const CheckpointMeta& meta) const;
   // `write` fills an empty folder. When it returns, the checkpoint appears under its name, and those that are no longer kept are removed.
   // After an error everything is as before. Without the monitored metric it is not ranked, with a warning, and kept as the last, even
   // if the last ones are not kept: until the next one.
   void save(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write);
 
  private:
-  [[nodiscard]] bool ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& best) const;
+  [[nodiscard]] bool ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& all) const;
+  [[nodiscard]] bool wants_last(const CheckpointMeta& meta) const;
   [[nodiscard]] bool is_better(double a, double b) const;
   void remove_worst() const;
 
