@@ -105,7 +105,7 @@ TEST(LocalCritic, BetweenSavesItWritesNothing) {
   toy.local.train(toy_critic_batch(4, 6, 1));
   toy.local.finish_training();
   EXPECT_EQ(journaled(), before);
-  toy.local.save(5, 0).get();
+  toy.local.save(5, {}).get();
   toy.local.train(toy_critic_batch(4, 6, 2));
   toy.local.finish_training();
   Critic again({.folder = toy.run.path(), .start = [&] { return toy_critic(toy.judge); }, .log = toy.log, .journals = false});
