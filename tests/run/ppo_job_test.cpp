@@ -54,7 +54,7 @@ TEST(PpoJob, AForkAfterOneOfAnotherRunHasTheCriticOfItsOwnParent) {
   run("other", 1, "2e-3");
   run("child", 2, "1e-3", newest("one"));
   EXPECT_EQ(list_checkpoints(toy.path() / "child/critic/checkpoints").size(), 2U);
-  std::filesystem::remove_all(toy.path() / "child/checkpoints");
+  for (const char* part : {"checkpoints", "model"}) std::filesystem::remove_all(toy.path() / "child" / part);
   run("child", 2, "1e-3", newest("other"));
   run("clean", 2, "1e-3", newest("other"));
   EXPECT_EQ(critic_hash("child"), critic_hash("clean"));

@@ -244,7 +244,7 @@ TEST(RunSession, ForkedFromTheSameCheckpointAgainItGoesOn) {
   std::filesystem::remove_all(early);  // the run has what it needs
   EXPECT_EQ(ToyCommand(other).run(10, early), 0);
   // Started again without it, the checkpoints are of another origin.
-  std::filesystem::remove_all(child.folder / "checkpoints");
+  for (const char* part : {"checkpoints", "model"}) std::filesystem::remove_all(child.folder / part);
   EXPECT_EQ(ToyCommand(other).run(2), 0);
   EXPECT_THAT(error_of([&] { return ToyCommand(other).run(4, early); }), HasSubstr("a fork needs a new folder"));
 }
