@@ -32,5 +32,19 @@ TEST(RmJob, AHeadOfAnotherSizeIsRefused) {
               HasSubstr("model.regression.num_attributes: 2 attributes, but the head of"));
 }
 
+TEST(RmJob, ARowWithoutTheOtherOfItsPairIsRefused) {
+  const testing::JobToy toy;
+  std::string rows;
+  for (int i = 0; i < 3; ++i) rows += "{\"text\": \"a\", \"label\": [1, 2, 3, 4, 1]}\n";
+  toy.file("judged.jsonl", rows);
+  const std::string data = (toy.path() / "judged.jsonl").string();
+  RmJob job;
+  testing::load_job(job, {toy.rm(),
+                          {"model.reward_model_type=regression", "model.regression.loss_func=scaled_bt",
+                           "model.regression.num_attributes=5", "trainer.rm.train_random_sampler=false", "model.global_batch_size=2",
+                           "model.data.data_prefix={train: [" + data + "], validation: [" + data + "], test: [" + data + "]}"}});
+  EXPECT_THAT(error_of([&] { return SupervisedSetup(job).folder; }), HasSubstr("3 rows for train, but model.regression.loss_func"));
+}
+
 }  // namespace
 }  // namespace kedge

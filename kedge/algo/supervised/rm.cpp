@@ -185,6 +185,8 @@ SupervisedTask regression_task(const RmModelConfig& config, const TaskModel& mod
     if (split == "test") continue;
     const auto set = std::make_shared<const RegressionDataset>(rows, encoder_of(model.tokenizer, model.vocab_size), config.data,
                                                                config.regression.num_attributes, chat);
+    check(config.regression.loss_func == PreferenceLoss::regression || set->size() % 2 == 0, rows.name(), ": ", set->size(), " rows for ",
+          split, ", but model.regression.loss_func compares answers A and B of one prompt in neighbouring rows");
     SupervisedData data = regression_data(split, set, config, model.weights);
     split == "train" ? void(task.train = std::move(data)) : task.validation.push_back(std::move(data));
   }
@@ -220,6 +222,8 @@ void check_rm_config(const RmConfig& config) {
         " (from 0), found ", regression.num_attributes, " attributes");
   check(!config.trainer.loop.train_random_sampler,
         "trainer.rm.train_random_sampler: must be false for this loss_func, or A and B would be separated");
+  check(!config.model.data.drop_over_long,
+        "model.data.drop_over_long: must be false for this loss_func, or a row that is left out would separate the pairs after it");
 }
 
 SupervisedTask make_rm_task(const RmModelConfig& config, const TaskModel& model) {

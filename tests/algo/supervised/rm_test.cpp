@@ -184,6 +184,7 @@ TEST(RewardModel, SettingsThatContradictThemselves) {
   EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.model.micro_batch_size = 4; }), HasSubstr("model.micro_batch_size"));
   EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.model.regression.num_attributes = 3; }), HasSubstr("attribute 4"));
   EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.trainer.loop.train_random_sampler = true; }), HasSubstr("train_random_sampler"));
+  EXPECT_THAT(error([&](RmConfig& c) { scaled(c), c.model.data.drop_over_long = true; }), HasSubstr("model.data.drop_over_long"));
 }
 
 }  // namespace
