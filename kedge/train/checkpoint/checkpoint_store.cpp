@@ -174,6 +174,10 @@ class Unfinished {
     write_atomic(folder_ / kMeta, record_of(meta, folder_));
     sync_tree(folder_);
   }
+  void link(const Path& other) const {
+    link_folder(other, folder_);
+    sync_tree(folder_);
+  }
 
   [[nodiscard]] const Path& folder() const { return folder_; }
 
@@ -305,6 +309,26 @@ void remove_checkpoint(const Path& checkpoint) {
 CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_(std::move(folder)), config_(std::move(config)) {
   static_cast<void>(checkpoint_name(config_.filename, {}, "filename"));
   open_checkpoints(folder_);
+  finish_save();
+}
+
+void CheckpointStore::finish_save() const {
+  if (!config_.save_last) return;
+  const std::vector<Checkpoint> all = list();
+  if (all.empty()) return;
+  const Path& newest = all.back().folder;
+  const bool has_last = is_last(newest);
+  const auto is_older_last = [&](const Checkpoint& one) { return is_last(one.folder) && one.folder != newest; };
+  // Older ones are kept if the newest is damaged.
+  if ((has_last && std::none_of(all.begin(), all.end(), is_older_last)) || !is_sound(all.back())) return;
+  if (!has_last) {
+    const Path last_as = folder_ / (newest.filename().string() + std::string(kLast));
+    const Unfinished twin(last_as);
+    twin.link(newest);
+    publish(twin.folder(), last_as);
+  }
+  for (const Checkpoint& one : all)
+    if (is_older_last(one)) remove_checkpoint(one.folder);
 }
 
 std::optional<Checkpoint> CheckpointStore::newest() const {
@@ -387,8 +411,7 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
   if (ranked && config_.save_last) {
     // The same files under two names take no more space. The name that is kept comes first: a run killed in between resumes from it.
     const Unfinished twin(last_as);
-    link_folder(written.folder(), twin.folder());
-    sync_tree(twin.folder());
+    twin.link(written.folder());
     publish(written.folder(), ranked_as);
     publish(twin.folder(), last_as);
   } else {

@@ -97,7 +97,8 @@ void remove_checkpoint(const Path& checkpoint);
 // Not thread-safe; one per folder.
 class CheckpointStore {
  public:
-  // Removes what a killed run left half written or half removed. `folder` is created if missing.
+  // Removes what a killed run left half written or half removed, and completes a save that ended before the newest was kept as the last,
+  // too. `folder` is created if missing.
   CheckpointStore(Path folder, CheckpointConfig config);
 
   [[nodiscard]] std::vector<Checkpoint> list() const { return list_checkpoints(folder_); }
@@ -122,6 +123,7 @@ class CheckpointStore {
   [[nodiscard]] bool wants_last(const CheckpointMeta& meta) const;
   [[nodiscard]] bool is_better(double a, double b) const;
   void remove_worst() const;
+  void finish_save() const;
 
   Path folder_;
   CheckpointConfig config_;

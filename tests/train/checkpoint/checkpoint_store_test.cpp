@@ -67,6 +67,13 @@ void fill_checkpoint(const Path& folder) {
   write_atomic(folder / "state", "abc");
 }
 
+void flip_bit(const Path& file) {
+  std::string bytes = read_text(file);
+  bytes[bytes.size() / 2] = static_cast<char>(static_cast<unsigned char>(bytes[bytes.size() / 2]) ^ 4U);
+  // In place, as a disk does it: a twin that is the same file is damaged too.
+  std::ofstream(file, std::ios::binary | std::ios::in | std::ios::out) << bytes;
+}
+
 bool can_exchange(const Path& folder) {
   make_folder(folder / "x");
   make_folder(folder / "y");
@@ -173,6 +180,38 @@ TEST(CheckpointStore, KilledInASaveTheBestIsKept) {
     go_on(temp / str("killed-", i), 6);
     EXPECT_EQ(checkpoints_in(temp / str("killed-", i)), whole) << "at rename " << i;
   }
+}
+
+// The last save of a run: nothing is saved after it that would remove what it left.
+TEST(CheckpointStore, KilledInTheLastSaveTheNewestIsKeptAsTheLast) {
+  const TempFolder temp;
+  CheckpointStore(temp / "c", config_of(3)).save(meta_of(1, 0.5), fill_checkpoint);
+  int num_kills = 0;
+  {
+    CheckpointStore store(temp / "c", config_of(3));
+    const BeforeRename kill([&] { fs::copy(temp / "c", temp / str("killed-", num_kills++), fs::copy_options::recursive); });
+    store.save(meta_of(2, 0.4), fill_checkpoint);
+  }
+  const Names whole = {"run-step=1-val_loss=0.50", "run-step=2-val_loss=0.40", "run-step=2-val_loss=0.40-last"};
+  EXPECT_EQ(checkpoints_in(temp / "c"), whole);
+  int num_saved = 0;
+  for (int i = 0; i < num_kills; ++i) {
+    const CheckpointStore store(temp / str("killed-", i), config_of(3));
+    if (store.newest()->step() != 2) continue;  // killed before any of it had its name
+    ++num_saved;
+    EXPECT_EQ(checkpoints_in(temp / str("killed-", i)), whole) << "at rename " << i;
+  }
+  EXPECT_GE(num_saved, 2) << "before the second appears, and before the old one is removed";
+}
+
+TEST(CheckpointStore, ADamagedOneIsNotKeptAsTheLast) {
+  const TempFolder temp;
+  CheckpointStore(temp / "c", config_of(3)).save(meta_of(1, 0.5), fill_checkpoint);
+  CheckpointStore(temp / "c", config_of(3, false)).save(meta_of(2, 0.4), fill_checkpoint);
+  flip_bit(temp / "c" / "run-step=2-val_loss=0.40" / "state");
+  const Names before = checkpoints_in(temp / "c");
+  EXPECT_EQ(CheckpointStore(temp / "c", config_of(3)).newest_sound()->step(), 1);
+  EXPECT_EQ(checkpoints_in(temp / "c"), before);
 }
 
 TEST(CheckpointStore, WithASmallerNumberTheBestOfThoseThereAreKept) {
@@ -315,13 +354,6 @@ TEST(CheckpointStore, OneThatIsNotWholeIsNotResumedFrom) {
       EXPECT_EQ(store.newest()->step(), 1);
       EXPECT_EQ(store.list().size(), 1U);
     }
-}
-
-void flip_bit(const Path& file) {
-  std::string bytes = read_text(file);
-  bytes[bytes.size() / 2] = static_cast<char>(static_cast<unsigned char>(bytes[bytes.size() / 2]) ^ 4U);
-  // In place, as a disk does it: a twin that is the same file is damaged too.
-  std::ofstream(file, std::ios::binary | std::ios::in | std::ios::out) << bytes;
 }
 
 TEST(CheckpointStore, AFlippedBitIsNamedAndTheOneBeforeIsUsed) {
