@@ -13,8 +13,8 @@ namespace kedge::cuda {
 namespace {
 
 bool is_bf16(const Tensor& tensor) { return tensor.scalar_type() == at::kBFloat16; }
-const void* data(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr() : nullptr; }
-const float* floats(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
+const void* weight_data(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr() : nullptr; }
+const float* angle_data(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
 
 HeadCounts counts_of(const AttentionShape& shape) {
   check(shape.head_dim <= 256, "generation on a GPU takes heads of at most 256 channels; this model's have ", shape.head_dim);
@@ -26,11 +26,11 @@ TurnLaunch turn_launch(const Tensor& qkv, const LayerView& layer, const PagedTok
           qkv.mutable_data_ptr(),
           tokens.positions.const_data_ptr<int32_t>(),
           tokens.slots.const_data_ptr<int32_t>(),
-          floats(tokens.rotation.cos),
-          floats(tokens.rotation.sin),
+          angle_data(tokens.rotation.cos),
+          angle_data(tokens.rotation.sin),
           static_cast<int>(tokens.rotation.dim / 2),
-          data(layer.q_norm.weight),
-          data(layer.k_norm.weight),
+          weight_data(layer.q_norm.weight),
+          weight_data(layer.k_norm.weight),
           static_cast<float>(layer.q_norm.eps),
           memory.keys.mutable_data_ptr(),
           memory.values.mutable_data_ptr(),
