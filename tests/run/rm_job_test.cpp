@@ -43,7 +43,7 @@ TEST(RmJob, ARowWithoutTheOtherOfItsPairIsRefused) {
                           {"model.reward_model_type=regression", "model.regression.loss_func=scaled_bt",
                            "model.regression.num_attributes=5", "trainer.rm.train_random_sampler=false", "model.global_batch_size=2",
                            "model.data.data_prefix={train: [" + data + "], validation: [" + data + "], test: [" + data + "]}"}});
-  EXPECT_THAT(error_of([&] { return SupervisedSetup(job).folder; }), HasSubstr("3 rows for train, but model.regression.loss_func"));
+  EXPECT_THAT(error_of([&] { return SupervisedSetup(job).folder; }), HasSubstr("3 rows; expected a multiple of 2"));
 }
 
 }  // namespace

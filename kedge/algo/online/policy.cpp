@@ -81,7 +81,7 @@ std::vector<float> numbers_of(const Tensor& tensor) {
   return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
 }
 
-Tensor tensor_of(const std::vector<float>& values, at::Device device) { return at::tensor(values).to(device); }
+Tensor tensor_of(const std::vector<float>& values, at::Device device) { return at::tensor(values, at::kDouble).to(device); }
 
 // Cuts the numbers of a pass into those of its rows.
 template <typename Use>
@@ -143,8 +143,8 @@ PassTokens tokens_of(const Pass& pass, const RolloutRows& rows, std::span<const 
   }
   const at::Device device = found.logprobs.device();
   PassTokens tokens;
-  tokens.logprobs = found.logprobs;
-  tokens.entropy = found.entropy;
+  tokens.logprobs = found.logprobs.to(at::kDouble);
+  if (found.entropy.defined()) tokens.entropy = found.entropy.to(at::kDouble);
   tokens.advantages = tensor_of(advantages, device);
   tokens.lengths = std::move(lengths);
   if (!previous.empty()) tokens.previous = tensor_of(previous, device);
@@ -158,9 +158,9 @@ class UpdateSums {
  public:
   explicit UpdateSums(at::Device device) : options_(at::TensorOptions().dtype(at::kDouble).device(device)) { sum_of("loss", 0); }
 
-  void add(std::string_view name, const Tensor& part) { sum_of(name, 0) += part.to(at::kDouble); }
+  void add(std::string_view name, const Tensor& part) { sum_of(name, 0) += part; }
   void add(const PassNumber& number, const Tensor& weights) {
-    sum_of(number.name, number.base) += weighted_sum(number.values - number.base, weights).to(at::kDouble);
+    sum_of(number.name, number.base) += weighted_sum(number.values - number.base, weights);
   }
   [[nodiscard]] Metrics take(const Group& group) {
     const Metrics bases = bases_of_all(group);

@@ -31,7 +31,8 @@ struct PolicyOptions {
   std::optional<ReferenceKind> reference;  // none: there is no penalty
 };
 
-// Of the answers' tokens of one pass, row after row. fp32 [tokens].
+// Of the answers' tokens of one pass, row after row: [tokens], in fp64. LibTorch's fp32 exponentials and sums differ between kinds of CPU;
+// what losses in fp64 give differs in digits that gradients, rounded to fp32, do not have.
 struct PassTokens {
   Tensor logprobs;                    // by the policy as it is now, with gradients
   Tensor entropy;                     // the same; undefined unless requested

@@ -1,5 +1,5 @@
 #pragma once
-// The losses of a policy, per token: free functions of log-probabilities. Every tensor is fp32 [tokens]. A loss is the sum of
+// The losses of a policy, per token: free functions of log-probabilities. Every tensor is [tokens]. A loss is the sum of
 // these terms with weights per token; a weight of 0 leaves its token out.
 #include <optional>
 #include <span>

@@ -39,7 +39,7 @@ PassLoss policy_loss(const PassTokens& tokens, const PolicyLossOptions& options)
     if (options.reports)
       numbers = {{.name = options.prefix + "ratio", .values = terms.ratio, .base = 1},
                  {.name = options.prefix + "ratio_clamped", .values = terms.clamped, .base = 1},
-                 {.name = options.prefix + "clip_fraction", .values = terms.limited.to(at::kFloat)}};
+                 {.name = options.prefix + "clip_fraction", .values = terms.limited.to(terms.ratio.scalar_type())}};
   }
   if (tokens.correction.defined()) losses = losses * tokens.correction;
   if (options.kl.reference_policy_kl_penalty > 0) {

@@ -98,13 +98,11 @@ class DpoSplit {
     result.num_tokens = num_fed(sides);
     const NoGrad no_grad;
     const auto number = [&](double value) { return at::full({}, value, numbers); };
-    const Tensor rewards = scores.ratios.detach().to(at::kDouble) * tuning.ref_policy_kl_penalty;
+    const Tensor rewards = scores.ratios.detach() * tuning.ref_policy_kl_penalty;
     const Tensor better = rewards.narrow(0, 0, pairs), worse = rewards.narrow(0, pairs, pairs);
-    result.sums =
-        sums_of({number(static_cast<double>(pairs)), number(static_cast<double>(std::ssize(rows) - pairs)), preference, sft,
-                 chosen.gt(rejected).sum(), chosen.to(at::kDouble).sum(), rejected.to(at::kDouble).sum(),
-                 ratios.to(at::kDouble).square().sum(), better.sum(), worse.sum(), better.gt(worse).sum(),
-                 scores.logps.narrow(0, 0, pairs).to(at::kDouble).sum(), scores.logps.narrow(0, pairs, pairs).to(at::kDouble).sum()});
+    result.sums = sums_of({number(static_cast<double>(pairs)), number(static_cast<double>(std::ssize(rows) - pairs)), preference, sft,
+                           chosen.gt(rejected).sum(), chosen.sum(), rejected.sum(), ratios.square().sum(), better.sum(), worse.sum(),
+                           better.gt(worse).sum(), scores.logps.narrow(0, 0, pairs).sum(), scores.logps.narrow(0, pairs, pairs).sum()});
     return result;
   }
 
@@ -137,10 +135,9 @@ class DpoSplit {
 
   // Of the given rewards.
   [[nodiscard]] Tensor gaps(const std::vector<PreferenceExample>& examples) const {
-    std::vector<float> gaps;
+    std::vector<double> gaps;
     for (const PreferenceExample& example : examples)
-      if (!example.masked)
-        gaps.push_back(static_cast<float>(config_.loss.gt_reward_scale * (example.chosen_reward - example.rejected_reward)));
+      if (!example.masked) gaps.push_back(config_.loss.gt_reward_scale * (example.chosen_reward - example.rejected_reward));
     return at::tensor(gaps).to(model_->device());
   }
 

@@ -103,11 +103,11 @@ class KtoSplit {
     result.num_tokens = num_fed(sides);
     const NoGrad no_grad;
     const auto number = [&](double value) { return at::full({}, value, numbers); };
-    const auto sum = [&](const Tensor& values, const Tensor& of) { return (values.detach().to(at::kDouble) * of).sum(); };
-    const Tensor rejected = chosen.logical_not(), rewards = scores.ratios.detach().to(at::kDouble) * tuning.ref_policy_kl_penalty;
+    const auto sum = [&](const Tensor& values, const Tensor& of) { return (values.detach() * of).sum(); };
+    const Tensor rejected = chosen.logical_not(), rewards = scores.ratios.detach() * tuning.ref_policy_kl_penalty;
     const auto count = static_cast<double>(examples.size());
     result.sums = sums_of({number(count), number(static_cast<double>(rows.size()) - count), preference, sft, number(batch_.kl * count),
-                           chosen.sum(), rejected.sum(), sum(ratios, chosen), sum(ratios, rejected), ratios.to(at::kDouble).square().sum(),
+                           chosen.sum(), rejected.sum(), sum(ratios, chosen), sum(ratios, rejected), ratios.square().sum(),
                            sum(rewards, chosen), sum(rewards, rejected), sum(scores.logps, chosen), sum(scores.logps, rejected)});
     return result;
   }
@@ -188,7 +188,7 @@ class KtoSplit {
     for (const std::vector<ResponseRow>& rows : mismatches) {
       if (rows.empty()) continue;
       const ResponseScores scores = score_responses(*model_, reference_->get(), rows, {});
-      sums[0] += scores.scored(scores.ratios, means_.preference).to(at::kDouble).sum().item<double>();
+      sums[0] += scores.scored(scores.ratios, means_.preference).sum().item<double>();
       sums[1] += static_cast<double>(rows.size());
     }
     group.all_reduce(std::span<double>(sums), Reduce::sum);

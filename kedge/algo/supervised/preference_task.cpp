@@ -21,10 +21,10 @@ ScoreMeans score_means(const PreferenceTuningConfig& config, bool by_default) {
 ResponseScores score_responses(const Model& policy, const ReferenceLogprobs& reference, std::span<const ResponseRow> rows,
                                const PassOptions& pass) {
   ResponseScores scores;
-  scores.logps = response_logprobs(policy, rows, pass);
+  scores.logps = response_logprobs(policy, rows, pass).to(at::kDouble);
   scores.ratios = scores.logps - reference.of(rows);
-  std::vector<float> counts;
-  for (const ResponseRow& row : rows) counts.push_back(static_cast<float>(std::max<int64_t>(1, row.num_predicted())));
+  std::vector<double> counts;
+  for (const ResponseRow& row : rows) counts.push_back(static_cast<double>(std::max<int64_t>(1, row.num_predicted())));
   scores.counts = at::tensor(counts).to(policy.device());
   return scores;
 }

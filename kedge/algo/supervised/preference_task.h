@@ -24,9 +24,9 @@ struct ScoreMeans {
 
 // Responses by the policy and by the reference, with gradients through the policy's alone.
 struct ResponseScores {
-  Tensor logps;   // fp32 [rows]: sums over a response, by the policy
-  Tensor ratios;  // fp32 [rows]: policy minus reference
-  Tensor counts;  // fp32 [rows]: tokens of the responses, at least 1
+  Tensor logps;   // [rows]: sums over a response, by the policy
+  Tensor ratios;  // [rows]: policy minus reference
+  Tensor counts;  // [rows]: tokens of the responses, at least 1
 
   // Per token if `mean`.
   [[nodiscard]] Tensor scored(const Tensor& sums, bool mean) const { return mean ? sums / counts : sums; }

@@ -34,8 +34,8 @@ Tensor response_logprobs(const Model& model, std::span<const ResponseRow> rows, 
   const PredictedTokens predicted = {at::tensor(places).to(model.device()), at::tensor(targets).to(model.device())};
   const Tensor logprobs = model_logprobs(model, batch, predicted, {}, pass).logprobs;
   std::vector<Tensor> sums;
-  for (const Tensor& part : at::split_with_sizes(logprobs, counts)) sums.push_back(part.sum());
-  return at::stack(sums);
+  for (const Tensor& part : at::split_with_sizes(logprobs, counts)) sums.push_back(part.sum(at::kDouble));
+  return at::stack(sums).to(at::kFloat);
 }
 
 int64_t num_fed(std::span<const ResponseRow> rows) {

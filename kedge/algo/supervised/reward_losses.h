@@ -1,5 +1,5 @@
 #pragma once
-// Losses of reward models: of pairs, of attribute values, and of pairs with a strength. Free functions of fp32 tensors, differentiable.
+// Losses of reward models: of pairs, of attribute values, and of pairs with a strength. Free functions, differentiable.
 #include <array>
 
 #include "kedge/config/config_schema.h"

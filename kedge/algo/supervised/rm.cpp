@@ -37,7 +37,7 @@ PairRewards score_pairs(const Model& model, Pooling pooling, const std::vector<P
   for (const PreferenceExample& pair : pairs) rows.push_back(pair.chosen);
   for (const PreferenceExample& pair : pairs) rows.push_back(pair.rejected);
   const PackedBatch batch = pack_rows(rows, model.device());
-  const Tensor scores = row_scores(model, batch, pooling, pass).select(1, 0);
+  const Tensor scores = row_scores(model, batch, pooling, pass).select(1, 0).to(at::kDouble);
   const auto count = static_cast<int64_t>(pairs.size());
   return {scores.narrow(0, 0, count), scores.narrow(0, count, count), batch.num_tokens()};
 }
@@ -54,7 +54,7 @@ RowsResult rank(const Model& model, Pooling pooling, const std::vector<Preferenc
   result.loss = ranking_losses(rewards.chosen, rewards.rejected).mean();
   result.num_tokens = rewards.num_tokens;
   const auto count = static_cast<double>(pairs.size());
-  const Tensor chosen = rewards.chosen.detach().to(at::kDouble), rejected = rewards.rejected.detach().to(at::kDouble);
+  const Tensor chosen = rewards.chosen.detach(), rejected = rewards.rejected.detach();
   result.sums = double_sums({result.loss * count, chosen.gt(rejected).sum(), at::full({1}, count, chosen.options()), chosen.sum(),
                              rejected.sum(), chosen.square().sum() + rejected.square().sum()});
   return result;
@@ -93,7 +93,7 @@ bool is_labelled(const RegressionExample& example, const RegressionConfig& confi
 LabelledRows labelled_rows(const RegressionDataset& set, std::span<const int64_t> indices, const RegressionConfig& config,
                            at::Device device) {
   LabelledRows all;
-  std::vector<float> labels;
+  std::vector<double> labels;
   // A pair needs both its texts.
   const bool is_pair = config.loss_func != PreferenceLoss::regression;
   all.teaches = is_pair;
@@ -101,7 +101,7 @@ LabelledRows labelled_rows(const RegressionDataset& set, std::span<const int64_t
     const RegressionExample example = set.get(index);
     all.rows.push_back(example.ids);
     all.teaches = is_pair ? all.teaches && !example.masked : all.teaches || is_labelled(example, config);
-    for (const double label : example.labels) labels.push_back(static_cast<float>(example.masked ? config.loss_mask_val : label));
+    for (const double label : example.labels) labels.push_back(example.masked ? config.loss_mask_val : label);
   }
   all.labels = at::tensor(labels).view({static_cast<int64_t>(indices.size()), config.num_attributes}).to(device);
   return all;
@@ -125,7 +125,7 @@ SupervisedData regression_data(const std::string& name, const std::shared_ptr<co
       return result;
     }
     const PackedBatch batch = pack_rows(rows.rows, model->device());
-    const Tensor scores = row_scores(*model, batch, pooling, pass);
+    const Tensor scores = row_scores(*model, batch, pooling, pass).to(at::kDouble);
     result.loss = regression.loss_func == PreferenceLoss::regression ? regression_loss(scores, rows.labels, regression.loss_mask_val)
                                                                      : pair_loss(regression, scores, rows.labels);
     result.sums = double_sums({result.loss, at::ones({1}, scores.options())});
@@ -181,12 +181,11 @@ SupervisedTask regression_task(const RmModelConfig& config, const TaskModel& mod
   SupervisedTask task;
   task.num_sums = kRegressionSums;
   task.metrics_of = [](std::span<const double> sums) { return sums[1] == 0 ? Metrics() : Metrics{{"loss", sums[0] / sums[1]}}; };
-  for (auto& [split, rows] : open_data(config.data, "model.data")) {
+  const int64_t rows_per_example = config.regression.loss_func == PreferenceLoss::regression ? 1 : 2;  // answers A and B of one prompt
+  for (auto& [split, rows] : open_data(config.data, "model.data", rows_per_example)) {
     if (split == "test") continue;
     const auto set = std::make_shared<const RegressionDataset>(rows, encoder_of(model.tokenizer, model.vocab_size), config.data,
                                                                config.regression.num_attributes, chat);
-    check(config.regression.loss_func == PreferenceLoss::regression || set->size() % 2 == 0, rows.name(), ": ", set->size(), " rows for ",
-          split, ", but model.regression.loss_func compares answers A and B of one prompt in neighbouring rows");
     SupervisedData data = regression_data(split, set, config, model.weights);
     split == "train" ? void(task.train = std::move(data)) : task.validation.push_back(std::move(data));
   }

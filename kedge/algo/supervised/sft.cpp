@@ -62,10 +62,10 @@ RowsResult compute(const Model& model, const SftRows& rows, const PassOptions& p
   }
   const PackedBatch batch = pack_rows(rows.inputs, model.device());
   const PredictedTokens predicted = {at::tensor(rows.places).to(model.device()), at::tensor(rows.targets).to(model.device())};
-  result.loss = -model_logprobs(model, batch, predicted, {}, pass).logprobs.mean();
+  result.loss = -model_logprobs(model, batch, predicted, {}, pass).logprobs.mean(at::kDouble);
   const NoGrad no_grad;
-  result.sums = at::cat({result.loss.detach().to(at::kDouble).view({1}),
-                         at::tensor({1.0, static_cast<double>(rows.places.size())}, at::kDouble).to(model.device())});
+  result.sums =
+      at::cat({result.loss.detach().view({1}), at::tensor({1.0, static_cast<double>(rows.places.size())}, at::kDouble).to(model.device())});
   result.num_tokens = rows.num_tokens;
   return result;
 }

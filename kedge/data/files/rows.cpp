@@ -51,8 +51,8 @@ Row Rows::row(int64_t example, int64_t row) const {
   return at.file.row(at.row);
 }
 
-std::string Rows::where(int64_t example) const {
-  const Place at = place(example, 0);
+std::string Rows::where(int64_t example, int64_t row) const {
+  const Place at = place(example, row);
   return at.file.where(at.row);
 }
 

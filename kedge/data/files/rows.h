@@ -30,7 +30,7 @@ class Rows {
   [[nodiscard]] int64_t rows_per_example() const { return rows_per_example_; }
   // `row` counts within the example.
   [[nodiscard]] Row row(int64_t example, int64_t row = 0) const;
-  [[nodiscard]] std::string where(int64_t example) const;
+  [[nodiscard]] std::string where(int64_t example, int64_t row = 0) const;
   [[nodiscard]] int64_t line(int64_t example) const;
   // The files' names, for messages.
   [[nodiscard]] std::string name() const;

@@ -28,7 +28,7 @@ RegressionDataset::RegressionDataset(Rows rows, TextEncoder encoder, const DataC
       config_(config),
       num_attributes_(num_attributes),
       reader_(config, std::move(chat)),
-      kept_(rows_.size()),
+      kept_(rows_.size() * rows_.rows_per_example()),
       replacements_(str("texts of at most ", config.seq_length, " tokens")) {
   kept_.filter([&](int64_t row) { return read(row).has_value() || !config_.drop_over_long; });
   check(size() > 0, rows_.name(), ": no text has at most ", config_.seq_length, " tokens");
@@ -36,7 +36,8 @@ RegressionDataset::RegressionDataset(Rows rows, TextEncoder encoder, const DataC
 }
 
 std::optional<RegressionExample> RegressionDataset::read(int64_t number) const {
-  const Row row = rows_.row(number);
+  const int64_t together = rows_.rows_per_example();
+  const Row row = rows_.row(number / together, number % together);
   RegressionExample example{number, number, encode_text(encoder_, ends_of(config_), reader_.text(row)),
                             read_labels(row, config_.names, num_attributes_)};
   if (example.ids.empty()) row.fail(RowFault::empty_prompt, "a text without tokens");
@@ -45,10 +46,14 @@ std::optional<RegressionExample> RegressionDataset::read(int64_t number) const {
   return example;
 }
 
+std::string RegressionDataset::where(int64_t number) const {
+  return rows_.where(number / rows_.rows_per_example(), number % rows_.rows_per_example());
+}
+
 RegressionExample RegressionDataset::get(int64_t index) const {
   ensure(index >= 0 && index < size(), rows_.name(), ": row ", index, " of ", size());
   auto example = replacements_.find<RegressionExample>(
-      index, size(), [&](int64_t i) { return read(kept_[i]); }, [&](int64_t i) { return rows_.where(kept_[i]); });
+      index, size(), [&](int64_t i) { return read(kept_[i]); }, [&](int64_t i) { return where(kept_[i]); });
   example.id = index;
   example.masked = example.source != kept_[index];
   return example;

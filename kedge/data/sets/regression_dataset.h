@@ -21,7 +21,7 @@ struct RegressionExample {
 // Safe to use from several threads.
 class RegressionDataset {
  public:
-  // Encodes every row once, so that a broken one is refused at load.
+  // Encodes every row once, so that a broken one is refused at load. Rows that make one example of `rows` stay neighbours.
   RegressionDataset(Rows rows, TextEncoder encoder, const DataConfig& config, int64_t num_attributes, ChatRenderer chat = {});
 
   [[nodiscard]] int64_t size() const { return kept_.size(); }
@@ -31,6 +31,7 @@ class RegressionDataset {
 
  private:
   [[nodiscard]] std::optional<RegressionExample> read(int64_t row) const;
+  [[nodiscard]] std::string where(int64_t row) const;
 
   Rows rows_;
   TextEncoder encoder_;

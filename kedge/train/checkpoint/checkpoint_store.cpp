@@ -315,7 +315,7 @@ CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_
 void CheckpointStore::finish_save() const {
   if (!config_.save_last) return;
   const std::vector<Checkpoint> all = list();
-  if (all.empty()) return;
+  if (all.empty() || all.size() != folders().size()) return;  // what is incomplete may be newer
   const Path& newest = all.back().folder;
   const bool has_last = is_last(newest);
   const auto is_older_last = [&](const Checkpoint& one) { return is_last(one.folder) && one.folder != newest; };

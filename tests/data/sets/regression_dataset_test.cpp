@@ -45,6 +45,22 @@ TEST_F(RegressionTest, AStandInTeachesNothing) {
   EXPECT_EQ(rows.num_replaced(), 1);
 }
 
+TEST_F(RegressionTest, PairsStayNeighboursInABlend) {
+  const auto row = [](const std::string& text) { return "{\"text\": \"" + text + "\", \"label\": [1, 2]}\n"; };
+  const Path one = folder_.file("one.jsonl", row("A0") + row("B0") + row("A1") + row("B1"));
+  const Path two = folder_.file("two.jsonl", row("a0") + row("b0") + row("a1") + row("b1"));
+  const RegressionDataset rows(Rows({{0.5, one}, {0.5, two}}, 2), byte_encoder(), config_, 2);
+  ASSERT_EQ(rows.size(), 8);
+  std::string all;
+  for (int64_t i = 0; i < rows.size(); ++i) all += shown(rows.get(i).ids) + " ";
+  EXPECT_EQ(all, "A0 B0 a0 b0 A1 B1 a1 b1 ");
+  EXPECT_EQ(error_of([&] {
+              return RegressionDataset(Rows({{1, folder_.file("odd.jsonl", row("A") + "{\"text\": 1}\n")}}, 2), byte_encoder(), config_, 2)
+                  .size();
+            }),
+            (folder_ / "odd.jsonl").string() + ":2: \"text\": expected a string or a list of messages, found an integer");
+}
+
 TEST_F(RegressionTest, OrTooLongOnesAreLeftOut) {
   config_.seq_length = 3;
   config_.drop_over_long = true;
