@@ -84,11 +84,14 @@ int print_verdicts(const std::vector<Verdict>& verdicts, bool as_json) {
   return is_damaged ? kExitWorld : kExitOk;
 }
 
+// Its own, and those of a critic in its process.
 std::vector<Verdict> verify_run(const Path& run) {
   std::set<Path> folders;
-  if (is_folder(run / "checkpoints"))
-    for (const auto& entry : fs::directory_iterator(run / "checkpoints"))
+  for (const Path& all : {run / "checkpoints", run / "critic" / "checkpoints"}) {
+    if (!is_folder(all)) continue;
+    for (const auto& entry : fs::directory_iterator(all))
       if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) folders.insert(entry.path());
+  }
   std::vector<Verdict> verdicts;
   for (const Path& folder : folders) verdicts.push_back(verdict_on(folder, verdicts));
   return verdicts;

@@ -97,6 +97,9 @@ printf X | dd of="$(last_of damaged)/state/state.safetensors" bs=1 seek=5000 con
 expect 1 'DAMAGED: state/state.safetensors: its bytes are not those that were saved' "${inspect[@]}" "$(last_of damaged)" --verify
 expect 1 'DAMAGED: state/state.safetensors' "${inspect[@]}" damaged --verify
 expect 1 '"damage": \["state/state.safetensors: its bytes' "${inspect[@]}" damaged --verify --json
+cp -r online paired # as a run with a critic of its own, whose saves are damaged
+mkdir paired/critic && cp -r damaged/checkpoints paired/critic
+expect 1 '"checkpoint": "paired/critic/checkpoints/.*"damage": \["state/state.safetensors: its bytes' "${inspect[@]}" paired --verify --json
 expect 2 'state/state.safetensors: its bytes are not those that were saved' "$kedge" export damaged out_damaged --last
 sed -i 's/"consumed_samples": 80/"consumed_samples": 81/' "$(last_of damaged)/meta.json"
 expect 1 'INCOMPLETE: meta.json: its bytes are not those that were saved' "${inspect[@]}" damaged --verify
