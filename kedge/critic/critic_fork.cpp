@@ -67,4 +67,12 @@ void fork_critic(const Path& from, const Path& to, const CriticFork& fork) {
   log_info("the critic starts with the saves of ", from.string(), ": steps ", steps_text(saves));
 }
 
+void verify_critic_save(const Path& folder, int64_t actor_step, const std::string& what) {
+  const std::vector<Checkpoint> saves = saves_in(folder, what);
+  const auto found = std::find_if(saves.rbegin(), saves.rend(), [&](const Checkpoint& one) { return step_in(one) == actor_step; });
+  check(found != saves.rend(), what, ": the critic in ", folder.string(), " has no complete save of step ", actor_step,
+        " (saves of steps: ", steps_text(saves), ")");
+  verify_checkpoint(*found);
+}
+
 }  // namespace kedge

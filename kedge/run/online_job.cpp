@@ -114,6 +114,8 @@ std::unique_ptr<CriticLink> OnlineJob::open_critic(const CriticPlace& /*place*/)
 
 int64_t OnlineJob::critic_bytes(const Mesh& /*mesh*/) const { return 0; }
 
+void OnlineJob::verify(const Checkpoint& checkpoint) const { verify_checkpoint(checkpoint); }
+
 RewardSourceMaker OnlineJob::reward_maker(RewardSourceMaker other) const {
   return [this, other = std::move(other)](const std::string& key, const RewardSourceConfig& config) -> std::unique_ptr<RewardSource> {
     if (config.kind != RewardKind::custom) return other(key, config);
@@ -142,7 +144,8 @@ int OnlineJob::run(const RunOptions& options) {
                    .data_files = data_files(setup.settings.model.data, "model.data"),
                    .kept_start = setup.settings.wants_reference ? kReference
                                  : has_lora                     ? kBase
-                                                                : ""};
+                                                                : "",
+                   .verify = [this](const Checkpoint& checkpoint) { verify(checkpoint); }};
   RunSession session(run, options.arguments, options.fork);
   if (session.is_finished()) return kExitOk;
   const OnlineSettings agreed = settings();  // an older run keeps values that it had before there were keys for them

@@ -37,6 +37,8 @@ class OnlineJob : public Job {
   [[nodiscard]] virtual const ComputeConfig& compute() const = 0;
   [[nodiscard]] virtual OnlineSettings settings() const = 0;  // a UsageError for a contradictory configuration
   [[nodiscard]] virtual std::unique_ptr<Algorithm> algorithm() const = 0;
+  // UsageError if a checkpoint in the run's folder is damaged, or what the algorithm keeps beside it.
+  virtual void verify(const Checkpoint& checkpoint) const;
   // With settings derived from the configuration and adapted to this machine.
   [[nodiscard]] std::unique_ptr<OnlineTrainer> make_trainer(OnlineParts parts, const OnlineSettings& settings) const;
 

@@ -115,6 +115,12 @@ int64_t own_critic_bytes(const PpoConfig& config, const Mesh& mesh) {
 
 }  // namespace
 
+void PpoJob::verify(const Checkpoint& checkpoint) const {
+  OnlineJob::verify(checkpoint);
+  if (config_.local_critic)
+    verify_critic_save(checkpoint.folder.parent_path().parent_path() / "critic", checkpoint.step(), checkpoint.folder.string());
+}
+
 std::unique_ptr<CriticLink> PpoJob::open_critic(const CriticPlace& place) const {
   if (config_.local_critic) return open_own_critic(config_, place);
   return std::make_unique<ServedCritic>(config_.remote_critic_rm, place);

@@ -7,6 +7,7 @@ namespace kedge {
 
 class PpoJob final : public ConfiguredOnlineJob<PpoConfig> {
  public:
+  void verify(const Checkpoint& checkpoint) const override;
   [[nodiscard]] bool has_critic() const override { return true; }
   [[nodiscard]] std::unique_ptr<CriticLink> open_critic(const CriticPlace& place) const override;
   [[nodiscard]] int64_t critic_bytes(const Mesh& mesh) const override;

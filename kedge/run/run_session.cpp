@@ -159,7 +159,7 @@ Path RunSession::find_start(const std::optional<Path>& fork) const {
   if (fork && store_->folders().empty()) return open_checkpoint(*fork, "--fork").folder;
   check(!fork || fs::weakly_canonical(parent_of(folder_)) == fs::weakly_canonical(*fork), folder_.string(),
         ": already holds checkpoints; a fork needs a new folder. Without --fork the run resumes");
-  const std::optional<Checkpoint> own = find_resume(job_.run, folder_, *store_);
+  const std::optional<Checkpoint> own = find_resume(job_.run, folder_, *store_, job_.verify);
   return own ? own->folder : Path();
 }
 

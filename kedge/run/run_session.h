@@ -33,6 +33,7 @@ struct RunJob {
   DiskPlan disk = {};                 // the same for disk space
   std::vector<Path> data_files;       // kept with the run, by their hashes
   std::string kept_start = {};        // what its initial weights are needed for later, so that they must not change: kReference, kBase
+  CheckpointCheck verify = verify_checkpoint;  // before it resumes from a checkpoint in its own folder
 };
 
 inline constexpr const char *kReference = "the reference policy", *kBase = "the base of the adapters";

@@ -110,6 +110,32 @@ TEST(PpoJob, TheCriticKeepsWhatThePolicyMayResumeFrom) {
   }
 }
 
+TEST(PpoJob, ACheckpointWithoutItsCriticIsPassedOver) {
+  const testing::JobToy toy;
+  const auto run = [&](const std::string& folder, int steps) {
+    PpoJob job;
+    testing::load_job(job, {toy.online("ppo", folder),
+                            with_critic(toy),
+                            {"exp_manager.checkpoint_callback_params.monitor=step", "exp_manager.checkpoint_callback_params.mode=max",
+                             "exp_manager.checkpoint_callback_params.save_top_k=3", str("trainer.ppo.max_steps=", steps)}});
+    return job.run({});
+  };
+  EXPECT_EQ(run("whole", 4), kExitOk);
+  EXPECT_EQ(run("run", 3), kExitOk);
+  const Path critic = toy.path() / "run/critic/checkpoints";
+  const std::vector<Checkpoint> saved = list_checkpoints(toy.path() / "run/checkpoints");
+  ASSERT_EQ(saved.size(), 4U);  // the last has two names
+  const Path damaged = list_checkpoints(critic).back().folder;
+  write_atomic(damaged / "model/model.safetensors", std::string(std::filesystem::file_size(damaged / "model/model.safetensors"), ' '));
+  EXPECT_EQ(run("run", 4), kExitOk);
+  const std::string log = read_text(toy.path() / "run/log.txt");
+  EXPECT_THAT(log, HasSubstr("skipping a damaged checkpoint: " + damaged.string() + ": model/model.safetensors: its bytes are not"));
+  EXPECT_THAT(log, HasSubstr(saved[1].folder.string() + " at step 2"));
+  EXPECT_EQ(toy.weights_hash("run"), toy.weights_hash("whole"));
+  for (const Checkpoint& one : list_checkpoints(critic)) std::filesystem::remove_all(one.folder);
+  EXPECT_THAT(error_of([&] { return run("run", 5); }), HasSubstr("has no complete save of step 4 (saves of steps: none)"));
+}
+
 TEST(PpoJob, ACriticThatCannotBeIsRefused) {
   const testing::JobToy toy;
   const auto problem = [&](const std::vector<std::string>& more) {

@@ -225,9 +225,9 @@ void verify_checkpoint(const Checkpoint& checkpoint) {
   check(all.empty(), checkpoint.folder.string(), ": ", all);
 }
 
-bool is_sound(const Checkpoint& checkpoint) {
+bool is_sound(const Checkpoint& checkpoint, const CheckpointCheck& verify) {
   try {
-    verify_checkpoint(checkpoint);
+    verify(checkpoint);
     return true;
   } catch (const UsageError& error) {
     log_warn("skipping a damaged checkpoint: ", error.what());
@@ -343,15 +343,15 @@ std::optional<Checkpoint> CheckpointStore::best() const {
   return std::move(ranked.front());
 }
 
-std::optional<Checkpoint> CheckpointStore::newest_sound() const {
+std::optional<Checkpoint> CheckpointStore::newest_sound(const CheckpointCheck& verify) const {
   std::vector<Checkpoint> all = list();
-  const auto found = std::find_if(all.rbegin(), all.rend(), is_sound);
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Checkpoint& one) { return is_sound(one, verify); });
   return found == all.rend() ? std::nullopt : std::optional(std::move(*found));
 }
 
 std::optional<Checkpoint> CheckpointStore::best_sound() const {
   std::vector<Checkpoint> ranked = rank_checkpoints(list(), config_);
-  const auto found = std::find_if(ranked.begin(), ranked.end(), is_sound);
+  const auto found = std::find_if(ranked.begin(), ranked.end(), [](const Checkpoint& one) { return is_sound(one); });
   return found == ranked.end() ? std::nullopt : std::optional(std::move(*found));
 }
 

@@ -75,8 +75,10 @@ struct Checkpoint {
 // Before a checkpoint is used: a UsageError that names the folder and the damage. A disk that fails to read is an Error: the
 // bytes may be intact, so nothing is concluded from it.
 void verify_checkpoint(const Checkpoint& checkpoint);
+// Throws as verify_checkpoint() does, which it may replace where a checkpoint needs more than its own folder.
+using CheckpointCheck = std::function<void(const Checkpoint& checkpoint)>;
 // The same as a bool; damage is logged as a warning.
-[[nodiscard]] bool is_sound(const Checkpoint& checkpoint);
+[[nodiscard]] bool is_sound(const Checkpoint& checkpoint, const CheckpointCheck& verify = verify_checkpoint);
 
 // Building blocks of checkpoint stores. A folder of checkpoints holds each in its own folder.
 // Creates the folder if missing, and removes what a killed run left half written or half removed; one that was being
@@ -108,7 +110,7 @@ class CheckpointStore {
   // The best by the monitored number; none if nothing is ranked.
   [[nodiscard]] std::optional<Checkpoint> best() const;
   // The same, for use: every byte is checked, and a damaged one is skipped with a warning.
-  [[nodiscard]] std::optional<Checkpoint> newest_sound() const;
+  [[nodiscard]] std::optional<Checkpoint> newest_sound(const CheckpointCheck& verify = verify_checkpoint) const;
   [[nodiscard]] std::optional<Checkpoint> best_sound() const;
 
   // Would save() keep a checkpoint with these numbers? Otherwise it does nothing.

@@ -20,11 +20,11 @@ std::string next_number(const Path& parent) {
 }
 
 // Why each of them cannot be used, one line each.
-std::string unusable_ones(const std::vector<Path>& folders) {
+std::string unusable_ones(const std::vector<Path>& folders, const CheckpointCheck& verify) {
   std::string text;
   for (const Path& folder : folders) {
     try {
-      verify_checkpoint(read_checkpoint(folder));
+      verify(read_checkpoint(folder));
     } catch (const UsageError& error) {
       text += str("\n  ", error.what());
     }
@@ -71,14 +71,15 @@ Path open_run_folder(const RunConfig& config, std::string_view now) {
   return folder;
 }
 
-std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store) {
+std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store,
+                                      const CheckpointCheck& verify) {
   const std::vector<Path> folders = store.folders();
   check(
       folders.empty() || config.resume_if_exists, folder.string(),
       ": holds checkpoints of an earlier run; exp_manager.resume_if_exists=true resumes it, another explicit_log_dir starts from scratch");
   if (!folders.empty()) {
-    std::optional<Checkpoint> newest = store.newest_sound();
-    check(newest.has_value(), folder.string(), ": none of its checkpoints can be used:", unusable_ones(folders),
+    std::optional<Checkpoint> newest = store.newest_sound(verify);
+    check(newest.has_value(), folder.string(), ": none of its checkpoints can be used:", unusable_ones(folders, verify),
           "\nRestore what is missing. To start again, move these folders away, or set another exp_manager.explicit_log_dir.");
     return newest;
   }

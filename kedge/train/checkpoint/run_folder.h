@@ -71,8 +71,9 @@ class ScratchFolder {
 
 // The checkpoint to resume from, with all bytes verified, or none if there are no checkpoints. A folder that holds
 // checkpoints of a run that is not to be resumed is a UsageError, and so is one that holds checkpoints none of which can be used: a new run
-// there would erase what is left of the old one.
-[[nodiscard]] std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store);
+// there would erase what is left of the old one. `verify` is asked about checkpoints in this folder only.
+[[nodiscard]] std::optional<Checkpoint> find_resume(const RunConfig& config, const Path& folder, const CheckpointStore& store,
+                                                    const CheckpointCheck& verify = verify_checkpoint);
 
 // Metrics and samples of an earlier run, which a new run in this folder would erase, are renamed:
 // metrics.jsonl.before-1, ...

@@ -106,6 +106,9 @@ TEST(RunFolder, ADamagedCheckpointIsPassedOverAndNotForkedFrom) {
   state[0] = static_cast<char>(state[0] + 1);
   write_atomic(folder / "state", state);
   EXPECT_EQ(find_resume(in(temp), temp.path(), store)->step(), 7);
+  const CheckpointCheck verify = [](const Checkpoint& one) { throw UsageError(str("no critic of step ", one.step())); };
+  EXPECT_THAT(error_of([&] { return find_resume(in(temp), temp.path(), store, verify); }),
+              HasSubstr("none of its checkpoints can be used:\n  no critic of step 7\n  no critic of step 9\n"));
   EXPECT_EQ(error_of([&] { return open_checkpoint(folder, "--fork"); }),
             "--fork: incomplete checkpoint: " + folder.string() + ": state: its bytes are not those that were saved");
 }
