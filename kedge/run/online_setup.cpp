@@ -75,6 +75,9 @@ OnlineSetup::OnlineSetup(const OnlineJob& given, const Options& options)
 void OnlineSetup::open_prompts() {
   check_bos(settings.model.data.add_bos, *tokenizer, folder, "model.data");
   std::map<std::string, Rows> splits = open_data(settings.model.data, "model.data");
+  for (const auto& [split, rows] : splits)
+    check(split == "train" || split == "validation" || split == "test", "model.data.data_prefix.", split,
+          ": online training has one validation set; use kedge eval --prompts FILE for others");
   const auto open = [&](const std::string& split) -> std::shared_ptr<const PromptDataset> {
     const auto found = splits.find(split);
     if (found == splits.end()) return nullptr;

@@ -28,6 +28,10 @@ TEST(OnlineSetup, FindsWhatIsWrongBeforeWeightsAreRead) {
   const auto problem = [&](const std::vector<std::string>& more) { return error_of([&] { return make(more); }); };
   EXPECT_NO_THROW(make({}));
   EXPECT_THAT(problem({"model.data.data_prefix={train: [no.jsonl], validation: [no.jsonl], test: [no.jsonl]}"}), HasSubstr("no.jsonl"));
+  const std::string files = "[" + (toy.path() / "prompts.jsonl").string() + "]";
+  EXPECT_THAT(problem({str("model.data.data_prefix={train: ", files, ", validation: ", files, ", validation_hard: ", files,
+                           ", test: ", files, "}")}),
+              HasSubstr("model.data.data_prefix.validation_hard: online training has one validation set; use kedge eval --prompts FILE"));
   EXPECT_THAT(problem({"pretrained_checkpoint.restore_from_path=nowhere"}),
               HasSubstr("pretrained_checkpoint.restore_from_path: no model nowhere"));
   EXPECT_THAT(problem({"~reward.sources.brief.target", "reward.sources.brief.kind=model", "+reward.sources.brief.folder=nowhere"}),
