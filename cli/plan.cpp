@@ -59,7 +59,15 @@ const Planned* take_command(Arguments& arguments) {
   return nullptr;
 }
 
-// Named first, or determined by a section of the file that only it has.
+bool is_file_of(const Planned& planned, const ConfigNode& file) {
+  const auto has = [&](const std::string& section) { return file.find(section) != nullptr; };
+  if (planned.name == "serve reward") return has("rm_model_file");
+  if (planned.name == "serve critic" || planned.name == "ppo")  // both have trainer.ppo, but a critic's server no rollouts and no data
+    return has("trainer.ppo") && (has("model.ppo") || has("model.data")) == (planned.name == "ppo");
+  return has("trainer." + std::string(planned.name));
+}
+
+// Named first, or determined by the sections of the file.
 const Planned& find_planned(Arguments& arguments) {
   if (const Planned* planned = take_command(arguments)) return *planned;
   Arguments rest = arguments;
@@ -68,10 +76,11 @@ const Planned& find_planned(Arguments& arguments) {
   std::vector<std::string> sections;
   for (const Planned& planned : kPlanned)
     if (!is_server(planned)) sections.push_back("trainer." + std::string(planned.name));
+  sections.emplace_back("rm_model_file");
   if (given.file) {
     const ConfigNode file = parse_yaml(read_text(*given.file), given.file->string());
     for (const Planned& planned : kPlanned)
-      if (!is_server(planned) && file.find("trainer." + std::string(planned.name)) != nullptr) return planned;
+      if (is_file_of(planned, file)) return planned;
   }
   throw UsageError(str("kedge plan: expected ", alternatives(plan_words()), " first, or a file with a section ", alternatives(sections)));
 }

@@ -81,6 +81,8 @@ expect 2 'critic: another run is using this folder' \
   "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic
 stop INT
 for file in config.yaml run.json log.txt; do [ -s critic/$file ] || fail "no critic/$file"; done
+expect 0 '^kedge serve critic from judge' "$kedge" plan critic/config.yaml
+expect 0 '^kedge serve reward from judge' "$kedge" plan "$configs/reference/inference_rm.yaml" rm_model_file=judge
 start critic.log "$kedge" serve_ppo_critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 trainer.ppo.combine_rm_and_critic_server=False \
   exp_manager.explicit_log_dir=critic trainer.threads=1
 grep -q '"rewards"' <<<"$(get /v2/models/critic_infer)" && fail "a critic without rewards names them"
