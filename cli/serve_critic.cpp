@@ -31,7 +31,7 @@ void write_papers(const CriticServerConfig& config, const Path& run_folder, cons
                                          .torch_version = TORCH_VERSION,
                                          .device = name_of(start.load.storage.device),
                                          .num_threads = at::get_num_threads(),
-                                         .model_files = model_files(start.folder),
+                                         .model_files = recorded_model_files(start.folder),
                                          .num_trained_parameters = model.trained().num_elements(),
                                          .dtype = std::string(name_of(model.parameters().options().dtype))}));
 }

@@ -15,6 +15,7 @@
 #include "kedge/core/log.h"
 #include "kedge/core/machine.h"
 #include "kedge/metrics/progress.h"
+#include "kedge/model/files/model_folder.h"
 #include "kedge/rollout/record_file.h"
 #include "kedge/train/checkpoint/resume_rules.h"
 #include "kedge/train/checkpoint/run_record.h"
@@ -267,7 +268,7 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
                        .device = kedge::name_of(job_.device),
                        .num_threads = at::get_num_threads(),
                        .num_ranks = job_.world.size(),
-                       .model_files = model_files(job_.model_folder),
+                       .model_files = recorded_model_files(job_.model_folder),
                        .data_files = job_.data_files,
                        .parent = is_fork_    ? checkpoint_->folder.string()
                                  : goes_on() ? parent_of(folder_).string()
@@ -353,6 +354,12 @@ std::vector<Path> model_files(const Path& folder) {
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<Path> recorded_model_files(const Path& folder) {
+  std::vector<Path> files = model_files(folder);
+  for (const Path& name : companion_files(folder)) files.push_back(folder / name);
   return files;
 }
 

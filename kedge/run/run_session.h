@@ -118,6 +118,9 @@ class RunSession {
 // The files of a model folder that define its network, sorted.
 [[nodiscard]] std::vector<Path> model_files(const Path& folder);
 
+// The same, and those beside them: tokenizer, chat template and settings of generation. What run.json has of a model.
+[[nodiscard]] std::vector<Path> recorded_model_files(const Path& folder);
+
 // Equal for networks whose weights have the same names and shapes.
 [[nodiscard]] std::string shape_fingerprint(const ModelConfig& config, const HeadOptions& head);
 

@@ -94,6 +94,7 @@ struct ToyCommand {
 TEST(RunSession, LeavesItsPapersAndItsModel) {
   const TempFolder temp;
   ToyCommand command(temp);
+  temp.file("lm/tokenizer.json", "{}");
   EXPECT_EQ(command.run(4), 0);
   EXPECT_EQ(command.resumed_at, 0);
   const Json summary = command.summary();
@@ -107,6 +108,7 @@ TEST(RunSession, LeavesItsPapersAndItsModel) {
   EXPECT_THAT(started.dump(), HasSubstr(R"(["kedge", "toy", "model.seed=1"])"));
   EXPECT_THAT(started.dump(), HasSubstr("data.jsonl"));
   EXPECT_THAT(started.dump(), HasSubstr("lm/config.json"));
+  EXPECT_THAT(started.dump(), HasSubstr("lm/tokenizer.json"));
   EXPECT_THAT(read_text(command.folder / "log.txt"), HasSubstr("done: step 4 of 4, model in " + (command.folder / "model").string()));
 }
 
