@@ -236,7 +236,7 @@ void Critic::remember_json(const Json& done) {
 CriticResult Critic::apply(const CriticBatch& batch, const std::string& key) {
   const int64_t before = model_->step();
   const std::vector<Metrics> updates = parts_.ranks == nullptr ? model_->train(batch) : parts_.ranks->train(*model_, batch);
-  for (size_t i = 0; i < updates.size(); ++i) parts_.log.write(before + static_cast<int64_t>(i) + 1, updates[i]);
+  for (size_t i = 0; i < updates.size(); ++i) parts_.log.write(before + static_cast<int64_t>(i), updates[i]);
   ++train_calls_;
   last_loss_ = updates.back().find("train/loss").value();
   return remember({kTrain, key, {last_loss_, train_calls_}});

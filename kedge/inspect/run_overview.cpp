@@ -151,7 +151,6 @@ RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error) {
   const Path file = run.folder / "summary.json";
   const bool is_held = is_run_held(run.folder);
   RunEnd end{.step = num_steps};
-  if (run.algorithm == "serve" && end.step > 0) end.step -= 1;  // a critic counts its updates from 1
   if (const Json* steps = run.starts.as_array("run.json").back().find("max_steps")) end.max_steps = steps->as_integer("run.json");
   if (has_error) end.status = "ended by an error";
   if (is_file(file)) {

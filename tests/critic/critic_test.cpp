@@ -462,7 +462,7 @@ TEST(Critic, NumbersOfUpdatesAreLoggedOnceInTheirOrder) {
     steps.push_back(Json::parse(log.substr(begin, end - begin)).at("step", "log").as_integer("step"));
     begin = end + 1;
   }
-  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(steps, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 }  // namespace

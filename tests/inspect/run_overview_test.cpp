@@ -113,6 +113,7 @@ TEST(RunOverview, AServerThatASignalEndedWasNotKilled) {
   const StoryFolder made;
   RunOnDisk run = open_run(made.run());
   run.algorithm = "serve";
+  EXPECT_EQ(end_of(run, 3, false).step, 3);
   EXPECT_THAT(end_of(run, 3, false).status, ::testing::HasSubstr("it was killed"));
   made.folder.file("run/log.txt", "2026-11-16 02:24:28 info SIGINT: finishing running calls\n2026-11-16 02:24:28 info stopped\n");
   EXPECT_EQ(end_of(run, 3, false).status, "ended: stopped by a signal");
