@@ -1,10 +1,12 @@
 #include <cstdio>
+#include <utility>
 
 #include "kedge/config/nearest.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/data/check/data_report.h"
 #include "kedge/data/check/hh.h"
+#include "kedge/data/sets/chat_dataset.h"
 #include "kedge/data/sets/packing.h"
 #include "kedge/data/sets/sft_dataset.h"
 #include "kedge/text/chat/model_chat.h"
@@ -83,7 +85,7 @@ struct PackOptions {
   SftDataConfig sft;
 
   void fields(auto&& field) {
-    field("file", file, "prompt-response rows: JSON lines or one JSON list, plain or gzip", required());
+    field("file", file, "prompt-response rows, or conversations with --sft.chat: JSON lines or one JSON list, plain or gzip", required());
     field("out", out, "output file for the packs", required());
     field("model", model, "the model folder whose tokenizer is used", required());
     packing.fields(field);
@@ -97,9 +99,15 @@ int run_pack(const Arguments& arguments) {
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.model);
   SftFilesConfig& files = options.sft.train_ds;
   files.file_path = options.file;
-  const SftDataset rows(open_sft_data(files, "FILE"), encoder_of(*tokenizer), files);
-  const PackingReport report = write_packs(
-      rows.size(), [&](int64_t index) { return rows.get(index); }, options.packing, options.out);
+  Rows rows = open_sft_data(files, "FILE");
+  const auto pack = [&](const auto& set) {
+    return write_packs(
+        set.size(), [&](int64_t index) { return set.get(index); }, options.packing, options.out);
+  };
+  const PackingReport report =
+      options.sft.chat
+          ? pack(ChatDataset(std::move(rows), encoder_of(*tokenizer), options.sft, files.max_seq_length, chat_of_model(options.model)))
+          : pack(SftDataset(std::move(rows), encoder_of(*tokenizer), files));
   print(str(options.out, ": ", report.num_rows, " rows in ", report.num_packs, " packs, ", shortest(report.rows_per_pack()),
             " a pack; divide model.data.train_ds.global_batch_size by that and set packed_sequence=true\n"));
   return kExitOk;

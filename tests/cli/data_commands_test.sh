@@ -31,5 +31,10 @@ expect 0 '2' "$kedge" data prepare hh hh.jsonl --comparisons c.jsonl --prompts p
 expect 0 '^2$' bash -c 'wc -l < c.jsonl'
 expect 0 '^1$' bash -c 'wc -l < p.jsonl'
 expect 0 '^\{"text": "\\n\\nHuman: a\\n\\nAssistant:"\}$' cat p.jsonl
+cp -r model chatty
+printf '%s' '{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}' >chatty/chat_template.jinja
+echo '{"messages": [{"role": "user", "content": "b"}, {"role": "assistant", "content": "a"}]}' >chats.jsonl
+expect 0 '1 rows in 1 packs' "$kedge" data pack chats.jsonl packs.jsonl --model chatty --pack-size 64 --sft.chat
+expect 0 '^\{"input_ids": \[1, 6, 0, 6\], "loss_mask": \[0, 1, ' cat packs.jsonl
 [ "$failures" = 0 ] && echo "all as expected"
 exit "$((failures > 0))"
