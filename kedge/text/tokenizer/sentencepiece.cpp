@@ -91,6 +91,11 @@ void SentencePieceTokenizer::build_search() {
   search_ = UnigramSearch<float>(pieces, worst - UnigramSearch<float>::kUnknownPenalty);
 }
 
+void SentencePieceTokenizer::add_tokens(std::vector<AddedToken> tokens) {
+  for (AddedToken& token : tokens) token.normalized = false;  // nothing normalizes text before it is searched for them
+  added_.add(tokens, vocab_, Normalizer());
+}
+
 void SentencePieceTokenizer::encode_text(std::string_view text, bool match_special, TokenIds& ids) const {
   added_.split(text, AddedTokens::Pass::raw, match_special, [&](const AddedTokens::Stretch& stretch) {
     if (stretch.id) {

@@ -23,7 +23,7 @@ class SentencePieceTokenizer : public Tokenizer {
   // `bytes` are the file's; `origin` names it in errors.
   SentencePieceTokenizer(std::string_view bytes, const std::string& origin);
 
-  void add_tokens(const std::vector<AddedToken>& tokens) { added_.add(tokens, vocab_, Normalizer()); }
+  void add_tokens(std::vector<AddedToken> tokens);
   [[nodiscard]] const AddedTokens& added_tokens() const { return added_; }
   void set_post_processor(PostProcessor post_processor) { post_processor_ = std::move(post_processor); }
   // The dummy space also goes before text that follows an added token: transformers' `legacy`.

@@ -96,6 +96,15 @@ TEST(SentencePiece, AddedTokensAreFoundFirst) {
   EXPECT_EQ(tokenizer.id_of("\u2581ab"), 7);
 }
 
+TEST(SentencePiece, AddedTokensForNormalizedTextAreFoundToo) {
+  SentencePieceTokenizer tokenizer(small_bpe(), "here");
+  AddedToken plain;
+  plain.content = "<new>";
+  plain.normalized = true;
+  tokenizer.add_tokens({plain});
+  EXPECT_THAT(tokenizer.encode("ab<new>ab"), ElementsAre(7, 8, 6));
+}
+
 TEST(SentencePiece, KnowsItsOwnSpecialPieces) {
   const SentencePieceTokenizer tokenizer(small_bpe(), "here");
   const SpecialIds special = tokenizer.own_special();
