@@ -1,6 +1,7 @@
 #include "kedge/text/tokenizer/text_encoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kedge/core/error.h"
 
@@ -62,8 +63,15 @@ PieceEncoder::PieceEncoder(TextEncoder encoder)
       prefix_ids_(encoder_.encode(kPrefix)),
       prefix_fuses_(prefix_ids_.size() > 1 && encoder_.encode(std::string(kPrefix).append(kPrefix)) == prefix_ids_) {}
 
-TokenIds PieceEncoder::inside(std::string_view text) const {
+TokenIds PieceEncoder::inside(std::string_view previous, std::string_view text) const {
   if (!adds_blank_) return encoder_.encode(text);
+  // As in the whole text, if `previous` keeps its tokens there. Not behind an unknown character, whose token may hold more of them.
+  const TokenIds before = encoder_.encode(previous);
+  if (!before.empty() && !(prefix_fuses_ && before.back() == prefix_ids_.back())) {
+    const TokenIds both = encoder_.encode(std::string(previous).append(text));
+    const auto [border, rest] = std::mismatch(before.begin(), before.end(), both.begin(), both.end());
+    if (border == before.end()) return {rest, both.end()};
+  }
   TokenIds ids = encoder_.encode(std::string(kPrefix).append(text));
   const size_t prefix = prefix_ids_.size();
   if (ids.size() < prefix || !std::equal(prefix_ids_.begin(), prefix_ids_.end(), ids.begin())) return encoder_.encode(text);
@@ -74,12 +82,12 @@ TokenIds PieceEncoder::inside(std::string_view text) const {
 
 MaskedTokens PieceEncoder::encode(std::span<const TextPiece> pieces) const {
   MaskedTokens tokens;
-  std::string text;
+  std::string previous, text;
   for (size_t i = 0; i < pieces.size(); ++i) {
     text += pieces[i].text;
-    if (i + 1 < pieces.size() && pieces[i + 1].trained == pieces[i].trained) continue;
-    if (!text.empty()) tokens.append(tokens.ids.empty() ? encoder_.encode(text) : inside(text), pieces[i].trained);
-    text.clear();
+    if (text.empty() || (i + 1 < pieces.size() && pieces[i + 1].trained == pieces[i].trained)) continue;
+    tokens.append(tokens.ids.empty() ? encoder_.encode(text) : inside(previous, text), pieces[i].trained);
+    previous = std::exchange(text, {});
   }
   return tokens;
 }

@@ -49,14 +49,15 @@ struct TextPiece {
 };
 
 // No token reaches across a border between read and trained text: the ids before a border are those a prompt that ends there
-// gets. Otherwise neighbouring pieces are encoded as one text. Only the first gets the tokenizer's own leading blank.
+// gets. Otherwise neighbouring pieces are encoded as one text. The tokenizer's own leading blank goes where it would in the whole
+// text: before the first piece, and with some tokenizers behind added tokens.
 class PieceEncoder {
  public:
   explicit PieceEncoder(TextEncoder encoder);
 
   [[nodiscard]] MaskedTokens encode(std::span<const TextPiece> pieces) const;
-  // A piece that follows other text.
-  [[nodiscard]] TokenIds inside(std::string_view text) const;
+  // A piece that follows other text, of which `previous` is the end.
+  [[nodiscard]] TokenIds inside(std::string_view previous, std::string_view text) const;
   [[nodiscard]] const TextEncoder& encoder() const { return encoder_; }
 
  private:

@@ -55,6 +55,25 @@ TEST(PieceEncoder, OnlyTheFirstPieceGetsTheTokenizersBlank) {
   EXPECT_EQ(digits(encoder.encode(pieces).mask), "000011100000");
 }
 
+// As a normalizer that prepends a blank to every text between added tokens; | is one.
+TEST(PieceEncoder, BehindAnAddedTokenThePieceGetsTheBlankThatAPromptGets) {
+  TextEncoder prepending = blank_encoder();
+  prepending.encode = [blanks = blank_encoder()](std::string_view text) {
+    TokenIds ids;
+    for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+      end = text[begin] == '|' ? begin + 1 : std::min(text.find('|', begin), text.size());
+      const auto part = text.substr(begin, end - begin);
+      for (const TokenId id : part == "|" ? TokenIds{'|'} : blanks.encode(part)) ids.push_back(id);
+    }
+    return ids;
+  };
+  const std::vector<TextPiece> pieces = {{"|ask|", false}, {"say|", true}, {"more ", false}, {"yes", true}};
+  const MaskedTokens tokens = PieceEncoder(prepending).encode(pieces);
+  EXPECT_EQ(shown(tokens.ids), "|_ask|_say|_more_yes");
+  EXPECT_EQ(tokens.ids, prepending.encode("|ask|say|more yes"));
+  EXPECT_EQ(digits(tokens.mask), "00000011111000000111");
+}
+
 // As SentencePiece without byte fallback: control characters and what is not ASCII are unknown, several in a row one token.
 TEST(PieceEncoder, APieceKeepsTheUnknownCharacterItBeginsWith) {
   TextEncoder unknowing = blank_encoder();
@@ -67,10 +86,12 @@ TEST(PieceEncoder, APieceKeepsTheUnknownCharacterItBeginsWith) {
     return ids;
   };
   const PieceEncoder encoder(unknowing);
-  EXPECT_EQ(shown(encoder.inside("\xC3\xA9 say")), "?_say");
-  EXPECT_EQ(shown(encoder.inside("\xC3\xA9")), "?");
-  EXPECT_EQ(shown(encoder.inside(" \xC3\xA9")), "_?");
-  EXPECT_EQ(shown(encoder.inside("say \xC3\xA9")), "say_?");
+  for (const char* previous : {"ask", "\xC3\xA9"}) {
+    EXPECT_EQ(shown(encoder.inside(previous, "\xC3\xA9 say")), "?_say");
+    EXPECT_EQ(shown(encoder.inside(previous, "\xC3\xA9")), "?");
+    EXPECT_EQ(shown(encoder.inside(previous, " \xC3\xA9")), "_?");
+    EXPECT_EQ(shown(encoder.inside(previous, "say \xC3\xA9")), "say_?");
+  }
 }
 
 TEST(PieceEncoder, NoPiecesGiveNoTokens) {
