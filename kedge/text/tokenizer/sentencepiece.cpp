@@ -101,8 +101,8 @@ void SentencePieceTokenizer::encode_text(std::string_view text, bool match_speci
     if (stretch.id) {
       ids.push_back(*stretch.id);
     } else {
-      encode_normalized(text_.normalize(text.substr(stretch.start, stretch.end - stretch.start), stretch.start == 0 || space_after_added_),
-                        ids);
+      const bool dummy_space = model_.add_dummy_prefix && (stretch.start == 0 || space_after_added_);
+      encode_normalized(text_.normalize(text.substr(stretch.start, stretch.end - stretch.start), dummy_space), ids);
     }
   });
 }

@@ -28,6 +28,8 @@ class SentencePieceTokenizer : public Tokenizer {
   void set_post_processor(PostProcessor post_processor) { post_processor_ = std::move(post_processor); }
   // The dummy space also goes before text that follows an added token: transformers' `legacy`.
   void set_space_after_added(bool on) { space_after_added_ = on; }
+  // No text gets the dummy space: transformers' `add_prefix_space` is false.
+  void drop_dummy_space() { model_.add_dummy_prefix = false; }
 
   [[nodiscard]] std::unique_ptr<IdDecoder> start_decoding() const override;
   [[nodiscard]] TokenId vocab_size() const override;

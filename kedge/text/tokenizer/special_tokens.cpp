@@ -76,6 +76,7 @@ void SpecialTokenFiles::read_tokenizer_config(const Json& json, const std::strin
   add_bos = read_flag(json, "add_bos_token", where);
   add_eos = read_flag(json, "add_eos_token", where);
   legacy = read_flag(json, "legacy", where);
+  add_prefix_space = read_flag(json, "add_prefix_space", where);
   if (const Json* name = json.find("tokenizer_class"); name != nullptr && name->is_text()) tokenizer_class = name->as_text(where);
   const Json* decoder = json.find("added_tokens_decoder");
   if (decoder == nullptr) return;

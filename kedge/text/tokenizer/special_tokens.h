@@ -23,7 +23,7 @@ struct SpecialTokenFiles {
   std::vector<AddedToken> more_special;  // additional_special_tokens, extra_special_tokens
   std::map<int64_t, AddedToken> added;   // added_tokens_decoder, or else added_tokens.json
   std::optional<bool> add_bos, add_eos;  // add_bos_token, add_eos_token
-  std::optional<bool> legacy;
+  std::optional<bool> legacy, add_prefix_space;
   std::string tokenizer_class;  // empty if not given
 
   // generation_config.json, and config.json if that has none.

@@ -19,11 +19,15 @@ namespace {
 constexpr const char* kEndOfText = "<|endoftext|>";
 
 // vocab.json and merges.txt carry no more than their names say; the tokenizer's class determines how text is split.
-Json pieces_for_class(const std::string& tokenizer_class, const std::string& where) {
+Json pieces_for_class(const SpecialTokenFiles& files, const std::string& where) {
   static constexpr std::array<std::string_view, 7> kGpt2Like = {
       "", "GPT2Tokenizer", "GPT2TokenizerFast", "GPTNeoXTokenizer", "GPTNeoXTokenizerFast", "CodeGenTokenizer", "CodeGenTokenizerFast"};
-  const auto byte_level = [](bool use_regex) {
-    return Json(Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}});
+  const std::string& tokenizer_class = files.tokenizer_class;
+  const auto byte_level = [&](bool use_regex) {
+    return Json(Json::Object{{"type", "ByteLevel"},
+                             {"add_prefix_space", files.add_prefix_space.value_or(false)},
+                             {"trim_offsets", true},
+                             {"use_regex", use_regex}});
   };
   Json json;
   json.set("decoder", byte_level(true));
@@ -58,7 +62,7 @@ Json read_merges_file(const Path& file) {
 }
 
 std::unique_ptr<JsonTokenizer> from_vocab_and_merges(const Path& vocab, const Path& merges, SpecialTokenFiles& files) {
-  Json json = pieces_for_class(files.tokenizer_class, vocab.parent_path().string());
+  Json json = pieces_for_class(files, vocab.parent_path().string());
   Json model(Json::Object{{"type", "BPE"}});
   model.set("vocab", Json::parse(read_text(vocab), vocab.string()));
   model.set("merges", read_merges_file(merges));
@@ -159,6 +163,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& folder) {
     auto tokenizer = std::make_unique<SentencePieceTokenizer>(read_text(origin), origin);
     tokenizer->add_tokens(files.tokens_to_add(tokenizer->added_tokens()));
     tokenizer->set_space_after_added(files.legacy.value_or(false));
+    if (!files.add_prefix_space.value_or(true)) tokenizer->drop_dummy_space();
     tokenizer->set_special(special_ids(*tokenizer, files, tokenizer->own_special(), folder));
     tokenizer->set_post_processor(bos_and_eos(files, tokenizer->special()));
     warn_of_moved_ids(*tokenizer, files, folder);

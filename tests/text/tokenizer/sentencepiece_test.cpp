@@ -96,6 +96,15 @@ TEST(SentencePiece, AddedTokensAreFoundFirst) {
   EXPECT_EQ(tokenizer.id_of("\u2581ab"), 7);
 }
 
+TEST(SentencePiece, TheDummySpaceCanBeDropped) {
+  SentencePieceTokenizer tokenizer(small_bpe(), "here");
+  tokenizer.set_space_after_added(true);
+  tokenizer.drop_dummy_space();
+  EXPECT_THAT(tokenizer.encode("ab ab"), ElementsAre(6, 7));
+  EXPECT_EQ(tokenizer.decode(TokenIds{6, 7}), "ab ab");
+  EXPECT_EQ(tokenizer.decode(TokenIds{7, 7}), " ab ab") << "the space is the text's own";
+}
+
 TEST(SentencePiece, AddedTokensForNormalizedTextAreFoundToo) {
   SentencePieceTokenizer tokenizer(small_bpe(), "here");
   AddedToken plain;

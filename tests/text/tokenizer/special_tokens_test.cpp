@@ -21,7 +21,7 @@ TEST(SpecialTokens, ReadsTokenizerConfig) {
   const testing::TempFolder folder;
   folder.file("tokenizer_config.json",
               R"({"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": true}, "pad_token": null, "add_bos_token": true,
-    "legacy": false, "tokenizer_class": "LlamaTokenizer", "additional_special_tokens": ["<x>"],
+    "legacy": false, "add_prefix_space": true, "tokenizer_class": "LlamaTokenizer", "additional_special_tokens": ["<x>"],
     "added_tokens_decoder": {"10": {"content": "</s>", "special": true}, "9": {"content": "plain", "special": false}}})");
   const auto files = SpecialTokenFiles::read(folder.path());
   EXPECT_EQ(files.named.at("bos_token").token->content, "<s>");
@@ -32,6 +32,7 @@ TEST(SpecialTokens, ReadsTokenizerConfig) {
   EXPECT_EQ(files.add_bos, true);
   EXPECT_EQ(files.add_eos, std::nullopt);
   EXPECT_EQ(files.legacy, false);
+  EXPECT_EQ(files.add_prefix_space, true);
   EXPECT_EQ(files.tokenizer_class, "LlamaTokenizer");
   EXPECT_THAT(contents(files.tokens_to_add(AddedTokens())), ElementsAre("plain", "</s>!", "<s>!", "<x>!"));
 }

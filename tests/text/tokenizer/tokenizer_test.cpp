@@ -100,6 +100,8 @@ TEST(LoadTokenizer, ReadsVocabAndMerges) {
   EXPECT_THAT(tokenizer->encode("ab b<|endoftext|>", {.add_special = true}), ElementsAre(4, 2, 3, 1, 4));
   EXPECT_EQ(tokenizer->special().eos, 4);
   EXPECT_TRUE(tokenizer->is_special(4));
+  folder.file("tokenizer_config.json", R"({"add_prefix_space": true})");
+  EXPECT_THAT(load_tokenizer(folder.path())->encode("ab<|endoftext|>b b"), ElementsAre(3, 2, 4, 3, 1, 3, 1));
   folder.file("tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})");
   EXPECT_EQ(testing::error_of([&] { return load_tokenizer(folder.path()); }),
             folder.path().string() + ": how CLIPTokenizer splits text is not known; provide a tokenizer.json");
@@ -123,6 +125,8 @@ TEST(LoadTokenizer, ReadsASentencePieceModel) {
   folder.file("tokenizer_config.json", R"({"add_bos_token": true, "bos_token": "<s>", "legacy": true})");
   const auto tokenizer = load_tokenizer(folder.path());
   EXPECT_THAT(tokenizer->encode("a<s>a", {.add_special = true}), ElementsAre(1, 3, 4, 1, 3, 4));
+  folder.file("tokenizer_config.json", R"({"add_prefix_space": false, "bos_token": "<s>", "legacy": true})");
+  EXPECT_THAT(load_tokenizer(folder.path())->encode("a<s>a"), ElementsAre(4, 1, 4));
 }
 
 TEST(LoadTokenizer, NamesAFolderWithoutATokenizer) {
