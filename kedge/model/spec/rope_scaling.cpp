@@ -103,9 +103,9 @@ RopeConfig parse_rope(const Json& config, int64_t head_dim, int64_t max_position
   rope.theta = number_or(*scaling, "rope_theta", number_or(config, "rope_theta", 10000, outside), inside);
   check(rope.theta > 1, where, ": rope_theta is ", rope.theta, ", expected more than 1");
   const double share = number_or(*scaling, "partial_rotary_factor", number_or(config, "partial_rotary_factor", 1, outside), inside);
-  rope.dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
-  check(rope.dim > 0 && rope.dim <= head_dim && rope.dim % 2 == 0, where, ": ", rope.dim, " of ", head_dim,
-        " channels of a head would be rotated; expected an even number of them");
+  check(share == 1, outside, "partial_rotary_factor ", share, " is not supported: transformers rotates all channels of this family");
+  check(head_dim > 0 && head_dim % 2 == 0, where, ": ", head_dim, " channels of a head would be rotated; expected an even number of them");
+  rope.dim = head_dim;
   if (rope.type == RopeType::plain) return rope;
 
   rope.factor = scaling->at("factor", where).as_number(where + ".factor");

@@ -94,9 +94,11 @@ TEST(Rope, YarnTakesItsOwnBoundsUnrounded) {
   expect_near(inverse_frequencies(rope, 10), {1, 0.1 * (1 - ramp) + 0.025 * ramp, 0.0025, 0.00025});
 }
 
-TEST(Rope, APartOfTheChannelsMayTurn) {
-  EXPECT_EQ(parse(R"({"partial_rotary_factor": 0.5})").dim, 4);
-  EXPECT_EQ(parse(R"({"rope_parameters": {"partial_rotary_factor": 0.25}})").dim, 2);
+TEST(Rope, APartOfTheChannelsIsRefused) {
+  const std::string why = " is not supported: transformers rotates all channels of this family";
+  EXPECT_EQ(fault(R"({"partial_rotary_factor": 0.5})"), "config.json: partial_rotary_factor 0.5" + why);
+  EXPECT_EQ(fault(R"({"rope_parameters": {"partial_rotary_factor": 0.25}})"), "config.json: partial_rotary_factor 0.25" + why);
+  EXPECT_EQ(parse(R"({"partial_rotary_factor": 1.0})"), parse("{}"));
 }
 
 TEST(Rope, WhatMakesNoSenseIsNamed) {
@@ -111,9 +113,7 @@ TEST(Rope, WhatMakesNoSenseIsNamed) {
   EXPECT_EQ(fault(R"({"original_max_position_embeddings": true, "rope_scaling": {"rope_type": "linear", "factor": 2}})"),
             "config.json: original_max_position_embeddings: expected a number, found true");
   EXPECT_EQ(fault(R"({"rope_theta": 1})"), "config.json: rope_scaling: rope_theta is 1, expected more than 1");
-  EXPECT_EQ(fault("{}", 5), "config.json: rope_scaling: 5 of 5 channels of a head would be rotated; expected an even number of them");
-  EXPECT_EQ(fault(R"({"partial_rotary_factor": 2})"),
-            "config.json: rope_scaling: 16 of 8 channels of a head would be rotated; expected an even number of them");
+  EXPECT_EQ(fault("{}", 5), "config.json: rope_scaling: 5 channels of a head would be rotated; expected an even number of them");
   EXPECT_EQ(fault(R"({"rope_scaling": {"rope_type": "linear"}})"), "config.json: rope_scaling: no \"factor\" field");
   EXPECT_EQ(fault(R"({"rope_scaling": {"rope_type": "linear", "factor": 0.5}})"), "config.json: rope_scaling.factor: 0.5 is below 1");
   EXPECT_EQ(fault(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}})"),
