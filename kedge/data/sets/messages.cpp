@@ -11,17 +11,27 @@ Json read_message(const Row& row, const Json& value, const std::string& what, co
   const Json* role = value.find(role_key);
   const Json* content = value.find(content_key);
   if (role == nullptr) row.fail(RowFault::missing_field, str(what, ": no \"role\" field"));
-  if (content == nullptr) row.fail(RowFault::missing_field, str(what, ": no \"", content_key, "\" field"));
   if (!role->is_text()) row.fail_type(str(what, ".", role_key), "a string", *role);
-  const bool parts_allowed = !share_gpt && (content->is_null() || content->is_array());
-  if (!content->is_text() && !parts_allowed) row.fail_type(str(what, ".", content_key), "a string", *content);
+  const auto known = roles.find(role->as_text(""));
+  const Json renamed = known == roles.end() ? *role : Json(known->second);
+  const Json* calls = value.find("tool_calls");
+  if (content == nullptr && (calls == nullptr || calls->is_null()))
+    row.fail(RowFault::missing_field, str(what, ": no \"", content_key, "\" field"));
+  if (content != nullptr && !content->is_text() && renamed != Json("tool")) {
+    const bool parts_allowed = !share_gpt && (content->is_null() || content->is_array());
+    if (!parts_allowed) row.fail_type(str(what, ".", content_key), "a string", *content);
+  }
 
-  const auto renamed = roles.find(role->as_text(""));
-  Json message;
-  message.append("role", renamed == roles.end() ? *role : Json(renamed->second));
-  message.append("content", *content);
-  for (const auto& [key, member] : value.as_object(""))
-    if (key != role_key && key != content_key && key != "role" && key != "content") message.append(key, member);
+  Json message;  // in the order of the row, which a template may print
+  for (const auto& [key, member] : value.as_object("")) {
+    if (key == role_key) {
+      message.append("role", renamed);
+    } else if (key == content_key) {
+      message.append("content", member);
+    } else if (key != "content") {
+      message.append(key, member);
+    }
+  }
   return message;
 }
 

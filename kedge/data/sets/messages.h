@@ -13,8 +13,9 @@ namespace kedge {
 using RoleNames = std::map<std::string, std::string>;
 [[nodiscard]] RoleNames default_roles();  // human: user, gpt: assistant
 
-// `value` is a list of {"role", "content"} or {"from", "value"} objects, or one such object; other members stay. A content is
-// a string, or, with a role, a list of parts or null. `what` names the field in errors. At least one message.
+// `value` is a list of {"role", "content"} or {"from", "value"} objects, or one such object; other members stay, all in their
+// order. A content is a string, or, with a role, a list of parts or null; that of role "tool" is anything. It may be missing beside
+// "tool_calls". `what` names the field in errors. At least one message.
 [[nodiscard]] Json read_messages(const Row& row, const Json& value, std::string_view what, const RoleNames& roles);
 
 // Calls the renderer; without one, and where it fails, a RowError that names the row.

@@ -30,7 +30,7 @@ class MessagesTest : public ::testing::Test {
 
 TEST_F(MessagesTest, BothLayoutsBecomeOneAndRolesAreRenamed) {
   const std::string wanted = R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])";
-  EXPECT_EQ(read(R"([{"role": "user", "content": "q"}, {"content": "a", "role": "assistant"}])"), wanted);
+  EXPECT_EQ(read(R"([{"role": "human", "content": "q"}, {"role": "assistant", "content": "a"}])"), wanted);
   EXPECT_EQ(read(R"([{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}])"), wanted);
   EXPECT_EQ(read(R"({"from": "gpt", "value": "a"})"), R"([{"role": "assistant", "content": "a"}])");
 }
@@ -41,12 +41,28 @@ TEST_F(MessagesTest, OtherMembersAndPartsStay) {
   EXPECT_EQ(read(R"([{"role": "user", "content": [{"type": "text"}]}])"), R"([{"role": "user", "content": [{"type": "text"}]}])");
 }
 
+TEST_F(MessagesTest, MembersKeepTheirOrder) {
+  EXPECT_EQ(read(R"([{"name": "z", "content": "q", "role": "human"}])"), R"([{"name": "z", "content": "q", "role": "user"}])");
+  EXPECT_EQ(read(R"([{"value": "q", "id": 1, "from": "human", "content": "x"}])"), R"([{"content": "q", "id": 1, "role": "user"}])");
+}
+
+TEST_F(MessagesTest, ToolCallsNeedNoContentAndToolsReturnAnything) {
+  const std::string call = R"([{"role": "assistant", "tool_calls": [1]}])";
+  EXPECT_EQ(read(call), call);
+  for (const std::string content : {R"({"a": 1})", "5", "true"}) {
+    const std::string result = R"([{"role": "tool", "content": )" + content + "}]";
+    EXPECT_EQ(read(result), result);
+  }
+}
+
 TEST_F(MessagesTest, WhatIsNoMessageIsNamed) {
   EXPECT_EQ(error("3"), ":1: \"m\": expected a list of messages, found an integer");
   EXPECT_EQ(error("[]"), ":1: \"m\": a list without messages");
   EXPECT_EQ(error("[\"x\"]"), ":1: \"m\"[0]: expected a message, {\"role\", \"content\"}, found a string");
   EXPECT_EQ(error(R"([{"content": "x"}])"), ":1: \"m\"[0]: no \"role\" field");
   EXPECT_EQ(error(R"([{"role": "user"}])"), ":1: \"m\"[0]: no \"content\" field");
+  EXPECT_EQ(error(R"([{"role": "assistant", "tool_calls": null}])"), ":1: \"m\"[0]: no \"content\" field");
+  EXPECT_EQ(error(R"([{"role": "user", "content": 5}])"), ":1: \"m\"[0].content: expected a string, found an integer");
   EXPECT_EQ(error(R"([{"role": 1, "content": "x"}])"), ":1: \"m\"[0].role: expected a string, found an integer");
   EXPECT_EQ(error(R"([{"from": "human", "value": null}])"), ":1: \"m\"[0].value: expected a string, found null");
 }
