@@ -44,8 +44,8 @@ std::optional<std::string> token_text(const Json& token) {
 void collect_tokens(const Json& config, Json& tokens) {
   if (!config.is_object()) return;
   for (const auto& [key, value] : config.as_object("tokenizer config")) {
-    if (key == "extra_special_tokens" && value.is_object()) {
-      for (const auto& [name, token] : value.as_object("extra_special_tokens"))
+    if ((key == "extra_special_tokens" || key == "model_specific_special_tokens") && value.is_object()) {
+      for (const auto& [name, token] : value.as_object(key))
         if (const auto text = token_text(token)) tokens.set(name, *text);
     } else if (key.size() > 6 && key.compare(key.size() - 6, 6, "_token") == 0) {
       if (const auto text = token_text(value)) tokens.set(key, *text);

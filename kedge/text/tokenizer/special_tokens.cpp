@@ -58,7 +58,13 @@ void SpecialTokenFiles::read_named(const Json& json, const std::string& where) {
     entry.given = true;
     entry.token = value->is_null() ? std::nullopt : std::optional(read_token(*value, str(where, ": ", role)));
   }
-  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+  // Tokens under names of the model's own, such as "image_token".
+  for (const auto& [key, value] : json.as_object(where)) {
+    const bool is_role = std::find(kRoles.begin(), kRoles.end(), key) != kRoles.end();
+    if (key.ends_with("_token") && !is_role && (value.is_text() || value.find("content") != nullptr))
+      more_special.push_back(read_token(value, str(where, ": ", key)));
+  }
+  for (const char* key : {"model_specific_special_tokens", "additional_special_tokens", "extra_special_tokens"}) {
     const Json* list = json.find(key);
     if (list == nullptr || list->is_null()) continue;
     const std::string here = str(where, ": ", key);

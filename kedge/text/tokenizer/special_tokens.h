@@ -20,7 +20,7 @@ struct SpecialTokenFiles {
   };
 
   std::map<std::string, Named> named;    // by key: bos_token, eos_token, pad_token, unk_token, sep_token, ...
-  std::vector<AddedToken> more_special;  // additional_special_tokens, extra_special_tokens
+  std::vector<AddedToken> more_special;  // without such a role: under other names, and lists
   std::map<int64_t, AddedToken> added;   // added_tokens_decoder, or else added_tokens.json
   std::optional<bool> add_bos, add_eos;  // add_bos_token, add_eos_token
   std::optional<bool> legacy, add_prefix_space;

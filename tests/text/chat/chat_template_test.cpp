@@ -71,10 +71,11 @@ TEST(ChatTemplate, RendersQwenFromItsFolder) {
 TEST(ChatTemplate, SpecialTokensComeAsTextOrAsObjects) {
   const TempFolder folder;
   folder.file("tokenizer_config.json",
-              R"({"chat_template": "{{ bos_token }}{{ eos_token }}{{ image_token }}{{ pad_token is defined }}", "bos_token": "<s>",
-    "eos_token": {"content": "</s>", "lstrip": false}, "pad_token": null, "add_bos_token": true, "extra_special_tokens": {"image_token": "<img>"}})");
+              R"({"chat_template": "{{ bos_token }}{{ eos_token }}{{ image_token }}{{ boi }}{{ pad_token is defined }}", "bos_token": "<s>",
+    "eos_token": {"content": "</s>", "lstrip": false}, "pad_token": null, "add_bos_token": true, "extra_special_tokens": {"image_token": "<img>"},
+    "model_specific_special_tokens": {"boi": "<boi>"}})");
   folder.file("special_tokens_map.json", R"({"bos_token": {"content": "<bos>"}})");
-  EXPECT_EQ(ChatTemplate::load(folder.path()).render(messages("[{}]")), "<bos></s><img>False");
+  EXPECT_EQ(ChatTemplate::load(folder.path()).render(messages("[{}]")), "<bos></s><img><boi>False");
 }
 
 TEST(ChatTemplate, VariablesOverrideTokensButNotMessages) {

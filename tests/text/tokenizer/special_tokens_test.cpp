@@ -66,6 +66,16 @@ TEST(SpecialTokens, GenerationConfigComesBeforeConfig) {
   EXPECT_EQ(files.pad_id, std::nullopt);
 }
 
+TEST(SpecialTokens, ReadsTokensUnderOtherNames) {
+  const testing::TempFolder folder;
+  folder.file("tokenizer_config.json", R"({"extra_special_tokens": ["<x>"], "image_token": "<im>", "eos_token": "</s>",
+    "model_specific_special_tokens": {"boi": "<boi>", "image_token": "<im>"}, "video_token": {"content": "<vid>", "lstrip": true},
+    "audio_token": null, "add_bos_token": true, "boi": "<boi>"})");
+  const auto tokens = SpecialTokenFiles::read(folder.path()).tokens_to_add(AddedTokens());
+  EXPECT_THAT(contents(tokens), ElementsAre("</s>!", "<im>!", "<vid>!", "<boi>!", "<x>!"));
+  EXPECT_TRUE(tokens[2].lstrip);
+}
+
 TEST(SpecialTokens, KeepsThePropertiesOfATokenThatIsThere) {
   const testing::TempFolder folder;
   folder.file("special_tokens_map.json", R"({"bos_token": "<s>"})");
