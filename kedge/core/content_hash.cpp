@@ -163,4 +163,8 @@ std::string file_content_hash(const Path& file, int num_threads) {
   return whole_hash(pieces);
 }
 
+std::string file_damage(const Path& folder, const std::string& name, const std::string& hash) {
+  return file_content_hash(folder / name) == hash ? "" : name + ": its bytes are not those that were saved";
+}
+
 }  // namespace kedge

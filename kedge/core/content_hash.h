@@ -15,4 +15,8 @@ namespace kedge {
 // is an Error. Faster than disks are: several GB/s on two cores for what is in memory already.
 [[nodiscard]] std::string file_content_hash(const Path& file, int num_threads = 4);
 
+// Empty if the bytes of FOLDER/NAME have the hash that they had when they were saved. Otherwise "NAME: its bytes are not those that were
+// saved". An Error if they cannot be read.
+[[nodiscard]] std::string file_damage(const Path& folder, const std::string& name, const std::string& hash);
+
 }  // namespace kedge

@@ -34,6 +34,7 @@ EvalTarget model_of_run(const Path& folder, const Run& run, int64_t step) {
 }
 
 EvalTarget checkpoint_target(const Run& run, const Checkpoint& checkpoint) {
+  verify_checkpoint(checkpoint);
   if (!trains_online(run->algorithm)) return model_of_run(checkpoint.folder / "model", run, checkpoint.step());
   return {.kind = PolicyKind::checkpoint, .folder = checkpoint.folder, .run = run, .step = checkpoint.step()};
 }

@@ -70,6 +70,13 @@ TEST(ContentHash, OfAFileIsThatOfItsBytesByAnyNumberOfThreads) {
   }
 }
 
+TEST(ContentHash, AFileWithOtherBytesThanWereSavedIsDamaged) {
+  const TempFolder temp;
+  write_atomic(temp / "file", "0123");
+  EXPECT_EQ(file_damage(temp.path(), "file", content_hash("0123")), "");
+  EXPECT_EQ(file_damage(temp.path(), "file", content_hash("0122")), "file: its bytes are not those that were saved");
+}
+
 TEST(ContentHash, AFileThatIsNotThereIsNamed) {
   const TempFolder temp;
   EXPECT_THAT(testing::error_of([&] { return file_content_hash(temp / "none"); }), HasSubstr("none: cannot be read"));

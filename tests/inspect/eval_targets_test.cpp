@@ -75,6 +75,17 @@ TEST_F(EvalTargets, ACheckpointFindsItsRun) {
   EXPECT_EQ(names_of({place.string(), (place / "checkpoints" / "run-step=10").string()}), "0|5|10");
 }
 
+TEST_F(EvalTargets, ADamagedCheckpointIsRefused) {
+  model("base");
+  for (const char* algorithm : {"ppo", "sft"}) {
+    const Path place = run(algorithm, algorithm, {5, 10}), damaged = place / "checkpoints" / "run-step=10";
+    write_atomic(damaged / "weights", "0124");
+    for (const Path& given : {place, damaged})
+      EXPECT_NE(fault({given.string()}).find("run-step=10: weights: its bytes are not those that were saved"), std::string::npos) << given;
+    EXPECT_EQ(names_of({place.string()}, {.steps = {5}}), "0|5");
+  }
+}
+
 TEST_F(EvalTargets, SeveralRunsAreToldApart) {
   const std::string a = run("a", "reinforce", {5}), b = run("b", "rs", {7});
   EXPECT_EQ(names_of({a, b}), "a 0|a 5|b 0|b 7");

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <optional>
 
+#include "kedge/core/content_hash.h"
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
 #include "kedge/model/files/weight_files.h"
@@ -91,10 +94,37 @@ bool is_nemo_folder(const Path& folder) {
   return (is_file(folder / "model_config.yaml") && (holds("model_weights") || holds("weights"))) || (holds("context") && holds("weights"));
 }
 
+// A checkpoint's record has the hashes of its files, unless it is from before there were hashes. The model's files are read once in a
+// process, however often it is named.
+void check_saved_bytes(const Path& checkpoint, const std::string& here) {
+  static std::mutex mutex;
+  static std::map<Path, Json> known;  // hashes that were compared
+  const Path record = checkpoint / "meta.json";
+  if (!is_file(record)) return;
+  const Json json = Json::parse(read_text(record), record.string());
+  const Json* hashes = json.find("hashes");
+  if (hashes == nullptr) return;
+  const Path place = fs::weakly_canonical(checkpoint);
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(place); found != known.end() && found->second == *hashes) return;
+  std::string damage;
+  for (const auto& [name, hash] : hashes->as_object(record.string())) {
+    if (!name.starts_with("model/")) continue;
+    const std::string& saved = hash.as_text(record.string());
+    const std::string one = is_file(checkpoint / name) ? file_damage(checkpoint, name, saved) : name + " is missing";
+    if (!one.empty()) damage += (damage.empty() ? "" : "; ") + one;
+  }
+  check(damage.empty(), here, damage);
+  known.insert_or_assign(place, *hashes);
+}
+
 // Runs and checkpoints keep their model in a folder of that name.
 std::optional<Path> model_inside(const Path& folder, const std::string& here) {
   const Path model = folder / "model";
-  if (is_file(model / "config.json")) return model;
+  if (is_file(model / "config.json")) {
+    check_saved_bytes(folder, here);
+    return model;
+  }
   check(!is_file(model / "adapter_config.json"), here, "its model/ holds adapters, which need their base model: give that here and ",
         model.string(), " as the adapter (--adapter, model.peft.restore_from_path), or merge them into a complete model: kedge export ",
         folder.string(), " OUT --merge");

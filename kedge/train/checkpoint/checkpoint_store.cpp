@@ -151,8 +151,7 @@ bool is_made_as_one(const Path& folder) {
 
 // Empty if the file is intact. An Error if it cannot be read.
 std::string damage_of(const Checkpoint& checkpoint, const CheckpointFile& file) {
-  if (file.hash.empty() || file_content_hash(checkpoint.folder / file.name) == file.hash) return "";
-  return file.name + ": its bytes are not those that were saved";
+  return file.hash.empty() ? "" : file_damage(checkpoint.folder, file.name, file.hash);
 }
 
 // The folder of a checkpoint in progress, removed again unless it gets its name.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kedge/core/content_hash.h"
+
 #include "tests/support/expect_error.h"
 #include "tests/support/scoped_variable.h"
 #include "tests/support/temp_folder.h"
@@ -149,6 +151,28 @@ TEST(ModelFolder, RunsAndCheckpointsHaveOneInside) {
   put(folder / "model/adapter_config.json");
   EXPECT_THAT(folder_fault(folder.path().string()), HasSubstr(here + "its model/ holds adapters, which need their base model"));
   put(folder / "model/config.json");
+  EXPECT_EQ(find_model_folder(folder.path().string(), "--model"), folder / "model");
+}
+
+TEST(ModelFolder, OfACheckpointTheModelIsAsItWasSaved) {
+  const TempFolder folder;
+  const std::string checkpoint = folder.path().string(), weights = "model/model.safetensors";
+  put(folder / "model/config.json");
+  put(folder / "meta.json", str(R"({"hashes": {"model/config.json": ")", content_hash("{}"), R"(", ")", weights, R"(": ")",
+                                content_hash("0123"), R"(", "state/state.json": "not read"}})"));
+  EXPECT_EQ(folder_fault(checkpoint), "--model: " + checkpoint + ": " + weights + " is missing");
+  put(folder / weights, "0122");
+  EXPECT_EQ(folder_fault(checkpoint), "--model: " + checkpoint + ": " + weights + ": its bytes are not those that were saved");
+  put(folder / weights, "0123");
+  EXPECT_EQ(find_model_folder(checkpoint, "--model"), folder / "model");
+  put(folder / weights, "0122");
+  EXPECT_EQ(find_model_folder(checkpoint, "--model"), folder / "model") << "bytes are compared once";
+}
+
+TEST(ModelFolder, ACheckpointFromBeforeThereWereHashesIsTaken) {
+  const TempFolder folder;
+  put(folder / "model/config.json");
+  put(folder / "meta.json", R"({"files": {"model/config.json": 2}})");
   EXPECT_EQ(find_model_folder(folder.path().string(), "--model"), folder / "model");
 }
 
