@@ -7,6 +7,7 @@
 #include "kedge/config/yaml.h"
 #include "kedge/core/error.h"
 #include "kedge/inspect/metric_series.h"
+#include "kedge/model/files/run_summary.h"
 #include "kedge/train/checkpoint/run_folder.h"
 #include "kedge/train/checkpoint/run_record.h"
 
@@ -148,24 +149,15 @@ void read_metrics_of(RunOverview& overview) {
 }  // namespace
 
 RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error) {
-  const Path file = run.folder / "summary.json";
   const bool is_held = is_run_held(run.folder);
   RunEnd end{.step = num_steps};
   if (const Json* steps = run.starts.as_array("run.json").back().find("max_steps")) end.max_steps = steps->as_integer("run.json");
   if (has_error) end.status = "ended by an error";
-  if (is_file(file)) {
-    const Json summary = Json::parse(read_text(file), file.string());
-    const int64_t step = summary.at("step", file.string()).as_integer(file.string());
-    if (end.max_steps == 0) end.max_steps = summary.at("max_steps", file.string()).as_integer(file.string());
-    const std::string reason = summary.at("reason", file.string()).as_text(file.string());
-    const bool is_complete = reason == "complete";
-    // Of an earlier start: it says nothing of how the newest one ended, unless that had nothing left to do.
-    const Json* starts = summary.find("starts");
-    const auto num_starts = static_cast<int64_t>(run.starts.as_array("run.json").size());
-    const bool is_old = is_complete ? step < end.max_steps : starts != nullptr && starts->as_integer(file.string()) < num_starts;
-    if (step >= end.step) {
-      end.step = step;
-      if (!is_old) end.status = is_complete ? reason : "ended: " + reason;
+  if (const auto summary = read_run_summary(run.folder, run.starts)) {
+    end.max_steps = summary->max_steps;
+    if (summary->step >= end.step) {
+      end.step = summary->step;
+      if (!summary->is_old) end.status = summary->is_complete() ? summary->reason : "ended: " + summary->reason;
     }
   }
   if (run.algorithm == "serve" && end.status.empty() && was_stopped(run.folder / "log.txt")) end.status = "ended: stopped by a signal";

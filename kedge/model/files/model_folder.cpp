@@ -10,6 +10,7 @@
 #include "kedge/core/content_hash.h"
 #include "kedge/core/error.h"
 #include "kedge/core/json.h"
+#include "kedge/model/files/run_summary.h"
 #include "kedge/model/files/weight_files.h"
 
 namespace kedge {
@@ -118,18 +119,29 @@ void check_saved_bytes(const Path& checkpoint, const std::string& here) {
   known.insert_or_assign(place, *hashes);
 }
 
+// A complete run that goes on keeps its old model until it is complete again.
+bool went_on(const Path& run) {
+  const Path starts = run / "run.json";
+  if (!is_file(starts)) return false;
+  const auto summary = read_run_summary(run, Json::parse(read_text(starts), starts.string()));
+  return summary && (summary->is_old || !summary->is_complete());
+}
+
 // Runs and checkpoints keep their model in a folder of that name.
 std::optional<Path> model_inside(const Path& folder, const std::string& here) {
   const Path model = folder / "model";
+  const std::string instead = str("give one of its checkpoints, ", (folder / "checkpoints" / "NAME").string(),
+                                  ", or take the best or newest: kedge export ", folder.string(), " OUT");
   if (is_file(model / "config.json")) {
     check_saved_bytes(folder, here);
+    check(!went_on(folder), here, "a run that went on after it wrote its model, and is not complete; ", instead, ". The earlier model is ",
+          model.string());
     return model;
   }
   check(!is_file(model / "adapter_config.json"), here, "its model/ holds adapters, which need their base model: give that here and ",
         model.string(), " as the adapter (--adapter, model.peft.restore_from_path), or merge them into a complete model: kedge export ",
         folder.string(), " OUT --merge");
-  check(!is_folder(folder / "checkpoints"), here, "a run that has not written a model yet; give one of its checkpoints, ",
-        (folder / "checkpoints" / "NAME").string(), ", or take the best or newest: kedge export ", folder.string(), " OUT");
+  check(!is_folder(folder / "checkpoints"), here, "a run that has not written a model yet; ", instead);
   return std::nullopt;
 }
 

@@ -10,8 +10,9 @@
 namespace kedge {
 
 // The folder that `given` refers to: itself, model/ in the folder of a run or a checkpoint, or the snapshot of `Org/Name` (or `Name`) in
-// the Hugging Face cache. Anything else (NeMo, GGUF, pickled files, adapters) is a UsageError with what to do, and so is a checkpoint
-// whose model/ is damaged: every byte of it is compared with the hashes that were saved. `where` is the setting: "--model".
+// the Hugging Face cache. Anything else (NeMo, GGUF, pickled files, adapters) is a UsageError with what to do. So is a run that went on
+// after it wrote its model and is not complete, and a checkpoint whose model/ is damaged: every byte of it is compared with the hashes
+// that were saved. `where` is the setting: "--model".
 [[nodiscard]] Path find_model_folder(const std::string& given, std::string_view where);
 
 // The files in addition to weights and config.json that a model needs: tokenizer, chat templates, generation_config.json. Those that

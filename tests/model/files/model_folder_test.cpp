@@ -154,6 +154,29 @@ TEST(ModelFolder, RunsAndCheckpointsHaveOneInside) {
   EXPECT_EQ(find_model_folder(folder.path().string(), "--model"), folder / "model");
 }
 
+TEST(ModelFolder, OfARunThatWentOnTheOldModelIsTakenOnlyByItsOwnName) {
+  const TempFolder folder;
+  const std::string run = folder.path().string();
+  const Path model = folder / "model";
+  put(model / "config.json");
+  put(folder / "run.json", R"([{"max_steps": 6}])");
+  EXPECT_EQ(find_model_folder(run, "--model"), model) << "as its summary is written next";
+  put(folder / "summary.json", R"({"reason": "complete", "step": 6, "max_steps": 6, "starts": 1})");
+  EXPECT_EQ(find_model_folder(run, "--model"), model);
+  put(folder / "run.json", R"([{"max_steps": 6}, {"max_steps": 6}])");  // which had nothing left to do
+  EXPECT_EQ(find_model_folder(run, "--model"), model);
+  const std::string refusal = "--model: " + run + ": a run that went on after it wrote its model, and is not complete; give one of its " +
+                              "checkpoints, " + run + "/checkpoints/NAME, or take the best or newest: kedge export " + run +
+                              " OUT. The earlier model is " + model.string();
+  put(folder / "run.json", R"([{"max_steps": 6}, {"max_steps": 10}])");
+  EXPECT_EQ(folder_fault(run), refusal);
+  put(folder / "summary.json", R"({"reason": "SIGTERM", "step": 8, "max_steps": 10, "starts": 2})");
+  EXPECT_EQ(folder_fault(run), refusal);
+  EXPECT_EQ(find_model_folder(model.string(), "--model"), model);
+  put(folder / "summary.json", R"({"reason": "complete", "step": 10, "max_steps": 10, "starts": 2})");
+  EXPECT_EQ(find_model_folder(run, "--model"), model);
+}
+
 TEST(ModelFolder, OfACheckpointTheModelIsAsItWasSaved) {
   const TempFolder folder;
   const std::string checkpoint = folder.path().string(), weights = "model/model.safetensors";
