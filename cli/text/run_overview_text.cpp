@@ -170,9 +170,10 @@ void add_checkpoints(FactPage& page, const RunOverview& overview) {
   const std::string each = size == 0 ? "" : format_bytes(overview.checkpoints.back().bytes) + (size == 1 ? "" : " each");
   page.add("checkpoints",
            size == 0 ? "none that is complete" : str(size > kMostCheckpoints ? str(size, ", among them ") : "", joined(parts), "; ", each));
+  const bool is_earlier = overview.model_step && *overview.model_step != overview.step;
   if (overview.has_model)
-    page.add("model",
-             "model/, a Hugging Face folder" + std::string(overview.network && overview.network->rank > 0 ? " with the adapters" : ""));
+    page.add("model", str("model/, a Hugging Face folder", overview.network && overview.network->rank > 0 ? " with the adapters" : "",
+                          is_earlier ? str(", of step ", *overview.model_step) : ""));
 }
 
 bool is_online(const RunOverview& overview) { return is_folder(overview.run.folder / "rollouts"); }
@@ -302,6 +303,7 @@ Json story_json(const RunOverview& overview) {
                       {"monitor", overview.monitor},
                       {"checkpoints", std::move(checkpoints)},
                       {"model", overview.has_model ? Json((overview.run.folder / "model").string()) : Json()},
+                      {"model_step", overview.model_step ? Json(*overview.model_step) : Json()},
                       {"last_start", overview.last_start()},
                       {"reproduce", command_of(overview)}};
 }

@@ -28,7 +28,7 @@ std::optional<ModelSource> finished_model(const RunOnDisk& run) {
   const Path model = run.folder / "model";
   const RunEnd end = end_of(run, run.checkpoints.empty() ? 0 : run.checkpoints.back().step(), false);
   if (!is_folder(model) || end.status != "complete") return std::nullopt;
-  return ModelSource{model, run.started_in, "the final model of the complete run", end.step};
+  return ModelSource{model, run.started_in, "the final model of the complete run", end.model_step.value_or(end.step)};
 }
 
 ModelSource find_in_run(const RunOnDisk& run, const ModelWish& wish) {

@@ -157,7 +157,10 @@ RunEnd end_of(const RunOnDisk& run, int64_t num_steps, bool has_error) {
     end.max_steps = summary->max_steps;
     if (summary->step >= end.step) {
       end.step = summary->step;
-      if (!summary->is_old) end.status = summary->is_complete() ? summary->reason : "ended: " + summary->reason;
+      if (!summary->is_old) {
+        end.status = summary->is_complete() ? summary->reason : "ended: " + summary->reason;
+        end.model_step = summary->model_step;
+      }
     }
   }
   if (run.algorithm == "serve" && end.status.empty() && was_stopped(run.folder / "log.txt")) end.status = "ended: stopped by a signal";

@@ -29,8 +29,9 @@ struct StoryCheckpoint {
 
 // How far a run got, and how it ended.
 struct RunEnd {
-  std::string status = {};          // "complete", "running", "ended: SIGTERM", ...
-  int64_t step = 0, max_steps = 0;  // 0: not known
+  std::string status = {};                 // "complete", "running", "ended: SIGTERM", ...
+  int64_t step = 0, max_steps = 0;         // 0: not known
+  std::optional<int64_t> model_step = {};  // of FOLDER/model; none: not known
 };
 
 struct RunOverview : RunEnd {

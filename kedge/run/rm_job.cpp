@@ -27,8 +27,8 @@ std::unique_ptr<Model> RmJob::load(const Path& folder, const StorageOptions& sto
 SupervisedTask RmJob::make_task(const TaskModel& model) { return make_rm_task(config_.model, model); }
 
 // What a reward server needs to standardise its rewards.
-void RmJob::add_summary(Json& summary, const Metrics& last) const {
-  const auto mean = last.find("validation/rewards_all_mean"), std = last.find("validation/rewards_all_std");
+void RmJob::add_summary(Json& summary, const Metrics& metrics) const {
+  const auto mean = metrics.find("validation/rewards_all_mean"), std = metrics.find("validation/rewards_all_std");
   if (mean && std) summary.set("reward_standardization", Json::Object{{"mean", *mean}, {"std", *std}});
 }
 

@@ -11,7 +11,7 @@ class RmJob final : public DataJob<RmConfig> {
   [[nodiscard]] HeadOptions head() const override;
   [[nodiscard]] std::unique_ptr<Model> load(const Path& folder, const StorageOptions& storage) const override;
   [[nodiscard]] SupervisedTask make_task(const TaskModel& model) override;
-  void add_summary(Json& summary, const Metrics& last) const override;
+  void add_summary(Json& summary, const Metrics& metrics) const override;
 };
 
 }  // namespace kedge

@@ -87,6 +87,15 @@ void check_fit(const MemoryFit& memory) {
   if (memory.blocks) log_info("training waits while a checkpoint is written: there is no memory for a copy of its state");
 }
 
+// What a validation of the checkpoint's weights logged.
+Metrics validation_of(const Checkpoint& checkpoint) {
+  constexpr std::string_view kValidated = "val_";  // monitors_of()
+  Metrics metrics;
+  for (const auto& [name, value] : checkpoint.meta.metrics)
+    if (name.starts_with(kValidated)) metrics.set("validation/" + name.substr(kValidated.size()), value);
+  return metrics;
+}
+
 RunOutcome outcome_of(const LoopResult& result) {
   if (result.reason == "complete") return RunOutcome::finished;
   return result.exit_code == kExitWorld ? RunOutcome::failed : RunOutcome::killed;
@@ -135,8 +144,9 @@ int RunSession::run(const Start& start) {
     throw;
   }
   if (has_news(result)) {
-    if (result.reason == "complete" && job_.run.writes_model()) write_model(start, result.step);
-    if (writes()) finish(start, result);
+    std::optional<Checkpoint> best;  // whose model the run leaves
+    if (leaves_model(result)) best = write_model(start, result.step);
+    if (writes()) finish(start, result, best);
   }
   log.finish(outcome_of(result));
   return result.exit_code;
@@ -285,7 +295,9 @@ void RunSession::write_run_files(const Start& start, int64_t step) const {
              ".max_epochs or max_steps continues it, another exp_manager.explicit_log_dir starts from scratch");
 }
 
-void RunSession::finish(const Start& start, const LoopResult& result) const {
+bool RunSession::leaves_model(const LoopResult& result) const { return result.reason == "complete" && job_.run.writes_model(); }
+
+void RunSession::finish(const Start& start, const LoopResult& result, const std::optional<Checkpoint>& best_model) const {
   const bool complete = result.reason == "complete";
   Json summary;
   summary.set("reason", result.reason);
@@ -305,7 +317,8 @@ void RunSession::finish(const Start& start, const LoopResult& result) const {
   if (is_cuda) summary.set("planned_host_bytes", job_.memory.host_needed);
   if (is_cuda) summary.set("peak_host_bytes", peak_resident_bytes());
   if (const auto best = store_->best()) summary.set("best", best->folder.string());
-  if (start.add_summary) start.add_summary(summary, result.last);
+  if (leaves_model(result)) summary.set("model_step", best_model ? best_model->step() : result.step);
+  if (start.add_summary) start.add_summary(summary, best_model ? validation_of(*best_model) : result.last);
   write_atomic(folder_ / "summary.json", summary.dump(2) + "\n");
   log_info(complete ? "done: " : "stopped (" + result.reason + "): ", "step ", result.step, " of ", start.steps.max_steps,
            complete && is_folder(folder_ / "model") ? ", model in " + (folder_ / "model").string() : "");
@@ -325,7 +338,7 @@ bool RunSession::has_news(const LoopResult& result) const {
 }
 
 // First under a temporary name, so that a model folder is always complete.
-void RunSession::write_model(const Start& start, int64_t step) const {
+std::optional<Checkpoint> RunSession::write_model(const Start& start, int64_t step) const {
   const bool wants_best = job_.run.checkpoint_callback_params.save_best_model;
   const std::optional<Checkpoint> best = writes() && wants_best ? store_->best_sound() : std::nullopt;
   std::array<double, 1> has_best = {best ? 1.0 : 0.0};
@@ -335,7 +348,7 @@ void RunSession::write_model(const Start& start, int64_t step) const {
   const Path stage = parts_stage(folder_, step), unfinished = folder_ / ".model-unfinished";
   if (!writes()) {
     if (write) write_part(stage, job_.world.rank(), write);
-    return;
+    return std::nullopt;
   }
   remove_tree(unfinished);
   if (best) {
@@ -347,6 +360,7 @@ void RunSession::write_model(const Start& start, int64_t step) const {
   remove_tree(folder_ / "model");
   fs::rename(unfinished, folder_ / "model");
   sync_folder(folder_);
+  return best;
 }
 
 std::vector<Path> model_files(const Path& folder) {

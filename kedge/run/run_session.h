@@ -75,9 +75,10 @@ class RunSession {
     Trainer& trainer;
     const Model& model;
     StepPlan steps;
-    Intervals intervals;                                                       // nothing is saved if exp_manager disables checkpoints
-    std::function<FolderWriter()> model_writer;                                // of the final state; of every rank that has a part of it
-    std::function<void(Json& summary, const Metrics& last)> add_summary = {};  // further entries of the summary
+    Intervals intervals;                         // nothing is saved if exp_manager disables checkpoints
+    std::function<FolderWriter()> model_writer;  // of the final state; of every rank that has a part of it
+    // Further entries of the summary, from the metrics of the model that the run leaves, or of the last steps if it leaves none.
+    std::function<void(Json& summary, const Metrics& metrics)> add_summary = {};
   };
   // From the checkpoint, or the start, to the end: restores the trainer, runs its loop, writes summary and model. Once. Returns the
   // exit code. Interrupted if a signal was received while waiting for a server: the step is lost, as if the run had been killed.
@@ -96,9 +97,11 @@ class RunSession {
   int64_t restore_trainer(Trainer& trainer, MetricsLog& log) const;
   [[nodiscard]] std::string last_checkpoint_text() const;
   void write_run_files(const Start& start, int64_t step) const;
-  void finish(const Start& start, const LoopResult& result) const;
+  void finish(const Start& start, const LoopResult& result, const std::optional<Checkpoint>& best_model) const;
   [[nodiscard]] bool has_news(const LoopResult& result) const;
-  void write_model(const Start& start, int64_t step) const;
+  [[nodiscard]] bool leaves_model(const LoopResult& result) const;
+  // Returns the checkpoint whose model it is; none for the model as it is after the last step, and on other ranks than the first.
+  [[nodiscard]] std::optional<Checkpoint> write_model(const Start& start, int64_t step) const;
 
   const RunJob& job_;
   std::vector<std::string> arguments_;

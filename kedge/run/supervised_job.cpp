@@ -77,7 +77,7 @@ Json plan_json(const SupervisedSetup& setup, const MemoryFit& verdict) {
 
 int64_t SupervisedJob::cache_bytes(const ModelConfig& /*network*/, int64_t /*element_size*/, int64_t /*longest*/) const { return 0; }
 
-void SupervisedJob::add_summary(Json& /*summary*/, const Metrics& /*last*/) const {}
+void SupervisedJob::add_summary(Json& /*summary*/, const Metrics& /*metrics*/) const {}
 
 int SupervisedJob::run(const RunOptions& options) {
   check_config();
@@ -105,7 +105,7 @@ int SupervisedJob::run(const RunOptions& options) {
                       .steps = setup.plan.steps,
                       .intervals = setup.plan.intervals,
                       .model_writer = [&] { return trainer.model_writer(); },
-                      .add_summary = [&](Json& summary, const Metrics& last) { add_summary(summary, last); }});
+                      .add_summary = [&](Json& summary, const Metrics& metrics) { add_summary(summary, metrics); }});
 }
 
 PlanReport SupervisedJob::plan(const PlanOptions& options) {

@@ -46,7 +46,7 @@ class SupervisedJob : public Job {
   // Memory of sampling between steps, with this maximum length of rows.
   [[nodiscard]] virtual int64_t cache_bytes(const ModelConfig& network, int64_t element_size, int64_t longest) const;
   [[nodiscard]] virtual ReferenceUse reference_use() const { return {}; }
-  virtual void add_summary(Json& summary, const Metrics& last) const;
+  virtual void add_summary(Json& summary, const Metrics& metrics) const;
 
   int run(const RunOptions& options) override;
   [[nodiscard]] PlanReport plan(const PlanOptions& options) override;

@@ -55,6 +55,9 @@ TEST(ModelSource, OfACompleteRunItsModelUntilItGoesOn) {
   EXPECT_EQ(source_of(folder.path()).folder.filename(), "model");
   EXPECT_EQ(source_of(folder.path()).what, "the final model of the complete run");
   EXPECT_EQ(source_of(folder.path(), {.last = true}).step, std::optional<int64_t>(6));
+  EXPECT_EQ(source_of(folder.path()).step, std::optional<int64_t>(6));
+  folder.file("summary.json", R"({"reason": "complete", "step": 6, "model_step": 4})");  // with save_best_model=true
+  EXPECT_EQ(source_of(folder.path()).step, std::optional<int64_t>(4));
   folder.file("summary.json", R"({"reason": "complete", "step": 5})");  // a checkpoint of step 6 came behind it
   EXPECT_EQ(source_of(folder.path()).what, "the checkpoint of step 4, the best by val_reward");
   folder.file("summary.json", R"({"reason": "the time limit", "step": 6})");  // it went on from step 5, and did not complete

@@ -21,6 +21,22 @@ TEST(RmJob, LeavesWhatAServerNeedsToStandardiseRewards) {
   EXPECT_THAT(read_text(toy.path() / "run/model/config.json"), HasSubstr("ForSequenceClassification"));
 }
 
+TEST(RmJob, TheyAreOfTheBestModelIfThatIsTheOneItLeaves) {
+  const testing::JobToy toy;
+  const std::string checkpoints = "exp_manager.checkpoint_callback_params.";
+  RmJob job;
+  testing::load_job(job, {toy.rm(),
+                          {"trainer.rm.val_check_interval=1", "trainer.rm.save_interval=1", checkpoints + "save_best_model=true",
+                           checkpoints + "monitor=step", checkpoints + "mode=min"}});
+  EXPECT_EQ(job.run({}), kExitOk);
+  const Checkpoint best = list_checkpoints(toy.path() / "run/checkpoints").front();
+  const Json summary = Json::parse(read_text(toy.path() / "run/summary.json"));
+  EXPECT_EQ(best.step(), 1);
+  EXPECT_EQ(summary.at("model_step", ""), Json(1));
+  EXPECT_EQ(summary.at("reward_standardization", "").at("mean", ""), Json(best.meta.metrics.at("val_rewards_all_mean")));
+  EXPECT_EQ(summary.at("reward_standardization", "").at("std", ""), Json(best.meta.metrics.at("val_rewards_all_std")));
+}
+
 TEST(RmJob, AHeadOfAnotherSizeIsRefused) {
   const testing::JobToy toy;
   RmJob job;

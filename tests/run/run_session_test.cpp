@@ -70,7 +70,7 @@ struct ToyCommand {
          .steps = {4, max_steps},
          .intervals = {max_steps, 2, 2, true},
          .model_writer = [] { return [](const Path& to) { make_folder(to), write_atomic(to / "weight", "the last"); }; },
-         .add_summary = [](Json& summary, const Metrics& last) { summary.set("best_loss", *last.find("validation/loss")); }});
+         .add_summary = [](Json& summary, const Metrics& metrics) { summary.set("best_loss", *metrics.find("validation/loss")); }});
   }
   [[nodiscard]] Json summary() const { return Json::parse(read_text(folder / "summary.json")); }
 
@@ -102,6 +102,7 @@ TEST(RunSession, LeavesItsPapersAndItsModel) {
   EXPECT_EQ(summary.at("step", ""), Json(4));
   EXPECT_EQ(summary.at("consumed_samples", ""), Json(32));
   EXPECT_EQ(summary.at("best_loss", ""), Json(-8.125));
+  EXPECT_EQ(summary.at("model_step", ""), Json(4));
   EXPECT_EQ(read_text(command.folder / "model" / "weight"), "the last");
   EXPECT_EQ(read_text(command.folder / "config.yaml"), dump_config(command.job.section));
   const Json started = Json::parse(read_text(command.folder / "run.json")).as_array("").at(0);
@@ -110,6 +111,19 @@ TEST(RunSession, LeavesItsPapersAndItsModel) {
   EXPECT_THAT(started.dump(), HasSubstr("lm/config.json"));
   EXPECT_THAT(started.dump(), HasSubstr("lm/tokenizer.json"));
   EXPECT_THAT(read_text(command.folder / "log.txt"), HasSubstr("done: step 4 of 4, model in " + (command.folder / "model").string()));
+}
+
+// The loss falls: the first checkpoint has the largest.
+TEST(RunSession, TheSummaryTellsOfTheBestModelIfThatIsTheOneItLeaves) {
+  const TempFolder temp;
+  ToyCommand command(temp);
+  command.config.exp_manager.checkpoint_callback_params.mode = MonitorMode::max;
+  command.config.exp_manager.checkpoint_callback_params.save_best_model = true;
+  EXPECT_EQ(command.run(4), 0);
+  EXPECT_EQ(read_text(command.folder / "model" / "weight"), "2.500000");
+  EXPECT_EQ(command.summary().at("step", ""), Json(4));
+  EXPECT_EQ(command.summary().at("model_step", ""), Json(2));
+  EXPECT_EQ(command.summary().at("best_loss", ""), Json(-2.5));
 }
 
 TEST(RunSession, ASecondStartGoesOnAndACompleteOneAddsNothing) {
@@ -140,6 +154,7 @@ TEST(RunSession, AnAlarmThatStopsIsTheReason) {
   EXPECT_EQ(command.summary().at("reason", ""), Json("kl run-away: 12"));
   EXPECT_EQ(command.summary().at("step", ""), Json(3));
   EXPECT_FALSE(is_folder(command.folder / "model"));
+  EXPECT_EQ(command.summary().find("model_step"), nullptr);
   EXPECT_THAT(read_text(command.folder / "log.txt"), HasSubstr("stopped (kl run-away: 12): step 3 of 6"));
   EXPECT_EQ(read_checkpoint(RunSession(command.job, {}, {}).checkpoint()->folder).step(), 3);
 }

@@ -10,9 +10,10 @@
 namespace kedge {
 
 struct RunSummary {
-  std::string reason;               // "complete", "SIGTERM", ...
-  int64_t step = 0, max_steps = 0;  // max_steps: of the newest start
-  bool is_old = false;              // of an earlier start: it says nothing of how the newest one ended, unless that had nothing left to do
+  std::string reason;                      // "complete", "SIGTERM", ...
+  int64_t step = 0, max_steps = 0;         // max_steps: of the newest start
+  std::optional<int64_t> model_step = {};  // of FOLDER/model, if the run left one; none in summaries from before there was this entry
+  bool is_old = false;  // of an earlier start: it says nothing of how the newest one ended, unless that had nothing left to do
 
   [[nodiscard]] bool is_complete() const { return reason == "complete"; }
 };

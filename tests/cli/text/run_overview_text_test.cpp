@@ -54,6 +54,16 @@ TEST(RunStoryText, SaysWhatANewcomerAsks) {
   EXPECT_THAT(text, HasSubstr("kedge export runs/first OUT --best "));
 }
 
+TEST(RunStoryText, AModelThatIsNotOfTheLastStepHasItsOwn) {
+  RunOverview overview = story_of();
+  overview.has_model = true;
+  overview.model_step = 40;
+  EXPECT_THAT(story_text(overview, "run", {}, false), HasSubstr("model        model/, a Hugging Face folder\n"));
+  overview.model_step = 30;
+  EXPECT_THAT(story_text(overview, "run", {}, false), HasSubstr("model        model/, a Hugging Face folder, of step 30\n"));
+  EXPECT_EQ(story_json(overview).at("model_step", ""), Json(30));
+}
+
 TEST(RunStoryText, HintsAndAlarmsHaveTheirSteps) {
   RunOverview overview = story_of();
   overview.hints = {{17, "KL run-away"}};

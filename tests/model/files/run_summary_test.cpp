@@ -23,6 +23,8 @@ TEST(RunSummary, SaysHowARunEnded) {
   EXPECT_TRUE(complete.is_complete());
   EXPECT_FALSE(complete.is_old);
   EXPECT_EQ(complete.step, 6);
+  EXPECT_FALSE(complete.model_step.has_value());
+  EXPECT_EQ(summary_of(run, R"({"reason": "complete", "step": 6, "model_step": 4})", R"([{"max_steps": 6}])").model_step, 4);
   const RunSummary stopped = summary_of(run, R"({"reason": "SIGTERM", "step": 3, "max_steps": 6, "starts": 1})", "[{}]");
   EXPECT_FALSE(stopped.is_complete());
   EXPECT_FALSE(stopped.is_old);
