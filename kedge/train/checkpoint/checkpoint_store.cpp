@@ -23,6 +23,8 @@ constexpr std::string_view kMeta = "meta.json", kLast = "-last", kUnfinished = "
 constexpr std::string_view kOwnHash = "hash";  // the record's last member: the hash of the others
 
 bool is_last(const Path& checkpoint) { return checkpoint.filename().string().ends_with(kLast); }
+// Its name as the last one.
+Path twin_of(const Path& checkpoint) { return checkpoint.string() + std::string(kLast); }
 
 // Every file below the folder but the record itself, by its path from there.
 std::map<std::string, int64_t> file_sizes(const Path& folder) {
@@ -147,6 +149,18 @@ bool is_visible_folder(const Path& path) {
 }
 bool is_made_as_one(const Path& folder) {
   return fs::exists(folder / kMeta) || fs::exists(folder / "state") || fs::exists(folder / "model");
+}
+
+// Where the checkpoint of this step goes: a pattern without {step} gives several steps one name, and the later ones become NAME-v1,
+// NAME-v2,
+// ..., as NeMo's do. A last one may be replaced, since only the newest is kept.
+Path untaken_path(const Path& wanted, int64_t step, const std::vector<Checkpoint>& all) {
+  const auto is_taken = [&](const Path& path) {
+    return std::any_of(all.begin(), all.end(), [&](const Checkpoint& one) { return one.folder == path && one.step() != step; });
+  };
+  Path path = wanted;
+  for (int64_t i = 1; is_taken(path); ++i) path = str(wanted.string(), "-v", i);
+  return path;
 }
 
 // Empty if the file is intact. An Error if it cannot be read.
@@ -317,11 +331,11 @@ void CheckpointStore::finish_save() const {
   if (all.empty() || all.size() != folders().size()) return;  // what is incomplete may be newer
   const Path& newest = all.back().folder;
   const bool has_last = is_last(newest);
-  const auto is_older_last = [&](const Checkpoint& one) { return is_last(one.folder) && one.folder != newest; };
+  const Path last_as = has_last ? newest : twin_of(newest);
+  const auto is_older_last = [&](const Checkpoint& one) { return is_last(one.folder) && one.folder != last_as; };
   // Older ones are kept if the newest is damaged.
   if ((has_last && std::none_of(all.begin(), all.end(), is_older_last)) || !is_sound(all.back())) return;
   if (!has_last) {
-    const Path last_as = folder_ / (newest.filename().string() + std::string(kLast));
     const Unfinished twin(last_as);
     twin.link(newest);
     publish(twin.folder(), last_as);
@@ -401,13 +415,13 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
   for (const auto& [key, value] : meta.counters) numbers[key] = static_cast<double>(value);
   const std::string name = checkpoint_name(config_.filename, numbers, "filename");
   const std::vector<Checkpoint> all = list();
-  const bool ranked = ranks(meta, all);
+  const bool ranked = ranks(meta, all), becomes_last = config_.save_last || !ranked;
   if (!ranked && !wants_last(meta)) return;
 
-  const Path ranked_as = folder_ / name, last_as = folder_ / (name + std::string(kLast));
+  const Path ranked_as = untaken_path(folder_ / name, Checkpoint{{}, meta}.step(), all), last_as = twin_of(ranked_as);
   const Unfinished written(ranked_as);
   written.fill(meta, write);
-  if (ranked && config_.save_last) {
+  if (ranked && becomes_last) {
     // The same files under two names take no more space. The name that is kept comes first: a run killed in between resumes from it.
     const Unfinished twin(last_as);
     twin.link(written.folder());
@@ -417,7 +431,7 @@ void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(
     publish(written.folder(), ranked ? ranked_as : last_as);
   }
   for (const Checkpoint& old : all)
-    if (is_last(old.folder) && old.folder != last_as) remove_checkpoint(old.folder);
+    if (is_last(old.folder) && !(becomes_last && old.folder == last_as)) remove_checkpoint(old.folder);
   remove_worst();
 }
 

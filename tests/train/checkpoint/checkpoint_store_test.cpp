@@ -232,6 +232,40 @@ TEST(CheckpointStore, SavingTheSameStepAgainReplacesIt) {
   EXPECT_FALSE(is_file(store.newest()->folder / "state"));
 }
 
+CheckpointConfig with_one_name(bool last = true) {
+  CheckpointConfig config = config_of(3, last);
+  config.filename = "run";
+  return config;
+}
+
+TEST(CheckpointStore, ANameWithoutTheStepReplacesNoOtherStep) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", with_one_name());
+  for (const auto& [step, loss] : std::map<int64_t, double>{{1, 0.1}, {2, 0.9}, {3, 0.5}}) store.save(meta_of(step, loss), fill_checkpoint);
+  const Names all = {"run", "run-v1", "run-v2", "run-v2-last"};
+  EXPECT_EQ(checkpoints_in(temp / "c"), all);
+  EXPECT_EQ(store.best()->step(), 1);
+  EXPECT_EQ(store.best()->folder.filename(), "run");
+  store.save(meta_of(3, 0.5), [](const Path& folder) { write_atomic(folder / "other", "x"); });
+  EXPECT_EQ(checkpoints_in(temp / "c"), all) << "the same step replaces its own";
+  EXPECT_TRUE(is_file(temp / "c" / "run-v2" / "other"));
+}
+
+TEST(CheckpointStore, ALastOneOfTheSameNameMakesRoom) {
+  const TempFolder temp;
+  CheckpointStore store(temp / "c", with_one_name(false));
+  store.save(meta_of(1, std::nan("")), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-last"}));
+  fs::copy(temp / "c" / "run-last", temp / "kept", fs::copy_options::recursive);
+  store.save(meta_of(2, 0.4), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run"}));
+  // As if killed between the two names of a save that keeps the last.
+  fs::rename(temp / "kept", temp / "c" / "run-last");
+  const CheckpointStore again(temp / "c", with_one_name());
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run", "run-last"}));
+  EXPECT_EQ(read_checkpoint(temp / "c" / "run-last").step(), 2);
+}
+
 TEST(CheckpointStore, AnErrorLeavesEverythingAsItWas) {
   const TempFolder temp;
   CheckpointStore store(temp / "c", config_of(2));
