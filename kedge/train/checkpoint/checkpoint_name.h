@@ -1,5 +1,6 @@
 #pragma once
-// The name of a checkpoint by a pattern: "{step}" becomes "step=10", "{val_loss:.3f}" becomes "val_loss=0.612".
+// The name of a checkpoint by a pattern: "{step}" becomes "step=10", "{val_loss:.3f}" becomes "val_loss=0.612",
+// "{epoch:02d}" "epoch=03".
 #include <map>
 #include <string>
 #include <string_view>

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMeta = "meta.json", kLast = "-last", kUnfinished = ".unfinished-", kRemoved = ".removed-",
                            kReplaced = ".replaced-";
 constexpr std::string_view kOwnHash = "hash";  // the record's last member: the hash of the others
+constexpr std::string_view kPatternKey = "exp_manager.checkpoint_callback_params.filename";
 
 bool is_last(const Path& checkpoint) { return checkpoint.filename().string().ends_with(kLast); }
 // Its name as the last one.
@@ -320,7 +321,7 @@ void remove_checkpoint(const Path& checkpoint) {
 }
 
 CheckpointStore::CheckpointStore(Path folder, CheckpointConfig config) : folder_(std::move(folder)), config_(std::move(config)) {
-  static_cast<void>(checkpoint_name(config_.filename, {}, "filename"));
+  static_cast<void>(checkpoint_name(config_.filename, {}, kPatternKey));
   open_checkpoints(folder_);
   finish_save();
 }
@@ -413,7 +414,7 @@ void CheckpointStore::remove_worst() const {
 void CheckpointStore::save(const CheckpointMeta& meta, const std::function<void(const Path& folder)>& write) {
   std::map<std::string, double> numbers = meta.metrics;
   for (const auto& [key, value] : meta.counters) numbers[key] = static_cast<double>(value);
-  const std::string name = checkpoint_name(config_.filename, numbers, "filename");
+  const std::string name = checkpoint_name(config_.filename, numbers, kPatternKey);
   const std::vector<Checkpoint> all = list();
   const bool ranked = ranks(meta, all), becomes_last = config_.save_last || !ranked;
   if (!ranked && !wants_last(meta)) return;

@@ -33,7 +33,8 @@ struct CheckpointConfig {
     field("mode", mode, "whether smaller (min) or larger (max) values are better");
     field("save_top_k", save_top_k, "number of best checkpoints kept; -1: all, 0: none", at_least(-1));
     field("save_last", save_last, "also keep the newest, as NAME-last");
-    field("filename", filename, "name pattern: {key} becomes key=value; {key:.3f}: with three decimals");
+    field("filename", filename,
+          "name pattern: {key} becomes key=value; {key:.3f}: with three decimals, {key:04d}: an integer of four digits");
     field("save_nemo_on_train_end", save_nemo_on_train_end, "write the model of a finished run as a Hugging Face folder, FOLDER/model");
     field("save_best_model", save_best_model, "FOLDER/model is the best model; false: the last one");
     field.ignored("always_save_nemo", "every checkpoint contains a Hugging Face folder");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/expect_error.h"
 
 namespace kedge {
@@ -32,14 +34,25 @@ TEST(CheckpointName, Numbers) {
   EXPECT_EQ(name_of("plain"), "plain");
 }
 
+// Lightning's patterns are Python's formats.
+TEST(CheckpointName, IntegersOfAWidth) {
+  EXPECT_EQ(name_of("a{x:02d}", {{"x", 3}}), "ax=03");
+  EXPECT_EQ(name_of("a{x:04d}", {{"x", 12345}}), "ax=12345");
+  EXPECT_EQ(name_of("a{x:4d}", {{"x", 12}}), "ax=  12");
+  EXPECT_EQ(name_of("a{x:d}", {{"x", -3}}), "ax=-3");
+  EXPECT_EQ(name_of("a{x:d}", {{"x", 2.6}}), "ax=3");
+  EXPECT_EQ(name_of("a{x:02d}"), "ax=nan");
+}
+
 TEST(CheckpointName, PatternsThatCannotBeRead) {
   EXPECT_EQ(error_of([] { return name_of("a{x"); }), "filename: \"a{x\" opens a { that is never closed");
   EXPECT_EQ(error_of([] { return name_of("a{}"); }), "filename: \"a{}\" has braces without a name");
-  for (const char* format : {"d", ".f", ".3", "3f", ".3g", ".99f", ".-1f"})
-    EXPECT_EQ(error_of([&] {
-                return name_of(str("a{x:", format, "}"), {{"x", 1}});
-              }),
-              str("filename: \"", format, "\" is not a format; expected one such as .3f"));
+  for (const char* format : {"f", ".", ".f", ".3", "3f", ".3g", ".99f", ".-1f", ".d", "-4d", "x4d", "99d", "4"})
+    for (const double known : {1.0, std::nan("")})  // the check at the start of a run knows no number
+      EXPECT_EQ(error_of([&] {
+                  return name_of(str("a{x:", format, "}"), {{"x", known}});
+                }),
+                str("filename: \"", format, "\" is not a format; expected one such as .3f or 04d"));
   EXPECT_EQ(error_of([] { return name_of("a/b"); }), "filename: \"a/b\" is not a valid name for a checkpoint's folder");
   EXPECT_EQ(error_of([] { return name_of(".a"); }), "filename: \".a\" is not a valid name for a checkpoint's folder");
   EXPECT_EQ(error_of([] { return name_of(""); }), "filename: \"\" is not a valid name for a checkpoint's folder");

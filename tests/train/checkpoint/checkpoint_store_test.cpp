@@ -454,8 +454,9 @@ TEST(CheckpointStore, TellsItsFiles) {
 TEST(CheckpointStore, APatternThatCannotBeReadIsToldAtTheStart) {
   const TempFolder temp;
   CheckpointConfig config;
-  config.filename = "run-{step";
-  EXPECT_EQ(error_of([&] { return CheckpointStore(temp / "c", config); }), "filename: \"run-{step\" opens a { that is never closed");
+  config.filename = "run-{step:x}";
+  EXPECT_EQ(error_of([&] { return CheckpointStore(temp / "c", config); }),
+            "exp_manager.checkpoint_callback_params.filename: \"x\" is not a format; expected one such as .3f or 04d");
 }
 
 }  // namespace
