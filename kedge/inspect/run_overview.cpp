@@ -127,7 +127,7 @@ std::vector<StoryCheckpoint> checkpoints_of(const RunOverview& overview) {
     for (const CheckpointFile& file : one.files) told.bytes += file.bytes;
     told.is_best = !ranked.empty() && ranked.front().folder == one.folder;
     told.is_last = one.folder == overview.run.checkpoints.back().folder;
-    if (const auto number = one.meta.metrics.find(config.monitor); number != one.meta.metrics.end()) told.number = number->second;
+    told.number = monitored_number(one.meta, config.monitor);
     checkpoints.push_back(std::move(told));
   }
   return checkpoints;

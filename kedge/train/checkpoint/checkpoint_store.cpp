@@ -100,12 +100,6 @@ Checkpoint read_whole(const Path& folder) {
   return checkpoint;
 }
 
-std::optional<double> number_of(const CheckpointMeta& meta, const std::string& key) {
-  if (const auto found = meta.metrics.find(key); found != meta.metrics.end() && !std::isnan(found->second)) return found->second;
-  if (const auto found = meta.counters.find(key); found != meta.counters.end()) return static_cast<double>(found->second);
-  return std::nullopt;
-}
-
 bool is_better_by(MonitorMode mode, double a, double b) { return mode == MonitorMode::min ? a < b : a > b; }
 
 Path hidden_beside(const Path& checkpoint, std::string_view prefix) {
@@ -206,6 +200,13 @@ int64_t Checkpoint::step() const {
   return found == meta.counters.end() ? 0 : found->second;
 }
 
+std::optional<double> monitored_number(const CheckpointMeta& meta, const std::string& monitor) {
+  if (const auto found = meta.metrics.find(monitor); found != meta.metrics.end() && !std::isnan(found->second)) return found->second;
+  if (const auto found = meta.counters.find(monitor); found != meta.counters.end()) return static_cast<double>(found->second);
+  constexpr std::string_view kLongName = "validation_";
+  return monitor.starts_with(kLongName) ? monitored_number(meta, "val_" + monitor.substr(kLongName.size())) : std::nullopt;
+}
+
 bool Checkpoint::has_hashes() const { return !files.empty() && !files.front().hash.empty(); }
 
 Checkpoint read_checkpoint(const Path& folder) { return read_whole(folder); }
@@ -298,9 +299,9 @@ std::vector<Checkpoint> list_checkpoints(const Path& folder) {
 }
 
 std::vector<Checkpoint> rank_checkpoints(std::vector<Checkpoint> checkpoints, const CheckpointConfig& config) {
-  std::erase_if(checkpoints, [&](const Checkpoint& one) { return !number_of(one.meta, config.monitor); });
+  std::erase_if(checkpoints, [&](const Checkpoint& one) { return !monitored_number(one.meta, config.monitor); });
   std::stable_sort(checkpoints.begin(), checkpoints.end(), [&](const Checkpoint& a, const Checkpoint& b) {
-    return is_better_by(config.mode, *number_of(a.meta, config.monitor), *number_of(b.meta, config.monitor));
+    return is_better_by(config.mode, *monitored_number(a.meta, config.monitor), *monitored_number(b.meta, config.monitor));
   });
   return checkpoints;
 }
@@ -373,7 +374,7 @@ bool CheckpointStore::is_better(double a, double b) const { return is_better_by(
 
 bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkpoint>& all) const {
   if (config_.save_top_k == 0) return false;
-  const std::optional<double> mine = number_of(meta, config_.monitor);
+  const std::optional<double> mine = monitored_number(meta, config_.monitor);
   if (!mine) {
     log_warn("a checkpoint is not ranked, because ", config_.monitor, " is not known at step ", Checkpoint{{}, meta}.step());
     return false;
@@ -381,14 +382,14 @@ bool CheckpointStore::ranks(const CheckpointMeta& meta, const std::vector<Checkp
   if (config_.save_top_k < 0) return true;
   // Not how many there are: a killed run left more than are kept, and so does a smaller save_top_k.
   const auto num_as_good = std::count_if(all.begin(), all.end(), [&](const Checkpoint& other) {
-    const std::optional<double> theirs = number_of(other.meta, config_.monitor);
+    const std::optional<double> theirs = monitored_number(other.meta, config_.monitor);
     return !is_last(other.folder) && theirs && !is_better(*mine, *theirs);
   });
   return num_as_good < config_.save_top_k;
 }
 
 bool CheckpointStore::wants_last(const CheckpointMeta& meta) const {
-  return config_.save_last || (config_.save_top_k != 0 && !number_of(meta, config_.monitor));
+  return config_.save_last || (config_.save_top_k != 0 && !monitored_number(meta, config_.monitor));
 }
 
 bool CheckpointStore::wants(const CheckpointMeta& meta) const { return wants_last(meta) || ranks(meta, list()); }
@@ -402,8 +403,8 @@ void CheckpointStore::remove_worst() const {
     // Of equals the oldest goes.
     auto worst = best.begin();
     for (auto one = worst + 1; one != best.end(); ++one) {
-      const double number = number_of(one->meta, config_.monitor).value_or(std::nan(""));
-      const double most = number_of(worst->meta, config_.monitor).value_or(std::nan(""));
+      const double number = monitored_number(one->meta, config_.monitor).value_or(std::nan(""));
+      const double most = monitored_number(worst->meta, config_.monitor).value_or(std::nan(""));
       if (!std::isnan(most) && (std::isnan(number) || is_better(most, number))) worst = one;
     }
     remove_checkpoint(worst->folder);

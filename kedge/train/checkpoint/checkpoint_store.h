@@ -51,6 +51,9 @@ struct CheckpointMeta {
   Json record;  // further data of the run
 };
 
+// A metric or a counter, by which checkpoints are ranked; none if it is not known. NeMo-Aligner's pages say validation_X for val_X.
+[[nodiscard]] std::optional<double> monitored_number(const CheckpointMeta& meta, const std::string& monitor);
+
 struct CheckpointFile {
   std::string name;  // from the checkpoint's folder on
   int64_t bytes = 0;

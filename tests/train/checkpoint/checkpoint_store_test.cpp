@@ -147,6 +147,19 @@ TEST(CheckpointStore, ACounterCanBeMonitored) {
   EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-step=3-val_loss=0.50", "run-step=4-val_loss=0.50"}));
 }
 
+TEST(CheckpointStore, AValidationsNumberHasTwoNames) {
+  const TempFolder temp;
+  CheckpointConfig config = config_of(1, false);
+  config.monitor = "validation_loss";
+  CheckpointStore store(temp / "c", config);
+  for (const auto& [step, loss] : std::map<int64_t, double>{{1, 0.5}, {2, 0.9}, {3, 0.4}}) store.save(meta_of(step, loss), fill_checkpoint);
+  EXPECT_EQ(checkpoints_in(temp / "c"), (Names{"run-step=3-val_loss=0.40"}));
+  CheckpointMeta timed;
+  timed.metrics = {{"validation_time", 2}, {"val_time", 1}};
+  EXPECT_EQ(monitored_number(timed, "validation_time"), 2) << "its own name comes first";
+  EXPECT_FALSE(monitored_number(timed, "validation_lost").has_value());
+}
+
 TEST(CheckpointStore, ANewRunGoesOnRankingWhereTheOldOneStopped) {
   const TempFolder temp;
   CheckpointStore(temp / "c", config_of(1)).save(meta_of(1, 0.5), fill_checkpoint);
