@@ -62,7 +62,7 @@ TEST(ServeConfig, TheReferencesOwnFilesLoad) {
   std::vector<std::string> warnings;
   const auto critic = load<CriticServerConfig>(R"(
 trainer: {num_nodes: 1, devices: 1, precision: bf16, ppo: {port: 5600, host: 0.0.0.0, insecure: true, merge: off, strip_sequence_length_to_multiple: 32,
-          pad_sequence_length_to_multiple: 128, gradient_clip_val: 0.0, combine_rm_and_critic_server: False}}
+          pad_sequence_length_to_multiple: 128, gradient_clip_val: -1, combine_rm_and_critic_server: False}}
 exp_manager: {explicit_log_dir: /results, checkpoint_callback_params: {monitor: step, mode: max, save_top_k: 0, filename: "megatron_gpt-{step}"}}
 pretrained_checkpoint: {restore_from_path: judge}
 model: {offload_adam_states: True, output_sequence: True, force_head_dtype: float32, reward_model_type: regression,
@@ -72,6 +72,7 @@ model: {offload_adam_states: True, output_sequence: True, force_head_dtype: floa
                                                &warnings);
   EXPECT_EQ(critic.trainer.ppo.ip, "0.0.0.0");
   EXPECT_FALSE(critic.trainer.ppo.merge);
+  EXPECT_EQ(critic.trainer.ppo.gradient_clip_val, -1.0) << "no clipping";
   EXPECT_TRUE(critic_options(critic).optim.offload_adam_states);
   EXPECT_THAT(scorer_options(critic.model).attribute_weights, ElementsAre(0.25, 0.75));
   EXPECT_FALSE(scorer_options(critic.model).is_regression) << "its attributes are one reward";

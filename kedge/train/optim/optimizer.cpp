@@ -19,7 +19,7 @@ int64_t own_size(const Parameters& parameters) {
 
 }  // namespace
 
-double clip_coefficient(double norm, double max_norm) { return max_norm == 0 ? 1 : std::min(1.0, max_norm / (norm + 1e-6)); }
+double clip_coefficient(double norm, double max_norm) { return max_norm <= 0 ? 1 : std::min(1.0, max_norm / (norm + 1e-6)); }
 
 Optimizer::Optimizer(const OptimizerConfig& config, Parameters& parameters) : config_(config), parameters_(parameters) {
   ensure(parameters.options().trainable, "an optimizer of parameters that do not train");

@@ -50,7 +50,7 @@ struct OptimizerConfig {
   }
 };
 
-// What gradients of this norm are multiplied by, so that their norm is at most max_norm; 1 if max_norm is 0 (no clipping).
+// What gradients of this norm are multiplied by, so that their norm is at most max_norm; 1 if max_norm is 0 or less (no clipping).
 [[nodiscard]] double clip_coefficient(double norm, double max_norm);
 
 // Not thread-safe. `parameters` must be trainable and outlive it. All ranks that hold them make the same calls and end every step with the

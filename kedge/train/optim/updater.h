@@ -13,7 +13,7 @@ struct UpdateConfig {
   int64_t max_skipped_updates = 10;
 
   void fields(auto&& field) {
-    field("gradient_clip_val", gradient_clip_val, "maximum norm of the gradients; null or 0: no clipping", at_least(0));
+    field("gradient_clip_val", gradient_clip_val, "maximum norm of the gradients; null, 0 or less: no clipping");
     field("max_skipped_updates", max_skipped_updates,
           "consecutive updates that may be skipped because gradients are not finite; one more ends the run", at_least(0));
   }

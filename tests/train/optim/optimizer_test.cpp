@@ -56,6 +56,7 @@ TEST(Optimizer, ClippingIsThatOfTheSpec) {
   EXPECT_EQ(clip_coefficient(0.5, 1), 1);
   EXPECT_EQ(clip_coefficient(0, 1), 1);
   EXPECT_EQ(clip_coefficient(5, 0), 1);
+  EXPECT_EQ(clip_coefficient(5, -1), 1);
 }
 
 TEST(Optimizer, GapsBetweenSlicesStayZero) {

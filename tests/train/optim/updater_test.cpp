@@ -38,7 +38,7 @@ TEST(Updater, ClipsByTheNorm) {
 }
 
 TEST(Updater, NoClippingMeansNone) {
-  for (const std::optional<double> none : {std::optional<double>(), std::optional<double>(0)}) {
+  for (const std::optional<double> none : {std::optional<double>(), std::optional<double>(0), std::optional<double>(-1)}) {
     Toy toy({.gradient_clip_val = none});
     toy.set_gradient(30, 40);
     EXPECT_DOUBLE_EQ(toy.updater.apply(0.1).grad_norm, 50);
