@@ -21,7 +21,7 @@ struct SftFilesConfig {
   Json file_path = nullptr;
   int64_t global_batch_size = 128;
   int64_t micro_batch_size = 1;
-  bool shuffle = true;
+  bool shuffle = true;  // of train_ds only
   bool drop_last = true;
   int64_t max_seq_length = 4096;
   std::string label_key = "output";
@@ -42,7 +42,11 @@ struct SftFilesConfig {
     field("file_path", file_path, "a file of rows (JSON Lines or a JSON list, plain or gzip), or [weight, file, weight, file, ...]");
     field("global_batch_size", global_batch_size, "rows per step", or_train("global_batch_size"), at_least(1));
     field("micro_batch_size", micro_batch_size, "rows per forward pass", or_train("micro_batch_size"), at_least(1));
-    field("shuffle", shuffle, "shuffle every epoch; false: the order of the file");
+    if (follows_train) {
+      field.ignored("shuffle", "validation follows the order of the file");
+    } else {
+      field("shuffle", shuffle, "shuffle every epoch; false: the order of the file");
+    }
     field("drop_last", drop_last, "leave out an incomplete last batch");
     field("max_seq_length", max_seq_length, "longest row", or_train("max_seq_length", "${...encoder_seq_length}"), at_least(2),
           unit("tokens"));
@@ -74,7 +78,7 @@ struct SftDataConfig {
   bool sample = false;
   RoleNames roles = default_roles();
   SftFilesConfig train_ds;
-  SftFilesConfig validation_ds = {.follows_train = true, .shuffle = false};
+  SftFilesConfig validation_ds = {.follows_train = true};
 
   void fields(auto&& field) {
     field("chat", chat, "rows are conversations; false: prompt and response fields");

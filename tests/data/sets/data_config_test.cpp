@@ -1,5 +1,6 @@
 #include "kedge/data/sets/data_config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kedge/config/config.h"
@@ -74,7 +75,10 @@ TEST(SftDataConfig, ValidationFollowsTraining) {
   EXPECT_EQ(model.data.train_ds.max_seq_length, 2048);
   EXPECT_EQ(model.data.validation_ds.max_seq_length, 2048);
   EXPECT_TRUE(model.data.train_ds.shuffle);
-  EXPECT_FALSE(model.data.validation_ds.shuffle);
+  EXPECT_THAT(
+      load(model, "", {"data.train_ds.shuffle=False", "data.validation_ds.shuffle=True"}),
+      ::testing::ElementsAre(::testing::HasSubstr("data.validation_ds.shuffle is ignored: validation follows the order of the file")));
+  EXPECT_FALSE(model.data.train_ds.shuffle);
 }
 
 TEST(SftDataConfig, SpecialTokensMayBeEscapesOfYaml) {
