@@ -82,6 +82,7 @@ int serve_critic(const Arguments& arguments) {
   const ScratchFolder scratch(config.exp_manager, run_folder);
   const RunLock lock(run_folder);
   set_log_file((run_folder / "log.txt").string());
+  check_resume(config.exp_manager, run_folder);
   if (const auto& other = config.exp_manager.resume_from_checkpoint)
     fork_critic(*other, run_folder, {.what = "exp_manager.resume_from_checkpoint=" + *other});
   MetricsLog log = make_metrics_log(config.exp_manager.metrics, run_folder, true);

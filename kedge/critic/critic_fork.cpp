@@ -49,6 +49,14 @@ void remove_history(const Path& folder) {
 
 }  // namespace
 
+void check_resume(const RunFolderConfig& config, const Path& folder) {
+  const bool holds_one = has_history(folder);
+  check(!holds_one || config.resume_if_exists, folder.string(),
+        ": holds a critic; exp_manager.resume_if_exists=true continues with it, another explicit_log_dir starts from scratch");
+  check(holds_one || config.resume_from_checkpoint || config.resume_ignore_no_checkpoint || !config.resume_if_exists, folder.string(),
+        ": no critic to continue with, and exp_manager.resume_ignore_no_checkpoint=false");
+}
+
 void fork_critic(const Path& from, const Path& to, const CriticFork& fork) {
   if (has_history(to) && !fork.replaces) return;
   const std::vector<Checkpoint> all = saves_in(from, fork.what);

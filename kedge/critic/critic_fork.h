@@ -1,13 +1,17 @@
 #pragma once
-// The saves of a critic, by its folder: a critic that starts with those of another one, and whether an actor can resume with one of them.
-// Independent of networks.
+// How a critic starts in its folder: with what it holds, from scratch, or with the saves of another one; and whether an actor can resume
+// with a save. Independent of networks.
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "kedge/core/files.h"
+#include "kedge/train/checkpoint/run_folder.h"
 
 namespace kedge {
+
+// May a critic start in this folder by resume_if_exists and resume_ignore_no_checkpoint? Else a UsageError. Before fork_critic().
+void check_resume(const RunFolderConfig& config, const Path& folder);
 
 struct CriticFork {
   std::optional<int64_t> actor_step = {};  // only the save of this step; none: all that are complete

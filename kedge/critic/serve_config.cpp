@@ -24,8 +24,6 @@ int64_t pass_tokens(const auto& model) { return model.forward_micro_batch_size *
 CriticServerConfig::CriticServerConfig() {
   exp_manager.name = "critic";
   exp_manager.metrics.console_keys = {"train/loss", "train/lr", "train/grad_norm"};
-  exp_manager.checkpoint_callback_params = {
-      .monitor = "step", .mode = MonitorMode::max, .save_top_k = 0, .filename = "megatron_gpt-{step}"};
 }
 
 std::vector<int64_t> preferred_batch_sizes(const Json& micro_batch_size, const std::string& key) {

@@ -164,16 +164,25 @@ struct CriticServerConfig {
     }
   };
 
+  // Its actor says when it saves.
+  struct Run : RunFolderConfig {
+    void fields(auto&& field) {
+      RunFolderConfig::fields(field);
+      field.ignored("checkpoint_callback_params", "a critic keeps its three newest saves and those that its actor needs");
+      field.ignored("create_checkpoint_callback", "a critic saves when its actor does");
+      field.ignored("max_time_per_run", "a server runs until it is stopped");
+    }
+  };
+
   Trainer trainer;
-  RunConfig exp_manager;
+  Run exp_manager;
   PretrainedConfig pretrained_checkpoint;
   Model model;
 
   CriticServerConfig();
   void fields(auto&& field) {
     field("trainer", trainer, "device, server and updates");
-    field("exp_manager", exp_manager,
-          "the run's folder and logs; the three newest checkpoints are kept. resume_from_checkpoint may be another critic's folder",
+    field("exp_manager", exp_manager, "the run's folder and logs. resume_from_checkpoint may be another critic's folder",
           off_by_null("keep_folder"));
     field("pretrained_checkpoint", pretrained_checkpoint, "the initial reward model; without rewards, any model: it gets a new head");
     field("model", model, "the network and its optimizer");

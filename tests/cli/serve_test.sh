@@ -80,6 +80,8 @@ expect 1 "Address already in use; trainer.ppo.port sets another port, 0 any that
 expect 2 'critic: another run is using this folder' \
   "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 exp_manager.explicit_log_dir=critic
 stop INT
+expect 2 'critic: holds a critic; exp_manager.resume_if_exists=true continues with it' "$kedge" serve critic pretrained_checkpoint.restore_from_path=judge trainer.ppo.port=0 \
+  exp_manager.explicit_log_dir=critic exp_manager.resume_if_exists=false trainer.threads=1
 for file in config.yaml run.json log.txt; do [ -s critic/$file ] || fail "no critic/$file"; done
 expect 0 '^kedge serve critic from judge' "$kedge" plan critic/config.yaml
 expect 0 '^kedge serve reward from judge' "$kedge" plan "$configs/reference/inference_rm.yaml" rm_model_file=judge

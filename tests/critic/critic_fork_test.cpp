@@ -92,6 +92,27 @@ TEST(CriticFork, ACriticThatIsThereIsReplacedIfThatIsWanted) {
   EXPECT_ANY_THROW(child->critic->restore(6, ""));
 }
 
+TEST(CriticFork, ResumesOnlyIfTheKeysSaySo) {
+  const ForkToy toy;
+  const Path used = toy.parent.path(), unused = toy.child.path();
+  static_cast<void>(toy.open(used));
+  check_resume({}, used);
+  check_resume({}, unused);
+  RunFolderConfig afresh;
+  afresh.resume_if_exists = false;
+  check_resume(afresh, unused);
+  EXPECT_EQ(error_of([&] { return check_resume(afresh, used), 0; }),
+            used.string() +
+                ": holds a critic; exp_manager.resume_if_exists=true continues with it, another explicit_log_dir starts from scratch");
+  RunFolderConfig again;
+  again.resume_ignore_no_checkpoint = false;
+  check_resume(again, used);
+  EXPECT_EQ(error_of([&] { return check_resume(again, unused), 0; }),
+            unused.string() + ": no critic to continue with, and exp_manager.resume_ignore_no_checkpoint=false");
+  again.resume_from_checkpoint = used.string();
+  check_resume(again, unused);
+}
+
 TEST(CriticFork, WhatIsNotThereIsTold) {
   const ForkToy toy;
   const auto refusal = [&](const Path& from, std::optional<int64_t> step) {

@@ -11,6 +11,7 @@
 namespace kedge {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
@@ -63,7 +64,8 @@ TEST(ServeConfig, TheReferencesOwnFilesLoad) {
   const auto critic = load<CriticServerConfig>(R"(
 trainer: {num_nodes: 1, devices: 1, precision: bf16, ppo: {port: 5600, host: 0.0.0.0, insecure: true, merge: off, strip_sequence_length_to_multiple: 32,
           pad_sequence_length_to_multiple: 128, gradient_clip_val: -1, combine_rm_and_critic_server: False}}
-exp_manager: {explicit_log_dir: /results, checkpoint_callback_params: {monitor: step, mode: max, save_top_k: 0, filename: "megatron_gpt-{step}"}}
+exp_manager: {explicit_log_dir: /results, resume_if_exists: True, create_checkpoint_callback: True,
+              checkpoint_callback_params: {monitor: step, mode: max, save_top_k: 0, filename: "megatron_gpt-{step}"}}
 pretrained_checkpoint: {restore_from_path: judge}
 model: {offload_adam_states: True, output_sequence: True, force_head_dtype: float32, reward_model_type: regression,
         regression: {num_attributes: 2, merge_attributes: True, attribute_weights: [0.25, 0.75]},
@@ -77,7 +79,9 @@ model: {offload_adam_states: True, output_sequence: True, force_head_dtype: floa
   EXPECT_THAT(scorer_options(critic.model).attribute_weights, ElementsAre(0.25, 0.75));
   EXPECT_FALSE(scorer_options(critic.model).is_regression) << "its attributes are one reward";
   EXPECT_FALSE(scorer_options(critic.model).standardization.enable);
-  EXPECT_EQ(warnings.size(), 5U);
+  EXPECT_EQ(warnings.size(), 7U);
+  EXPECT_THAT(warnings, Contains(HasSubstr("exp_manager.checkpoint_callback_params is ignored: a critic keeps its three newest saves")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("exp_manager.create_checkpoint_callback is ignored: a critic saves when its actor does")));
 }
 
 TEST(ServeConfig, WeightsCountOnlyWhereAttributesAreMerged) {

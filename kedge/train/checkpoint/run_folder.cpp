@@ -54,7 +54,7 @@ std::string time_as_version() {
   return {text.data(), std::strftime(text.data(), text.size(), "%F_%H-%M-%S", &local)};
 }
 
-Path open_run_folder(const RunConfig& config, std::string_view now) {
+Path open_run_folder(const RunFolderConfig& config, std::string_view now) {
   if (!config.keep_folder) return make_scratch_folder();
   Path folder;
   if (config.explicit_log_dir) {

@@ -10,8 +10,8 @@
 
 namespace kedge {
 
-// The keys of `exp_manager`.
-struct RunConfig {
+// The keys of `exp_manager` that training runs and critic servers share.
+struct RunFolderConfig {
   std::optional<std::string> explicit_log_dir;
   std::optional<std::string> exp_dir;
   std::string name = "run";
@@ -20,14 +20,9 @@ struct RunConfig {
   bool resume_if_exists = true;
   bool resume_ignore_no_checkpoint = true;
   std::optional<std::string> resume_from_checkpoint;
-  std::optional<std::string> max_time_per_run;
   bool keep_folder = true;
-  bool create_checkpoint_callback = true;
-  CheckpointConfig checkpoint_callback_params;
   MetricsConfig metrics;
 
-  [[nodiscard]] bool saves() const { return keep_folder && create_checkpoint_callback; }
-  [[nodiscard]] bool writes_model() const { return keep_folder && checkpoint_callback_params.save_nemo_on_train_end; }
   [[nodiscard]] Path parent() const { return exp_dir.value_or("kedge_runs"); }
   void fields(auto&& field) {
     field("explicit_log_dir", explicit_log_dir,
@@ -39,11 +34,8 @@ struct RunConfig {
     field("resume_if_exists", resume_if_exists, "resume from the newest checkpoint in the folder");
     field("resume_ignore_no_checkpoint", resume_ignore_no_checkpoint, "start from scratch if there is no checkpoint; false: an error");
     field("resume_from_checkpoint", resume_from_checkpoint, "checkpoint to resume from if the folder has none");
-    field("max_time_per_run", max_time_per_run, "time limit DD:HH:MM:SS; the run then validates, saves and ends; null: no limit");
     field("keep_folder", keep_folder,
           "false (or exp_manager=null): save nothing, and remove the run's folder, a temporary one, at the end");
-    field("create_checkpoint_callback", create_checkpoint_callback, "save checkpoints");
-    field("checkpoint_callback_params", checkpoint_callback_params, "which checkpoints are kept, and how they are named");
     metrics.fields(field);
     field.ignored("create_preemption_callback", "SIGTERM and SIGUSR1 always save");
     field.ignored("resume_past_end", "a larger max_steps continues a finished run");
@@ -53,14 +45,30 @@ struct RunConfig {
   }
 };
 
+// All keys of a training run's `exp_manager`.
+struct RunConfig : RunFolderConfig {
+  std::optional<std::string> max_time_per_run;
+  bool create_checkpoint_callback = true;
+  CheckpointConfig checkpoint_callback_params;
+
+  [[nodiscard]] bool saves() const { return keep_folder && create_checkpoint_callback; }
+  [[nodiscard]] bool writes_model() const { return keep_folder && checkpoint_callback_params.save_nemo_on_train_end; }
+  void fields(auto&& field) {
+    RunFolderConfig::fields(field);
+    field("max_time_per_run", max_time_per_run, "time limit DD:HH:MM:SS; the run then validates, saves and ends; null: no limit");
+    field("create_checkpoint_callback", create_checkpoint_callback, "save checkpoints");
+    field("checkpoint_callback_params", checkpoint_callback_params, "which checkpoints are kept, and how they are named");
+  }
+};
+
 // The folder by the configuration, created if missing. `now` names a version: "2026-01-31_12-00-00".
-[[nodiscard]] Path open_run_folder(const RunConfig& config, std::string_view now);
+[[nodiscard]] Path open_run_folder(const RunFolderConfig& config, std::string_view now);
 [[nodiscard]] std::string time_as_version();
 
 // Removes the folder of a run with keep_folder=false when the run ends.
 class ScratchFolder {
  public:
-  ScratchFolder(const RunConfig& config, Path folder) : folder_(config.keep_folder ? Path() : std::move(folder)) {}
+  ScratchFolder(const RunFolderConfig& config, Path folder) : folder_(config.keep_folder ? Path() : std::move(folder)) {}
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
