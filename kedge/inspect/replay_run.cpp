@@ -178,6 +178,8 @@ ReplayRun::ReplayRun(OnlineJob& job, const RunOnDisk& run, const ReplayChoice& c
   rewards_ = std::make_unique<RewardSet>(setup_.settings.reward, reward_maker());
   model_ = load_model(setup_.folder, {.storage = setup_.storage, .head = HeadKind::language});
   add_trained_adapters(*model_, setup_.settings.model);
+  if (job_.has_critic()) notes_.emplace_back("the critic's values are taken from the record; no critic is queried");
+  const std::optional<Checkpoint> checkpoint = find_checkpoint(step);
   trainer_ = job_.make_trainer({.model = *model_,
                                 .tokenizer = *setup_.tokenizer,
                                 .rewards = *rewards_,
@@ -185,10 +187,15 @@ ReplayRun::ReplayRun(OnlineJob& job, const RunOnDisk& run, const ReplayChoice& c
                                 .prompts = setup_.prompts,
                                 .validation = setup_.validation,
                                 .group = setup_.mesh.world,
-                                .store = &*store_},
+                                .store = &*store_,
+                                .position = checkpoint ? std::optional(position_of(*checkpoint)) : std::nullopt},
                                setup_.settings);
-  if (job_.has_critic()) notes_.emplace_back("the critic's values are taken from the record; no critic is queried");
-  begin(step);
+  start_ = "the starting model";
+  if (checkpoint) {
+    next_ = restore(*trainer_, *checkpoint);
+    start_ = str("the checkpoint of step ", next_);
+  }
+  check(next_ <= step, run_.folder.string(), ": starts at step ", next_, "; there is no step ", step, " in it");
 }
 
 ReplayRun::~ReplayRun() = default;
@@ -250,15 +257,6 @@ std::optional<Checkpoint> ReplayRun::find_checkpoint(int64_t step) {
   if (const auto& other = job_.config().exp_manager.resume_from_checkpoint)
     return open_checkpoint(*other, "exp_manager.resume_from_checkpoint");
   return std::nullopt;
-}
-
-void ReplayRun::begin(int64_t step) {
-  start_ = "the starting model";
-  if (const std::optional<Checkpoint> checkpoint = find_checkpoint(step)) {
-    next_ = restore(*trainer_, *checkpoint);
-    start_ = str("the checkpoint of step ", next_);
-  }
-  check(next_ <= step, run_.folder.string(), ": starts at step ", next_, "; there is no step ", step, " in it");
 }
 
 void ReplayRun::add_logprobs(RolloutRows& rows) {

@@ -70,7 +70,6 @@ class ReplayRun {
   [[nodiscard]] RewardSourceMaker reward_maker();
   void choose_tolerance();
   void tell_of_rewards();
-  void begin(int64_t step);
   [[nodiscard]] std::optional<Checkpoint> find_checkpoint(int64_t step);
   void add_logprobs(RolloutRows& rows);
 

@@ -152,7 +152,9 @@ int OnlineJob::run(const RunOptions& options) {
   setup.settings.rollouts.logprob_temperature = agreed.rollouts.logprob_temperature;
   setup.settings.rollouts.share_prompts = setup.settings.rollouts.share_prompts && agreed.rollouts.share_prompts;
   setup.settings.identity = agreed.identity + files_fingerprint(setup);
-  if (session.checkpoint()) setup.plan = continue_plan(setup.plan, setup.settings, position_of(*session.checkpoint()));
+  std::optional<Position> position;
+  if (session.checkpoint()) position = position_of(*session.checkpoint());
+  if (position) setup.plan = continue_plan(setup.plan, setup.settings, *position);
   const std::optional<ChatTemplate> chat = ChatTemplate::find(setup.folder);
   const StopQuestion stop = session.stop_question();
   const std::unique_ptr<CriticLink> critic =
@@ -184,7 +186,8 @@ int OnlineJob::run(const RunOptions& options) {
                          .world = setup.mesh.world,
                          .generation = setup.generation_ranks(),
                          .folder = session.folder(),
-                         .save = {save, config().pretrained_checkpoint.restore_from_path}},
+                         .save = {save, config().pretrained_checkpoint.restore_from_path},
+                         .position = position},
                         setup.settings);
   };
   const std::unique_ptr<OnlineTrainer> trainer = session.within("load", make);

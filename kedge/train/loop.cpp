@@ -225,7 +225,10 @@ Position position_of(const Checkpoint& checkpoint) {
     const auto found = checkpoint.meta.counters.find(name);
     return found == checkpoint.meta.counters.end() ? 0 : found->second;
   };
-  return {checkpoint.step(), count("consumed_samples") - count("dropped_samples")};
+  Position position{checkpoint.step(), count("consumed_samples") - count("dropped_samples")};
+  for (const auto& [name, value] : checkpoint.meta.counters)
+    if (name.ends_with("_optimization_step")) position.num_updates = value;  // after the algorithm's name; a fork may have another
+  return position;
 }
 
 std::map<std::string, double> monitors_of(const Metrics& metrics) {

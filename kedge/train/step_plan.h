@@ -25,6 +25,7 @@ struct StepPlan {
 struct Position {
   int64_t step = 0;
   int64_t consumed_samples = 0;  // less those that dynamic sampling dropped: a step counts as a batch, however many it took
+  int64_t num_updates = 0;       // of an online run, whose steps may have several
 };
 // Its plan if the batch size may have changed since: the remaining samples determine the total number of steps.
 [[nodiscard]] StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap);

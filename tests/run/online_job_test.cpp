@@ -38,6 +38,22 @@ TEST(OnlineJob, AsksTheRewardThatItWasGivenAndResumes) {
   EXPECT_EQ(toy.weights_hash("halves"), toy.weights_hash("whole"));
 }
 
+// 8 responses a step: 4 updates in the first step, 1 in the second.
+TEST(OnlineJob, TheCosineOfAResumedRunEndsWithItsLastUpdate) {
+  const testing::JobToy toy;
+  for (const int steps : {1, 2}) {
+    ReinforceJob job;
+    testing::load_job(job, {toy.online("reinforce"),
+                            {"reward.sources.brief={kind: length, target: 4}", "model.optim.lr=1e-3",
+                             "model.optim.sched={warmup_steps: 0, constant_steps: 0, horizon: optimizer_steps}",
+                             str("model.global_batch_size=", steps == 1 ? 2 : 8), str("trainer.reinforce.max_steps=", steps)}});
+    EXPECT_EQ(job.run({}), kExitOk);
+  }
+  const Json summary = Json::parse(read_text(toy.path() / "run/summary.json"));
+  const ScheduleConfig sched{.warmup_steps = 0, .constant_steps = 0};
+  EXPECT_EQ(summary.at("metrics", "summary").at("train_optim/lr", "metrics").as_number("lr"), Schedule(sched, 1e-3, 5).rate(4));
+}
+
 TEST(OnlineJob, ARewardThatTheProgramDoesNotBringIsRefused) {
   const testing::JobToy toy;
   ReinforceJob job;

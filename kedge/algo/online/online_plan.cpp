@@ -60,8 +60,9 @@ OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool
   plan.intervals.has_validation = has_validation;
   check_intervals(plan.intervals, section);
   plan.updates_per_step = rows / global_size * settings.epochs;
+  plan.num_updates = plan.steps.max_steps * plan.updates_per_step;
   plan.horizon = settings.model.optim.sched.horizon == ScheduleHorizon::optimizer_steps
-                     ? plan.steps.max_steps * plan.updates_per_step
+                     ? plan.num_updates
                      : reference_horizon(settings, num_prompts, num_ranks);
   return plan;
 }
@@ -93,18 +94,21 @@ bool keeps_prompts_together(const OnlineSettings& settings, const OnlineLengths&
 }
 
 OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position) {
-  if (settings.max_batches > 1) return plan;  // a step takes as many prompts as it needs
-  plan.steps =
-      continue_steps(plan.steps, position, settings.rollouts.num_rollout_samples, settings.loop.max_epochs, settings.loop.max_steps);
-  plan.intervals.max_steps = plan.steps.max_steps;
+  if (settings.max_batches == 1) {  // else a step takes as many prompts as it needs
+    plan.steps =
+        continue_steps(plan.steps, position, settings.rollouts.num_rollout_samples, settings.loop.max_epochs, settings.loop.max_steps);
+    plan.intervals.max_steps = plan.steps.max_steps;
+  }
+  // A step may have had another number of updates until now.
+  plan.num_updates = position.num_updates + std::max<int64_t>(0, plan.steps.max_steps - position.step) * plan.updates_per_step;
+  if (settings.model.optim.sched.horizon == ScheduleHorizon::optimizer_steps) plan.horizon = plan.num_updates;
   return plan;
 }
 
 std::optional<std::string> low_rate_hint(const OnlineSettings& settings, const OnlinePlan& plan) {
   const OptimConfig& optim = settings.model.optim;
   const std::string where = "model.optim.sched";
-  return low_rate_hint(Schedule(optim.sched, optim.lr, plan.horizon, where), optim.sched, optim.lr,
-                       plan.steps.max_steps * plan.updates_per_step, where);
+  return low_rate_hint(Schedule(optim.sched, optim.lr, plan.horizon, where), optim.sched, optim.lr, plan.num_updates, where);
 }
 
 std::string ending_remedy(const OnlineSettings& settings) {

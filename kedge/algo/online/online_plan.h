@@ -72,7 +72,8 @@ struct OnlinePlan {
   StepPlan steps;
   Intervals intervals;
   int64_t updates_per_step = 0;
-  int64_t horizon = 0;  // of the learning rate, in updates
+  int64_t num_updates = 0;  // of the run
+  int64_t horizon = 0;      // of the learning rate, in updates
 };
 // UsageError for sizes that do not divide or are impossible.
 [[nodiscard]] OnlinePlan plan_online(const OnlineSettings& settings, int64_t num_prompts, bool has_validation, int num_ranks);
@@ -89,7 +90,7 @@ struct OnlinePlan {
 // The update's passes have all responses to a prompt, wherever log-probabilities come from, so that no bit depends on it.
 [[nodiscard]] bool keeps_prompts_together(const OnlineSettings& settings, const OnlineLengths& lengths, const OnlinePlan& plan);
 
-// The plan of a resumed run, perhaps with another number of prompts per step.
+// The plan of a resumed run, perhaps with another number of prompts or updates per step.
 [[nodiscard]] OnlinePlan continue_plan(OnlinePlan plan, const OnlineSettings& settings, const Position& position);
 
 // As low_rate_hint() of the schedule, for the updates of the plan.

@@ -40,6 +40,11 @@ PolicyOptions policy_options(const OnlineSettings& settings, const OnlinePlan& p
   return options;
 }
 
+OnlinePlan plan_of(const OnlineSettings& settings, const OnlineParts& parts) {
+  const OnlinePlan plan = plan_online(settings, parts.prompts->size(), parts.validation != nullptr, parts.group.size());
+  return parts.position ? continue_plan(plan, settings, *parts.position) : plan;
+}
+
 TimersOptions timers_options(const Model& model) {
   TimersOptions options;
   if (model.device().is_cuda()) options.synchronize = synchronize_cuda;
@@ -81,7 +86,7 @@ OnlineTrainer::OnlineTrainer(OnlineParts parts, OnlineSettings settings, std::un
       settings_(std::move(settings)),
       algorithm_(std::move(algorithm)),
       lengths_(online_lengths(settings_, parts_.model.config().max_positions)),
-      plan_(plan_online(settings_, parts_.prompts->size(), parts_.validation != nullptr, parts_.group.size())),
+      plan_(plan_of(settings_, parts_)),
       responses_(parts_.tokenizer, settings_.rollouts.sampling_params.end_strings),
       policy_(parts_.model, parts_.group, policy_options(settings_, plan_, parts_.model)),
       resharded_(make_resharded(parts_)),

@@ -52,6 +52,7 @@ struct OnlineParts {
   Path folder = {};                                           // of the run, for its records; empty: none are kept
   StepStore* store = nullptr;                                 // in place of those records; rank 0's
   ModelFolderOptions save = {};                               // of the models in checkpoints
+  std::optional<Position> position = {};                      // of the checkpoint that is loaded next; none: the run begins
 };
 
 struct FitOptions {

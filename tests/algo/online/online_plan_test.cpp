@@ -94,10 +94,28 @@ TEST(OnlinePlan, TheHorizonIsTheReferencesOrTheTrueOne) {
 // 7 steps of 128 an epoch; 3 steps of 256 were made, so 128 of 896 prompts are left.
 TEST(OnlinePlan, AnotherNumberOfPromptsGoesOnWithThoseThatAreLeft) {
   const OnlinePlan plan = plan_online(settings(), 1000, true, 1);
-  const OnlinePlan rest = continue_plan(plan, settings(), {.step = 3, .consumed_samples = 768});
+  const OnlinePlan rest = continue_plan(plan, settings(), {.step = 3, .consumed_samples = 768, .num_updates = 48});
   EXPECT_EQ(rest.steps.max_steps, 4);
   EXPECT_EQ(rest.intervals.max_steps, 4);
+  EXPECT_EQ(rest.num_updates, 48 + 8);
+  EXPECT_EQ(rest.horizon, plan.horizon) << "trainer steps";
   EXPECT_EQ(continue_plan(plan, settings(), {.step = 3, .consumed_samples = 384}).steps.max_steps, 7);
+}
+
+// The cosine ends with the last update, however many the steps until now had; after 3 of 7 steps of 8 updates nothing has changed.
+TEST(OnlinePlan, TheTrueHorizonCountsTheUpdatesThatWereMade) {
+  OnlineSettings some = settings();
+  some.model.optim.sched.horizon = ScheduleHorizon::optimizer_steps;
+  const auto horizon = [&](const Position& position) { return continue_plan(plan_online(some, 1000, true, 1), some, position).horizon; };
+  EXPECT_EQ(horizon({.step = 3, .consumed_samples = 384, .num_updates = 24}), 56);
+  EXPECT_EQ(horizon({.step = 3, .consumed_samples = 768, .num_updates = 48}), 48 + 8) << "256 prompts a step until now";
+  EXPECT_EQ(horizon({.step = 8, .consumed_samples = 1024, .num_updates = 64}), 64) << "no steps are left";
+  some.epochs = 2;
+  EXPECT_EQ(horizon({.step = 3, .consumed_samples = 384, .num_updates = 24}), 24 + 4 * 16);
+  some.model.global_batch_size = 512;
+  EXPECT_EQ(horizon({.step = 3, .consumed_samples = 384, .num_updates = 24}), 24 + 4 * 2);
+  some.max_batches = 3;
+  EXPECT_EQ(horizon({.step = 3, .consumed_samples = 768, .num_updates = 48}), 48 + 4 * 2) << "dynamic sampling keeps the steps";
 }
 
 // Prompts of 128 and responses of 256: 127 tokens once, and 257 for each of four, of 384 each.

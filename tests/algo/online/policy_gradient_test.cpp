@@ -254,6 +254,27 @@ TEST(PolicyGradient, ARunGoesOnWithoutDynamicSampling) {
   EXPECT_EQ(continue_plan(plan, settings_of(toy.reinforce), position_of(checkpoint)).steps.max_steps, plan.steps.max_steps);
 }
 
+// 16 responses a step: 4 updates in the first step, 1 in each of the two that are left.
+TEST(PolicyGradient, TheCosineOfAResumedRunEndsWithItsLastUpdate) {
+  OnlineToy toy;
+  ScheduleConfig& sched = toy.reinforce.model.optim.sched;
+  sched = {.warmup_steps = 0, .constant_steps = 0, .horizon = ScheduleHorizon::optimizer_steps};
+  toy.reinforce.trainer.loop.max_steps = 3;
+  toy.reinforce.model.global_batch_size = 4;
+  const auto first = toy.reinforce_trainer();
+  static_cast<void>(first->train_step());
+  StateSnapshot state(true);
+  static_cast<void>(first->save(state));
+  state.write(toy.temp / "state");
+  toy.reinforce.model.global_batch_size = 16;
+  OnlineParts parts = toy.parts();
+  parts.position = Position{.step = 1, .consumed_samples = 4, .num_updates = 4};
+  ReinforceTrainer second(std::move(parts), toy.reinforce);
+  second.load(StateFiles(toy.temp / "state"));
+  EXPECT_EQ(second.plan().horizon, 6);
+  EXPECT_EQ(second.policy().next_rate(), Schedule(sched, toy.reinforce.model.optim.lr, 6).rate(4));
+}
+
 // Where nothing has a spread, the step is full all the same, and nothing is learned.
 TEST(PolicyGradient, DynamicSamplingEndsAfterItsBatches) {
   OnlineToy toy;
