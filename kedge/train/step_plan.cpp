@@ -23,6 +23,8 @@ StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_s
   const int64_t left = plan.steps_per_epoch * max_epochs * batch_size - position.consumed_samples;
   const int64_t steps = position.step + std::max<int64_t>(0, left) / batch_size;
   plan.max_steps = cap < 0 ? steps : std::min(steps, cap);
+  // Samples at the end of an epoch that are no full batch any more are skipped.
+  plan.offset = (position.consumed_samples + batch_size - 1) / batch_size - position.step;
   return plan;
 }
 

@@ -12,8 +12,9 @@ namespace kedge {
 struct StepPlan {
   int64_t steps_per_epoch = 0;  // full batches: the rest of an epoch is not trained on
   int64_t max_steps = 0;
+  int64_t offset = 0;  // the steps before a change of the batch size would be this many more with the new size
 
-  [[nodiscard]] int64_t epoch_of(int64_t step) const { return steps_per_epoch == 0 ? 0 : step / steps_per_epoch; }
+  [[nodiscard]] int64_t epoch_of(int64_t step) const { return steps_per_epoch == 0 ? 0 : (step + offset) / steps_per_epoch; }
 };
 
 // `cap` below 0: none. A set smaller than a batch has no steps.
@@ -27,7 +28,8 @@ struct Position {
   int64_t consumed_samples = 0;  // less those that dynamic sampling dropped: a step counts as a batch, however many it took
   int64_t num_updates = 0;       // of an online run, whose steps may have several
 };
-// Its plan if the batch size may have changed since: the remaining samples determine the total number of steps.
+// Its plan if the batch size may have changed since: the remaining samples determine the total number of steps,
+// and those consumed the epoch.
 [[nodiscard]] StepPlan continue_steps(StepPlan plan, const Position& position, int64_t batch_size, int64_t max_epochs, int64_t cap);
 
 // How many of `num_batches` a limit allows: null all of them, an integer that many, another number that fraction of them (above 1:

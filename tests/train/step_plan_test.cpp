@@ -35,6 +35,22 @@ TEST(StepPlan, EpochsOfTheSpec) {
   EXPECT_EQ(plan.epoch_of(7), 1);
 }
 
+// 16 samples an epoch.
+TEST(StepPlan, EpochsCountSamplesIfTheBatchSizeHasChanged) {
+  const StepPlan larger = continue_steps(plan_steps(16, 4, 2, -1), {.step = 3, .consumed_samples = 6}, 4, 2, -1);
+  EXPECT_EQ(larger.max_steps, 3 + 26 / 4);
+  EXPECT_EQ(larger.epoch_of(3), 0) << "samples 6 to 9";
+  EXPECT_EQ(larger.epoch_of(4), 0) << "10 to 13";
+  EXPECT_EQ(larger.epoch_of(5), 1) << "2 are too few";
+  EXPECT_EQ(larger.epoch_of(larger.max_steps - 1), 1);
+  const StepPlan smaller = continue_steps(plan_steps(16, 2, 2, -1), {.step = 5, .consumed_samples = 20}, 2, 2, -1);
+  EXPECT_EQ(smaller.epoch_of(5), 1) << "samples 20 and 21";
+  EXPECT_EQ(smaller.epoch_of(smaller.max_steps - 1), 1);
+  const StepPlan same = continue_steps(plan_steps(16, 4, 2, -1), {.step = 3, .consumed_samples = 12}, 4, 2, -1);
+  EXPECT_EQ(same.epoch_of(3), 0);
+  EXPECT_EQ(same.epoch_of(4), 1);
+}
+
 TEST(StepPlan, ASetSmallerThanABatchHasNoSteps) {
   const StepPlan plan = plan_steps(100, 128, 3, -1);
   EXPECT_EQ(plan.max_steps, 0);
