@@ -45,9 +45,11 @@ class PolicyGradient final : public Algorithm {
 
   void score(OnlineStep& step) const override {
     add_kl(step.rows, config_.logged_kl());
+    // batch_norm learns from penalties of tokens, which add up.
+    const bool sums = config_.kl_reduce == KlReduce::sum || config_.baseline == Baseline::batch_norm;
     std::vector<ScoredAnswer> answers;
     for (RolloutRow& row : step.rows) {
-      const double kl = config_.kl_reduce == KlReduce::mean ? row.kl_mean : row.kl_sum;
+      const double kl = sums ? row.kl_sum : row.kl_mean;
       row.reward_with_kl = row.reward.value - config_.initial_policy_kl_penalty * kl;
       row.trains = !row.reward.failed() && (row.rollout->finished || config_.unfinished == Unfinished::keep);
     }

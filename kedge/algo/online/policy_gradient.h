@@ -35,7 +35,7 @@ struct PolicyGradientLoop : OnlineLoopConfig, KlConfig, ClipConfig, LossKlConfig
     OnlineLoopConfig::fields(field);
     field("num_rollouts_per_prompt", num_rollouts_per_prompt, "responses sampled per prompt", at_least(1));
     KlConfig::fields(field);
-    field("kl_reduce", kl_reduce, "KL penalty of a response: mean or sum over its tokens");
+    field("kl_reduce", kl_reduce, "KL penalty of a response: mean or sum over its tokens; baseline=batch_norm: always the sum");
     LossKlConfig::fields(field);
     field("baseline", baseline,
           "what is subtracted from a reward: mean of the prompt's other responses (rloo), of all its responses (group_mean), the same and "

@@ -339,6 +339,7 @@ TEST(PolicyGradient, OverTheBatchEveryTokenHasItsOwnAdvantage) {
   trainer->score(step);
   std::vector<double> all;
   for (const RolloutRow& row : step.rows) {
+    EXPECT_DOUBLE_EQ(row.reward_with_kl, row.reward.value - 0.1 * row.kl_sum) << "whatever kl_reduce is";
     EXPECT_EQ(std::ssize(row.advantages), row.rollout->response_length());
     all.insert(all.end(), row.advantages.begin(), row.advantages.end());
   }
