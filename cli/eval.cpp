@@ -207,6 +207,7 @@ class Evaluation {
 
   RolloutRows answer(EvalPolicies& policies, RewardSource& rewards) const {
     const OnlineSettings& online = settings_.online;
+    const double temperature = online.rollouts.temperature();
     RolloutMaker maker(policies.engine(), RolloutScorers(rewards), Group::single());
     // Samples as a validation does, so that a run's own prompts get the same answers as then.
     RolloutRows rows = maker.generate({.prompts = *prompts_,
@@ -215,6 +216,7 @@ class Evaluation {
                                        .max_new = lengths_.val_max_new,
                                        .min_new = online.rollouts.val_length_params->min_length,
                                        .sampling = *online.rollouts.val_sampling_params,
+                                       .logprob_temperature = temperature,
                                        .responses = responses_,
                                        .vocab_size = drawable_ids(*tokenizer_, policies.model()),
                                        .seed = static_cast<uint64_t>(online.model.seed),
@@ -232,9 +234,9 @@ class Evaluation {
       if (trusts_engine(online.rollouts.logprobs, policies.model().device(), false)) {
         for (RolloutRow& row : rows) row.logprobs = row.rollout->logprobs;
       } else {
-        add_policy_logprobs(policies.model(), passes, rows);
+        add_policy_logprobs(policies.model(), passes, rows, temperature);
       }
-      policies.with_reference([&](const Model& reference) { add_reference_logprobs(reference, passes, rows); });
+      policies.with_reference([&](const Model& reference) { add_reference_logprobs(reference, passes, rows, temperature); });
     }
     maker.take_rewards(rows);
     add_kl(rows, online.kl_estimator);

@@ -4,6 +4,7 @@
 
 #include "kedge/config/config.h"
 #include "kedge/config/config_overrides.h"
+#include "kedge/config/yaml.h"
 #include "kedge/core/error.h"
 #include "kedge/core/log.h"
 #include "kedge/model/files/model_folder.h"
@@ -31,6 +32,7 @@ struct RewardFile {
 PolicySettings load_settings(OnlineJob& job, const std::optional<Path>& file, const std::vector<std::string>& overrides) {
   PolicySettings settings;
   load_config(job.section(), file, overrides);
+  if (file) take_older_values(job.section(), to_json(parse_yaml(read_text(*file), file->string())));
   settings.online = job.settings();
   settings.compute = job.compute();
   const std::string& start = job.config().pretrained_checkpoint.restore_from_path;

@@ -15,7 +15,8 @@ train() { # folder, settings...
   "${reinforce[@]}" "${rule[@]}" "${every[@]}" "$@" exp_manager.explicit_log_dir="$folder" >"$folder.log" 2>&1 || { cat "$folder.log"; fail "the run $folder"; }
 }
 train full "${watched[@]}"
-train lora model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=4
+colder=model.reinforce.sampling_params.temperature=0.8  # of log-probabilities, too
+train lora model.peft.peft_scheme=lora model.peft.lora_tuning.adapter_dim=4 "$colder"
 eval=("$kedge" eval)
 
 # The curve is the one that the run logged: every number to the last bit, for the draws are a function of seed and prompt, and the checkpoint's own
@@ -137,16 +138,16 @@ expect 0 '^ +policy +reward' "${plain[@]}"
 expect 0 '^Best: tuned  reward [0-9.]+  wins [0-9]+ % .* against lm$' "${plain[@]}"
 [ "$(steps_of "${plain[@]}" adapter)" = 'lm tuned adapter' ] || fail "folders: $(steps_of "${plain[@]}" adapter)"
 # The models of a run's last step are its last checkpoint: with the run's seed and lengths their rewards are the same.
-same_reward() { # folder, run
+same_reward() { # folder, run, settings...
   local of_folder of_run
   of_folder=$("${eval[@]}" lm "$1" --prompts val_prompts.jsonl --reward as.yaml --max-new 16 --seed 1234 --threads 1 --device cpu 'model.reinforce.sampling_params.end_strings=[]' \
-    model.encoder_seq_length=64 --json 2>/dev/null | tail -n 1 | grep -oE '"(reward|kl)": [^,]*' | tr '\n' ' ')
+    model.encoder_seq_length=64 "${@:3}" --json 2>/dev/null | tail -n 1 | grep -oE '"(reward|kl)": [^,]*' | tr '\n' ' ')
   of_run=$("${eval[@]}" "$2" --steps 8 --json 2>/dev/null | tail -n 1 | grep -oE '"(reward|kl)": [^,]*' | tr '\n' ' ')
   [ -n "$of_run" ] && [ "$of_folder" = "$of_run" ] || fail "$1 has $of_folder, the last step of $2 $of_run"
 }
 echo '{reward: {sources: {letters: {kind: regex, use: count, pattern: a}}}}' >as.yaml
 same_reward tuned full
-same_reward adapter lora
+same_reward adapter lora "$colder"
 
 # Runs of supervised fine-tuning
 "${sft[@]}" trainer.sft.max_epochs=1 exp_manager.explicit_log_dir=sft_run >sft.log 2>&1 || { cat sft.log; fail "kedge sft"; }

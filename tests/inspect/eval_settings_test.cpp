@@ -47,6 +47,7 @@ TEST(EvalSettings, ARunsRelativePathsBeginWhereItWasStarted) {
   EXPECT_EQ(settings.online.rollouts.num_val_samples, 5);
   EXPECT_EQ(settings.online.reward.sources.at("brief").target, 9);
   EXPECT_EQ(settings.home, folder / "home");
+  EXPECT_EQ(settings.online.rollouts.logprob_temperature, LogprobTemperature::one) << "the run is from before this key";
 }
 
 TEST(EvalSettings, AModelHasTheTrainersDefaults) {
