@@ -16,7 +16,6 @@ struct KnownElsewhere {
 // In train_rollouts/; those in val_rollouts/ have TRL's prefix for evaluations, and no fixed name in verl.
 constexpr std::array kOfRollouts = {
     KnownElsewhere{"rewards", "reward", "critic/score/mean"},
-    KnownElsewhere{"rewards_with_kl", "", "critic/rewards/mean"},
     KnownElsewhere{"rewards_std", "reward_std", ""},
     KnownElsewhere{"groups_without_spread", "frac_reward_zero_std", ""},
     KnownElsewhere{"init_policy_kl", "kl", "actor/reward_kl_penalty"},
@@ -32,7 +31,7 @@ constexpr std::array kOfRollouts = {
 };
 
 constexpr std::array kOfOthers = {
-    KnownElsewhere{"train_optim/loss", "loss", "actor/pg_loss"},
+    KnownElsewhere{"train_optim/loss", "loss", ""},
     KnownElsewhere{"train_optim/lr", "learning_rate", "actor/lr"},
     KnownElsewhere{"train_optim/grad_norm", "grad_norm", "actor/grad_norm"},
     KnownElsewhere{"train_optim/clip_fraction", "clip_ratio/region_mean", "actor/pg_clipfrac"},
