@@ -1,6 +1,7 @@
 #include "kedge/run/ppo_job.h"
 
 #include "kedge/core/error.h"
+#include "kedge/core/log.h"
 #include "kedge/critic/critic_fork.h"
 #include "kedge/critic/local_critic.h"
 #include "kedge/critic/remote_critic.h"
@@ -90,6 +91,16 @@ void make_own_folder(const Path& folder, const CriticPlace& place) {
     fork_critic(home / "critic", folder, {.actor_step = place.start->step(), .replaces = true, .what = place.start->folder.string()});
 }
 
+void warn_of_last_update(const CriticServerConfig::Model& critic, const OnlineSettings& settings) {
+  const int64_t rows = settings.rollouts.num_rollout_samples * settings.critic_epochs, rest = rows % critic.global_batch_size;
+  // A micro-batch's loss is the mean over its rows, however many.
+  const int64_t num_micros = critic.global_batch_size / critic.micro_batch_size,
+                num_filled = (rest + critic.micro_batch_size - 1) / critic.micro_batch_size;
+  if (rest == 0 || num_filled == num_micros) return;
+  log_warn("local_critic.model.global_batch_size: the ", rows, " rows of a step leave ", rest, " for its last update of ",
+           critic.global_batch_size, ", whose gradient is scaled by ", num_filled, "/", num_micros, "; expected a divisor of ", rows);
+}
+
 std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const CriticPlace& place) {
   const OnlineSetup& setup = place.setup;
   CriticServerConfig critic = critic_of(*config.local_critic, config.trainer);
@@ -103,7 +114,10 @@ std::unique_ptr<CriticLink> open_own_critic(const PpoConfig& config, const Criti
   check(longest >= setup.lengths.context, key, ": the critic reads up to ", longest,
         " tokens (local_critic.model.encoder_seq_length, the network's own limit), and prompt and answer may have ", setup.lengths.context);
   const Path folder = place.run_folder / "critic";
-  if (setup.mesh.world.rank() == 0) make_own_folder(folder, place);
+  if (setup.mesh.world.rank() == 0) {
+    warn_of_last_update(critic.model, setup.settings);
+    make_own_folder(folder, place);
+  }
   return std::make_unique<OwnCritic>(critic, std::move(start), folder);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 using testing::error_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> with_critic(const testing::JobToy& toy) {
   return {"local_critic.restore_from_path=" + (toy.path() / "rm").string(), "local_critic.model.encoder_seq_length=24",
@@ -35,6 +36,19 @@ TEST(PpoJob, TrainsWithACriticInTheProcessAndResumesBoth) {
   EXPECT_EQ(run("halves", 4), kExitOk);
   EXPECT_EQ(toy.weights_hash("halves"), toy.weights_hash("whole"));
   EXPECT_TRUE(is_folder(toy.path() / "halves/critic/journals"));
+  EXPECT_THAT(read_text(toy.path() / "whole/log.txt"), Not(HasSubstr("last update of")));
+}
+
+// 2 responses and 3 epochs.
+TEST(PpoJob, ACriticsUpdateThatIsNotFullIsWarnedOf) {
+  const testing::JobToy toy;
+  PpoJob job;
+  testing::load_job(job, {toy.online("ppo"),
+                          with_critic(toy),
+                          {"trainer.ppo.max_steps=1", "trainer.ppo.critic_epochs=3", "local_critic.model.global_batch_size=4"}});
+  EXPECT_EQ(job.run({}), kExitOk);
+  EXPECT_THAT(read_text(toy.path() / "run/log.txt"),
+              HasSubstr("the 6 rows of a step leave 2 for its last update of 4, whose gradient is scaled by 1/2"));
 }
 
 // The first is ended before it has saved: its policy is gone, and its critic is left.
