@@ -101,7 +101,12 @@ class Resolver {
   ConfigNode reference(std::string_view inner, const Place& place) {
     const size_t colon = inner.find(':');
     if (colon == std::string_view::npos) return look_up(inner, place);
-    return call(inner.substr(0, colon), arguments(inner.substr(colon + 1), place), place);
+    const std::string_view function = inner.substr(0, colon);
+    static const std::vector<std::string> kFunctions = {"multiply", "int_div", "subtract", "sum"};
+    // Before its arguments are read: another resolver's need not be numbers.
+    if (std::find(kFunctions.begin(), kFunctions.end(), function) == kFunctions.end())
+      fail(place, str("unknown function \"", function, "\"; known: multiply, int_div, subtract, sum"));
+    return call(function, arguments(inner.substr(colon + 1), place), place);
   }
 
   ConfigNode look_up(std::string_view name, const Place& place) {
@@ -193,9 +198,6 @@ class Resolver {
   }
 
   static ConfigNode call(std::string_view function, const std::vector<Number>& args, const Place& place) {
-    static const std::vector<std::string> kFunctions = {"multiply", "int_div", "subtract", "sum"};
-    if (std::find(kFunctions.begin(), kFunctions.end(), function) == kFunctions.end())
-      fail(place, str("unknown function \"", function, "\"; known: multiply, int_div, subtract, sum"));
     if (args.size() != 2) fail(place, str(function, " expects two arguments, found ", args.size()));
     const Number &x = args[0], &y = args[1];
     if (function == "int_div") return integer_division(x, y, place);

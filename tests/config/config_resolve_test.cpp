@@ -54,6 +54,7 @@ TEST(ConfigResolve, ErrorsNameKeyAndPlace) {
   EXPECT_EQ(error_in("a: ${a}\n"), "x.yaml:1: a: circular reference: a -> a");
   EXPECT_EQ(error_in("a: {b: '${a}'}\n"), "x.yaml:1: a.b: circular reference: a.b -> a.b");
   EXPECT_EQ(error_in("a: ${power:1,2}\n"), "x.yaml:1: a: unknown function \"power\"; known: multiply, int_div, subtract, sum");
+  EXPECT_EQ(error_in("a: ${oc.env:HOME}\n"), "x.yaml:1: a: unknown function \"oc.env\"; known: multiply, int_div, subtract, sum");
   EXPECT_EQ(error_in("a: ${sum:1}\n"), "x.yaml:1: a: sum expects two arguments, found 1");
   EXPECT_EQ(error_in("a: ${sum:1,x}\n"), "x.yaml:1: a: expected a number in the expression, found \"x\"");
   EXPECT_EQ(error_in("a: ${int_div:1,0}\n"), "x.yaml:1: a: int_div by zero");
