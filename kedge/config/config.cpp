@@ -50,6 +50,9 @@ void move_aliases(ConfigNode& user, const PathAliases& aliases) {
           str(value.where.prefix(), from, " (", value.shown(), ") and ", to, " (", other->shown(), ") are the same key with two values"));
     user.erase(from);
     user.make(to) = value;
+    // Of filter_groups.enable, filter_groups is no key either.
+    const std::string around = from.substr(0, from.rfind('.'));
+    if (const ConfigNode* left = user.find(around); left != nullptr && left->is_map() && left->members.empty()) user.erase(around);
   }
 }
 
@@ -82,8 +85,10 @@ void apply(ConfigNode& user, const Section& section, const PathAliases& aliases,
   }
   check(change.kind != OverrideKind::add || present == nullptr, kCommandLine, ": ", text, ": key \"", change.key,
         "\" is set already; change it with ", change.key, "=... or ++", change.key, "=...");
-  ConfigNode& place = user.make(change.key);
-  overlay(place, change.value);
+  ConfigNode given = ConfigNode::map();
+  given.make(change.key) = change.value;
+  move_aliases(given, aliases);  // those inside the value
+  overlay(user, given);
   for (size_t dot = change.key.find('.'); dot != std::string::npos; dot = change.key.find('.', dot + 1)) {
     ConfigNode& parent = *user.find(std::string_view(change.key).substr(0, dot));
     if (parent.where.is_default()) parent.where = change.value.where, parent.added = change.value.added;

@@ -116,8 +116,10 @@ void overlay(ConfigNode& base, const ConfigNode& over) {
     base = over;
     return;
   }
-  base.where = over.where;
-  base.added = over.added;
+  if (!over.where.is_default()) {
+    base.where = over.where;
+    base.added = over.added;
+  }
   for (const auto& [name, value] : over.members) {
     if (ConfigNode* mine = base.member(name)) {
       overlay(*mine, value);

@@ -67,7 +67,7 @@ struct ConfigNode {
 // Other names of keys, by dotted path: {"remote_rm.host", "remote_rm.reward_model.ip"}.
 using PathAliases = std::vector<std::pair<std::string, std::string>>;
 
-// Lays `over` onto `base`: maps merge key by key, anything else replaces.
+// Lays `over` onto `base`: maps merge key by key, anything else replaces. A map that was written nowhere keeps the base's place.
 void overlay(ConfigNode& base, const ConfigNode& over);
 
 // A plain (unquoted) scalar or null as YAML's core rules read it: null, true, 12, 1e-6, or text.

@@ -24,6 +24,17 @@ TEST(ConfigNode, AnOverlayMergesMapsAndReplacesTheRest) {
   EXPECT_EQ(base.shown(), "{a: {x: 1, y: 3, z: 4}, l: [5]}");
 }
 
+TEST(ConfigNode, AMapThatWasWrittenNowhereKeepsThePlaceItIsLaidOn) {
+  ConfigNode base = ConfigNode::map();
+  base.where = {"x.yaml", 3};
+  ConfigNode over = ConfigNode::map({{"y", ConfigNode::scalar("1")}});
+  overlay(base, over);
+  EXPECT_EQ(base.where.prefix(), "x.yaml:3: ");
+  over.where = {"command line", 0};
+  overlay(base, over);
+  EXPECT_EQ(base.where.prefix(), "command line: ");
+}
+
 TEST(ConfigNode, PlainScalarsAreTypedAndQuotedOnesAreText) {
   EXPECT_EQ(to_json(ConfigNode::scalar("12")).dump(), "12");
   EXPECT_EQ(to_json(ConfigNode::scalar("1e-6")).dump(), "1e-06");

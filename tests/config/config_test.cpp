@@ -143,6 +143,45 @@ TEST(Config, AliasesAreTheSameKey) {
   EXPECT_EQ(load_toy("max_steps: ${int_div:8,3}\nlr: 0.5\noptim: {clip: '${lr}'}\n").config.optim.clip, 0.5);
 }
 
+struct Aliased {
+  struct Server {
+    std::string ip = "a";
+    int64_t tries = 1;
+    void fields(auto&& field) {
+      field("ip", ip, "its host");
+      field("tries", tries, "how often it is asked");
+      field.alias("host", "ip");
+      field.alias("retry.count", "tries");
+    }
+  };
+  Server server;
+  double speed = 1;
+  void fields(auto&& field) {
+    field("server", server, "a server");
+    field("speed", speed, "a key beside it");
+    field.alias("server.speed", "speed");
+  }
+};
+
+TEST(Config, AliasesInsideAMapAreTheSameKeysInAFileAndOnTheCommandLine) {
+  const std::string map = "{host: b, retry: {count: 2}, speed: 0.5}";
+  struct Given {
+    std::string yaml;
+    std::vector<std::string> overrides;
+  };
+  for (const Given& given : {Given{"server: " + map + "\n", {}}, Given{"server: {ip: c, tries: 3}\nspeed: 4\n", {"server=" + map}},
+                             Given{"", {"++server=" + map}}, Given{"", {"server.host=b", "server.retry={count: 2}", "server.speed=0.5"}}}) {
+    Aliased config;
+    EXPECT_THAT(load_section(describe(config), {"x.yaml", given.yaml}, given.overrides), ElementsAre());
+    EXPECT_EQ(config.server.ip, "b");
+    EXPECT_EQ(config.server.tries, 2);
+    EXPECT_EQ(config.speed, 0.5);
+  }
+  Aliased config;
+  const auto load_both = [&] { return load_section(describe(config), ConfigText(), {"server={host: b, ip: c}"}); };
+  EXPECT_EQ(error_of(load_both), "command line: server.host (b) and server.ip (c) are the same key with two values");
+}
+
 // NeMo-Aligner's files refer to sizes that only its checkpoints' own configurations have.
 TEST(Config, AKeyWithOnePossibleValueCanBeReferredToWithoutBeingThere) {
   EXPECT_EQ(load_toy("resume: '${optim.fused}'\n").config.resume, "true");

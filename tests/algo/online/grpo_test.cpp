@@ -60,11 +60,15 @@ TEST(Grpo, ReadsTheWordsOfOtherSystems) {
   EXPECT_EQ(loop.sequence_level_importance_ratios, RatioLevel::sequence);
   EXPECT_EQ(trl.model.rollouts.length_params.max_length, 50);
   EXPECT_EQ(loaded<RlooConfig>({"trainer.rloo.beta=0.02"}).trainer.loop.initial_policy_kl_penalty, 0.02);
-  const auto others = loaded<GrpoConfig>(
-      {"trainer.grpo.rollout.n=3", "trainer.grpo.filter_groups.enable=true", "trainer.grpo.loss_agg_mode=seq-mean-token-sum"});
-  EXPECT_EQ(others.trainer.loop.num_rollouts_per_prompt, 3);
-  EXPECT_TRUE(others.trainer.loop.use_dynamic_sampling);
-  EXPECT_EQ(others.trainer.loop.loss_norm, LossNorm::sum);
+  const std::vector<std::string> keys = {"trainer.grpo.rollout.n=3", "trainer.grpo.filter_groups.enable=true",
+                                         "trainer.grpo.loss_agg_mode=seq-mean-token-sum"};
+  const std::string map = "trainer.grpo={rollout: {n: 3}, filter_groups: {enable: true}, loss_agg_mode: seq-mean-token-sum}";
+  for (const auto& given : {keys, std::vector<std::string>{map}}) {
+    const auto others = loaded<GrpoConfig>(given);
+    EXPECT_EQ(others.trainer.loop.num_rollouts_per_prompt, 3);
+    EXPECT_TRUE(others.trainer.loop.use_dynamic_sampling);
+    EXPECT_EQ(others.trainer.loop.loss_norm, LossNorm::sum);
+  }
   EXPECT_EQ(loaded<GrpoConfig>({"trainer.grpo.token_level_loss=false"}).trainer.loop.loss_norm, LossNorm::sequences);
 }
 
