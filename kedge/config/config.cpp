@@ -68,16 +68,27 @@ void drop_defaults_list(ConfigNode& user) {
   user.erase("defaults");
 }
 
+// Is the key, or a section that it is in, one that is accepted or refused by name?
+bool is_noted(const Section& section, std::string_view key) {
+  const auto [name, rest] = split_path(key);
+  const auto named = [wanted = name](const auto& entry) { return entry.name == wanted; };
+  for (const auto* notes : {&section.ignored, &section.refused})
+    if (std::any_of(notes->begin(), notes->end(), named)) return true;
+  const auto field = std::find_if(section.fields.begin(), section.fields.end(), named);
+  return field != section.fields.end() && field->section && is_noted(field->section(), rest);
+}
+
 void apply(ConfigNode& user, const Section& section, const PathAliases& aliases, const std::string& text) {
   Override change = parse_override(text);
   change.key = without_alias(change.key, aliases);
   const ConfigNode* present = user.find(change.key);
   if (change.kind == OverrideKind::remove) {
     const std::optional<Field> field = find_field(section, change.key);
-    check(field.has_value(), kCommandLine, ": ", text, ": unknown key \"", change.key, "\"", nearest_hint(change.key, all_keys(section)));
+    const bool is_known = field || present != nullptr || is_noted(section, change.key);
+    check(is_known, kCommandLine, ": ", text, ": unknown key \"", change.key, "\"", nearest_hint(change.key, all_keys(section)));
     user.erase(change.key);
-    const bool is_whole_field = change.key == field->name || change.key.ends_with("." + field->name);
-    if (field->nullable && is_whole_field) {
+    const bool is_whole_field = field && (change.key == field->name || change.key.ends_with("." + field->name));
+    if (is_whole_field && field->nullable) {
       user.make(change.key) = ConfigNode::null();
       user.find(change.key)->where = {kCommandLine, 0};
     }
@@ -161,10 +172,10 @@ void set_defaults(const Section& section, const ConfigText& text) {
 std::vector<std::string> load_section(const Section& section, const ConfigText& text, const std::vector<std::string>& overrides) {
   ConfigNode user = parse_yaml(text.yaml, text.origin);
   check(user.is_map(), user.where.prefix(), "expected keys and values at the top level, found ", user.shown());
-  drop_defaults_list(user);
   const PathAliases aliases = all_aliases(section);
   move_aliases(user, aliases);
   for (const std::string& change : overrides) apply(user, section, aliases, change);
+  drop_defaults_list(user);
   return load_section(section, std::move(user));
 }
 

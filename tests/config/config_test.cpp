@@ -103,6 +103,14 @@ TEST(Config, OverridesChangeAddSetAndDelete) {
   EXPECT_EQ(toy_error("", {"~max_stepz"}), "command line: ~max_stepz: unknown key \"max_stepz\"; nearest: max_steps");
 }
 
+TEST(Config, KeysWithoutEffectAndThoseOfTheFileCanBeDeleted) {
+  EXPECT_THAT(load_toy("optim: {bucket_cap_mb: 200}\n", {"~optim.bucket_cap_mb"}).warnings, ElementsAre());
+  EXPECT_THAT(load_toy("", {"~optim.bucket_cap_mb", "~optim.fused", "~optim.other.a"}).warnings, ElementsAre());
+  EXPECT_THAT(load_toy("optim: {fused: false}\nmax_stepz: 3\n", {"~optim.fused", "~max_stepz"}).warnings, ElementsAre());
+  EXPECT_EQ(load_toy("defaults:\n  - base\nmax_steps: 3\n", {"~defaults"}).config.max_steps, 3);
+  EXPECT_EQ(toy_error("", {"~optim.fuse.a"}).find("command line: ~optim.fuse.a: unknown key \"optim.fuse.a\""), 0U);
+}
+
 TEST(Config, AWholeBlockIsMergedOrReplaced) {
   const auto merged = load_toy("optim: {lr: 0.5, clip: 2}\n", {"optim={lr:0.25}"}).config.optim;
   EXPECT_EQ(merged.lr, 0.25);
