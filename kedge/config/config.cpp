@@ -88,7 +88,7 @@ void apply(ConfigNode& user, const Section& section, const PathAliases& aliases,
     check(is_known, kCommandLine, ": ", text, ": unknown key \"", change.key, "\"", nearest_hint(change.key, all_keys(section)));
     user.erase(change.key);
     const bool is_whole_field = field && (change.key == field->name || change.key.ends_with("." + field->name));
-    if (is_whole_field && field->nullable) {
+    if (is_whole_field && (field->nullable || !field->rules.null_means.empty())) {
       user.make(change.key) = ConfigNode::null();
       user.find(change.key)->where = {kCommandLine, 0};
     }
@@ -106,17 +106,19 @@ void apply(ConfigNode& user, const Section& section, const PathAliases& aliases,
   }
 }
 
-// A section's heading with nothing below it changes nothing, nor does a null in a file where a section cannot be null. Of those that can be
-// switched off, null does that.
+// A section's heading with nothing below it changes nothing, nor does a null in a file where a section cannot be null. In those for which
+// null means something, it sets their keys.
 void drop_empty_sections(ConfigNode& user, const Section& section) {
   for (const Field& field : section.fields) {
     ConfigNode* value = user.member(field.name);
     if (value == nullptr || !field.section) continue;
     const bool is_written = value->is_null() && !value->text.empty();
-    if (is_written && !field.rules.off_key.empty()) {
+    if (is_written && !field.rules.null_means.empty()) {
       const Where where = value->where;
-      *value = ConfigNode::map({{field.rules.off_key, ConfigNode::scalar("false")}});
-      value->where = value->members[0].second.where = where;
+      *value = ConfigNode::map();
+      value->where = where;
+      for (const auto& [key, meaning] : field.rules.null_means)
+        value->members.emplace_back(key, ConfigNode::scalar(meaning)).second.where = where;
     } else if (value->is_null() && !field.nullable && !(is_written && value->where.file == kCommandLine)) {
       user.erase(field.name);
     } else {

@@ -117,8 +117,8 @@ FieldRule unit(std::string name) {
 FieldRule follows(std::string expression) {
   return [expression = std::move(expression)](FieldRules& rules) { rules.follows = expression; };
 }
-FieldRule off_by_null(std::string key) {
-  return [key = std::move(key)](FieldRules& rules) { rules.off_key = key; };
+FieldRule null_means(std::string key, std::string value) {
+  return [key = std::move(key), value = std::move(value)](FieldRules& rules) { rules.null_means.emplace_back(key, value); };
 }
 FieldRule formerly(std::string value) {
   return [value = std::move(value)](FieldRules& rules) { rules.older = value; };

@@ -39,8 +39,8 @@ struct FieldRules {
   bool finite = false;
   std::string unit;     // "tokens", "s"
   std::string follows;  // the default is this expression, "${.val_check_interval}"; of a section: those of its keys are the keys there
-  std::string off_key;  // of a section: null sets this key of it to false
-  std::string older;    // what settings mean that were written before this key existed, if that is not its default
+  std::vector<std::pair<std::string, std::string>> null_means;  // of a section: null sets these keys of it to these values
+  std::string older;  // what settings mean that were written before this key existed, if that is not its default
   bool required = false;
 };
 using FieldRule = std::function<void(FieldRules&)>;
@@ -52,8 +52,8 @@ using FieldRule = std::function<void(FieldRules&)>;
 [[nodiscard]] FieldRule unit(std::string name);
 [[nodiscard]] FieldRule follows(std::string expression);
 [[nodiscard]] FieldRule required();
-// The section may be null, which sets this key of it to false.
-[[nodiscard]] FieldRule off_by_null(std::string key);
+// The section may be null, which sets this key of it to this value; for several keys given several times.
+[[nodiscard]] FieldRule null_means(std::string key, std::string value);
 // Settings that were written before this key existed mean this value.
 [[nodiscard]] FieldRule formerly(std::string value);
 

@@ -183,7 +183,7 @@ struct CriticServerConfig {
   void fields(auto&& field) {
     field("trainer", trainer, "device, server and updates");
     field("exp_manager", exp_manager, "the run's folder and logs. resume_from_checkpoint may be another critic's folder",
-          off_by_null("keep_folder"));
+          null_means("keep_folder", "false"));
     field("pretrained_checkpoint", pretrained_checkpoint, "the initial reward model; without rewards, any model: it gets a new head");
     field("model", model, "the network and its optimizer");
   }

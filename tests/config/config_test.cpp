@@ -276,7 +276,9 @@ struct Switched {
     }
   };
   Folder folder;
-  void fields(auto&& field) { field("folder", folder, "a section that null switches off", off_by_null("keep")); }
+  void fields(auto&& field) {
+    field("folder", folder, "a section that null switches off", null_means("keep", "false"), null_means("name", "none"));
+  }
 };
 
 Switched load_switched(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
@@ -287,7 +289,10 @@ Switched load_switched(const std::string& yaml, const std::vector<std::string>& 
 
 TEST(Config, NullSwitchesASectionOffThatSaysHow) {
   EXPECT_FALSE(load_switched("folder: null\n").folder.keep);
+  EXPECT_EQ(load_switched("folder: null\n").folder.name, "none");
   EXPECT_FALSE(load_switched("folder: ~\n").folder.keep);
+  EXPECT_FALSE(load_switched("folder: {name: b}\n", {"~folder"}).folder.keep);
+  EXPECT_EQ(load_switched("folder: {name: b}\n", {"~folder", "++folder={keep: true}"}).folder.name, "a");
   EXPECT_TRUE(load_switched("folder:\n").folder.keep) << "a heading without anything changes nothing";
   EXPECT_FALSE(load_switched("folder: {name: b}\n", {"folder.name=c", "++folder=null"}).folder.keep);
   EXPECT_EQ(load_switched("folder: null\n", {"folder.name=c"}).folder.name, "c");

@@ -267,7 +267,8 @@ struct OnlineConfig {
   RolloutsConfig rollouts;
 
   void fields(auto&& field) {
-    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false",
+          null_means("keep_folder", "false"));
     field("pretrained_checkpoint", pretrained_checkpoint, "the initial policy, which is also the KL reference");
     field("reward", reward, "where rewards come from");
     field("rollouts", rollouts, "which responses are recorded");

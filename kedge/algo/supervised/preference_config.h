@@ -115,7 +115,8 @@ struct PreferenceRunConfig {
   }
   void fields(auto&& field) {
     field("trainer", trainer, "device, precision and length of training");
-    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false",
+          null_means("keep_folder", "false"));
     field("pretrained_checkpoint", pretrained_checkpoint, "the model to start from, which is also the reference");
     field("model", model, "the network, its data, its loss and its optimizer");
     field.ignored("precision", "trainer.precision applies");

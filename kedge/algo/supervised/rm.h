@@ -86,7 +86,8 @@ struct RmConfig {
   }
   void fields(auto&& field) {
     field("trainer", trainer, "device, precision and length of training");
-    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false",
+          null_means("keep_folder", "false"));
     field("pretrained_checkpoint", pretrained_checkpoint, "the model to start from");
     field("model", model, "the network, its data and its optimizer");
     field.alias("model.restore_from_path", "pretrained_checkpoint.restore_from_path");

@@ -52,7 +52,8 @@ struct SftConfig {
   }
   void fields(auto&& field) {
     field("trainer", trainer, "device, precision and length of training");
-    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false", off_by_null("keep_folder"));
+    field("exp_manager", exp_manager, "the run's folder, checkpoints and logs; null: keep_folder=false",
+          null_means("keep_folder", "false"));
     field("model", model, "the network, its data and its optimizer");
     field.ignored("name", "exp_manager.name names the run");
   }

@@ -11,7 +11,8 @@ struct OptimConfig : OptimizerConfig {
 
   void fields(auto&& field) {
     OptimizerConfig::fields(field);
-    field("sched", sched, "the learning rate schedule");
+    field("sched", sched, "the learning rate schedule; null: the rate is lr from the first update on", null_means("name", "constant"),
+          null_means("warmup_steps", "0"));
   }
 };
 
