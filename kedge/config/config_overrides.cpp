@@ -10,14 +10,24 @@ namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
+// Is there a backslash that takes the meaning from the next character? These are Hydra's; before another one it is text: \n, \d, \${.
+bool is_escape(std::string_view text, size_t at) {
+  return text[at] == '\\' && at + 1 < text.size() && std::string_view("\\=,:()[]{} \t").find(text[at + 1]) != std::string_view::npos;
 }
 
+// Without escapes, and without the blanks around it.
 ConfigNode plain(std::string_view text) {
-  ConfigNode node = ConfigNode::scalar(std::string(trimmed(text)));
+  std::string value;
+  size_t end = 0;  // of `value` without the blanks at its end
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool escaped = is_escape(text, at);
+    if (escaped) ++at;
+    const bool is_text = escaped || !is_blank(text[at]);
+    if (is_text || end > 0) value += text[at];
+    if (is_text) end = value.size();
+  }
+  value.resize(end);
+  ConfigNode node = ConfigNode::scalar(std::move(value));
   if (is_null_word(node.text)) node.kind = ConfigNode::Kind::null;
   return node;
 }
@@ -87,7 +97,7 @@ class ValueReader {
     ++at_;
     for (skip_blanks(); peek() != '}'; skip_blanks()) {
       const bool is_quoted = peek() == '"' || peek() == '\'';
-      std::string key = is_quoted ? quoted().text : std::string(trimmed(until(":,}")));
+      std::string key = is_quoted ? quoted().text : plain(until(":,}")).text;
       skip_blanks();
       if (peek() != ':') fail(str("expected a colon after key \"", key, "\"", depth == 0 ? quoting_hint() : ""));
       ++at_;
@@ -121,13 +131,15 @@ class ValueReader {
     return ConfigNode::scalar(std::move(text), true);
   }
 
-  // Plain text up to one of `ends` or the end; references ${...} are taken whole.
+  // Plain text up to one of `ends` that is not escaped, or the end; references ${...} are taken whole.
   std::string_view until(std::string_view ends) {
     const size_t start = at_;
     int open_references = 0;
     for (; at_ < text_.size(); ++at_) {
       if (text_.substr(at_, 2) == "${") ++open_references;
-      if (open_references > 0 && text_[at_] == '}') {
+      if (is_escape(text_, at_)) {
+        ++at_;
+      } else if (open_references > 0 && text_[at_] == '}') {
         --open_references;
       } else if (open_references == 0 && ends.find(text_[at_]) != std::string_view::npos) {
         break;

@@ -22,7 +22,8 @@ struct Override {
 };
 
 // `text` is one argument. Values are written as in NeMo-Aligner (Hydra): numbers, null, true/False, 'quoted' or "quoted" text,
-// [a, b], {train: [f], validation: [f]} (blanks after the colon may be left out), ${a.b}, or plain text to the end.
+// [a, b], {train: [f], validation: [f]} (blanks after the colon may be left out), ${a.b}, or plain text to the end, in which a backslash
+// before one of \ = , : ( ) [ ] { } or a blank is dropped.
 [[nodiscard]] Override parse_override(std::string_view text);
 
 // Does the argument look like an override rather than a file name?

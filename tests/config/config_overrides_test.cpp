@@ -35,6 +35,17 @@ TEST(ConfigOverrides, ValuesAreReadAsTheReferenceWritesThem) {
   EXPECT_EQ(value_of("'it' is"), "\"'it' is\"");
 }
 
+TEST(ConfigOverrides, EscapesInPlainTextAreThoseOfTheReference) {
+  EXPECT_EQ(parse_override(R"(k=runs/x-step\=10)").value.text, "runs/x-step=10");
+  EXPECT_EQ(parse_override(R"(k=\{a\}\(b\)\: \[c\]\,\\)").value.text, R"({a}(b): [c],\)");
+  EXPECT_EQ(parse_override(R"(k= \ a\ )").value.text, " a ");
+  EXPECT_EQ(value_of(R"([a\,b, c\]])"), R"(["a,b", "c]"])");
+  EXPECT_EQ(value_of(R"({a\:b: c\}, d: \\})"), R"({"a:b": "c}", "d": "\\"})");
+  EXPECT_EQ(parse_override(R"(k=Q: {input}\nA: {output})").value.text, R"(Q: {input}\nA: {output})");
+  EXPECT_EQ(parse_override(R"(k=\d\${a}\)").value.text, R"(\d\${a}\)");
+  EXPECT_EQ(parse_override(R"(k='\(a\)')").value.text, R"(\(a\))");
+}
+
 TEST(ConfigOverrides, BrokenOnesAreNamed) {
   const auto error = [](const char* text) { return error_of([&] { return parse_override(text); }); };
   EXPECT_EQ(error("abc"), "command line: \"abc\" is not an override; expected key=value, +key=value, ++key=value or ~key");
