@@ -174,16 +174,24 @@ std::vector<std::string> urls_of(const RewardSourceConfig& config, const std::st
   return urls;
 }
 
-std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key) {
-  const std::string where = key + ".command";
-  const Json& command = config.command;
-  if (command.is_text()) return {command.as_text(where)};
-  check(command.is_array() && !command.as_array(where).empty(), where,
-        ": expected a shell command line, or a list of a program and its arguments, found ", command.dump());
-  std::vector<std::string> words;
-  for (const Json& word : command.as_array(where)) words.push_back(word.is_text() ? word.as_text(where) : word.dump());
-  if (words.size() == 1) words.insert(words.begin(), "/usr/bin/env");  // one word alone would be taken for a line of the shell
+std::vector<std::string> command_words(const RewardProgram& program) {
+  std::vector<std::string> words = program.words;
+  if (words.size() == 1 && !program.is_line) words.insert(words.begin(), "/usr/bin/env");
   return words;
+}
+
+void ConfigType<RewardProgram>::bind(RewardProgram& program, const ConfigNode& node, const std::string& path, BindReport& report) {
+  const auto is_word = [](const ConfigNode& item) { return item.is_null() || item.kind == ConfigNode::Kind::scalar; };
+  program.is_line = is_word(node);
+  const std::vector<ConfigNode> words = program.is_line ? std::vector{node} : node.items;
+  if (words.empty() || !std::all_of(words.begin(), words.end(), is_word))
+    return report_wanted(node, path, "a shell command line, or a list of a program and its arguments", report);
+  program.words.clear();
+  for (const ConfigNode& word : words) program.words.push_back(word.text);
+}
+
+ConfigNode ConfigType<RewardProgram>::node(const RewardProgram& program) {
+  return program.is_line ? scalar_node(program.words.front()) : ConfigType<std::vector<std::string>>::node(program.words);
 }
 
 template Section describe<RewardSourceConfig>(RewardSourceConfig& object);

@@ -56,6 +56,19 @@ constexpr auto enum_names(RewardInput) {
                                                {"messages", RewardInput::messages}}};
 }
 
+// A line of the shell, or a program and its arguments: words as they are written, 1.10 and yes too.
+struct RewardProgram {
+  std::vector<std::string> words;
+  bool is_line = false;  // a single word, for /bin/sh
+};
+
+template <>
+struct ConfigType<RewardProgram> {
+  static std::string name() { return "text or list of text"; }
+  static void bind(RewardProgram& program, const ConfigNode& node, const std::string& path, BindReport& report);
+  static ConfigNode node(const RewardProgram& program);
+};
+
 // One of `reward.sources` or `reward.watch`. A key that is null was not set; check_rewards() knows which kind uses which.
 struct RewardSourceConfig {
   RewardKind kind = RewardKind::regex;
@@ -72,7 +85,7 @@ struct RewardSourceConfig {
   std::optional<double> correct = {}, wrong = {};
   std::optional<LengthUnit> unit = {};
   std::optional<int64_t> target = {}, limit = {}, max_length = {}, window = {};
-  Json command = nullptr;
+  std::optional<RewardProgram> command = {};
   std::optional<int64_t> workers = {}, batch = {};
   std::optional<double> timeout = {}, start_timeout = {};
   Json url = nullptr;
@@ -173,7 +186,7 @@ void check_rewards(const RewardConfig& config);
 // The addresses in `url`: one, or of a server several. `key` opens the error.
 [[nodiscard]] std::vector<std::string> urls_of(const RewardSourceConfig& config, const std::string& key);
 
-// The program and arguments of a command.
-[[nodiscard]] std::vector<std::string> command_words(const RewardSourceConfig& config, const std::string& key);
+// What a RewardCommand starts: one word is a line of the shell.
+[[nodiscard]] std::vector<std::string> command_words(const RewardProgram& program);
 
 }  // namespace kedge

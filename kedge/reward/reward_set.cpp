@@ -82,7 +82,7 @@ void RewardSet::add_member(std::string key, std::string label, const RewardSourc
     member.is_rule = true;
     member.source = std::make_unique<RuleSource>(std::move(*rule));
   } else if (config.kind == RewardKind::command) {
-    RewardCommandConfig command{.name = member.key, .command = command_words(config, member.key), .retries = 0};  // retries are ours
+    RewardCommandConfig command{.name = member.key, .command = command_words(config.command.value()), .retries = 0};  // retries are ours
     command.workers = config.workers.value_or(command.workers);
     command.batch = config.batch.value_or(command.batch);
     command.timeout_s = config.timeout.value_or(command.timeout_s);

@@ -136,17 +136,36 @@ TEST(RewardConfig, RulesOfExpressionsAreMade) {
   EXPECT_EQ(value_of("{kind: format, pattern: 'g.*', correct: 3, wrong: -3}", "no good"), -3);
 }
 
+// Also after the settings were written out and read again.
+std::vector<std::string> words_of(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  testing::RewardFile file{testing::load_rewards(yaml, overrides)};
+  testing::RewardFile again{testing::load_rewards(dump_config(describe(file)))};
+  const std::vector<std::string> words = command_words(file.reward.sources.at("a").command.value());
+  EXPECT_EQ(command_words(again.reward.sources.at("a").command.value()), words);
+  return words;
+}
+
+std::string command_file(const std::string& command) { return "reward: {sources: {a: {kind: command, command: " + command + "}}}"; }
+
 TEST(RewardConfig, ACommandIsALineOrAListOfWords) {
-  EXPECT_EQ(command_words({.command = Json("judge | tee log")}, "a"), (std::vector<std::string>{"judge | tee log"}));
-  EXPECT_EQ(command_words({.command = Json::parse(R"(["judge", "--level", 3])")}, "a"),
-            (std::vector<std::string>{"judge", "--level", "3"}));
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_of(command_file("judge | tee log")), Words({"judge | tee log"}));
+  EXPECT_EQ(words_of(command_file("[judge, --level, 3]")), Words({"judge", "--level", "3"}));
   // A program without arguments is no line of the shell: its path may have blanks.
-  EXPECT_EQ(command_words({.command = Json::parse(R"(["./my judge.sh"])")}, "a"),
-            (std::vector<std::string>{"/usr/bin/env", "./my judge.sh"}));
-  EXPECT_EQ(testing::error_of([] { return command_words({.command = Json::parse("[]")}, "reward.sources.a"); }),
-            "reward.sources.a.command: expected a shell command line, or a list of a program and its arguments, found []");
-  EXPECT_EQ(testing::error_of([] { return command_words({.command = Json(3)}, "reward.sources.a"); }),
-            "reward.sources.a.command: expected a shell command line, or a list of a program and its arguments, found 3");
+  EXPECT_EQ(words_of(command_file("[./my judge.sh]")), Words({"/usr/bin/env", "./my judge.sh"}));
+  const std::string where = "x.yaml:1: reward.sources.a.command: expected a shell command line, or a list of a program and its arguments";
+  EXPECT_EQ(error_of_file(command_file("[]")), where + ", found []");
+  EXPECT_EQ(error_of_file(command_file("{x: 1}")), where + ", found {x: 1}");
+  EXPECT_EQ(error_of_file(command_file("[judge, [3]]")), where + ", found [judge, [3]]");
+}
+
+TEST(RewardConfig, WordsOfACommandArePassedAsWritten) {
+  const std::string words = "[judge, 1.10, 007, 1e3, yes, inf, null, ~, 'a b']";
+  const std::vector<std::string> expected = {"judge", "1.10", "007", "1e3", "yes", "inf", "null", "~", "a b"};
+  EXPECT_EQ(words_of(command_file(words)), expected);
+  EXPECT_EQ(words_of("", {"reward.sources.a={kind: command, command: " + words + "}"}), expected);
+  EXPECT_EQ(words_of("", {"reward.sources.a.kind=command", "reward.sources.a.command=" + words}), expected);
+  EXPECT_EQ(words_of(command_file("yes")), std::vector<std::string>{"yes"});
 }
 
 }  // namespace
