@@ -83,6 +83,7 @@ prepare_run() {
   # With KEDGE_LOG=warn only the actor writes to the screen; messages of this script and of the shell go to the log.
   exec 3>&2
   if [ "${KEDGE_LOG:-}" = warn ]; then exec 2>>"$KEDGE_RUN/logs/launch.log"; fi
+  trap '' PIPE  # Ctrl-C also ends the tee that reads this; children ignore the signal too
   trap 'told USR1' USR1
   trap 'told TERM' TERM
   trap 'told INT' INT

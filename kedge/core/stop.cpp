@@ -18,6 +18,7 @@ constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 // A handler can reach nothing but globals. 0: none received yet.
 std::atomic<int> g_received = 0;
 std::array<struct sigaction, kSignals.size()> g_old_actions;
+struct sigaction g_old_pipe_action;
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not wait for a lock");
 
 void on_signal(int signal) {
@@ -38,9 +39,13 @@ StopSignals::StopSignals() {
     const bool is_nohup = kSignals[i] == SIGHUP && g_old_actions[i].sa_handler == SIG_IGN;  // the user wants it to outlive the terminal
     if (!is_nohup) ::sigaction(kSignals[i], &action, nullptr);
   }
+  // Ctrl-C also ends the tee that reads the log, and the next line of the log must not end this process before it has saved.
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, &g_old_pipe_action);
 }
 
 StopSignals::~StopSignals() {
+  ::sigaction(SIGPIPE, &g_old_pipe_action, nullptr);
   for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &g_old_actions[i], nullptr);
 }
 

@@ -11,7 +11,8 @@
 namespace kedge {
 
 // While one lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP, unless that is ignored as by nohup, set a flag instead of ending the process; a
-// second one ends it at once with 128 + its number. At most one at a time; the old handlers are restored at the end.
+// second one ends it at once with 128 + its number. SIGPIPE is ignored meanwhile. At most one at a time; the old handlers are restored
+// at the end.
 class StopSignals {
  public:
   StopSignals();

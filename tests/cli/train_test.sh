@@ -41,13 +41,18 @@ expect 0 'done: step 2 of 2' "${sft[@]}" exp_manager.explicit_log_dir=packed mod
   model.data.train_ds.packed_sequence=true trainer.sft.max_steps=2 trainer.sft.max_epochs=1 model.data.train_ds.global_batch_size=2
 
 # Signals, and the time limit
-stopped() { # name, signal, code: stopped in the middle, then resumed
-  local pid code=none
+stopped() { # name, signal, code: stopped in the middle, when nobody reads its log any more, then resumed
+  local pid reader code=none
+  mkfifo "$1.pipe"
   for _ in 1 2 3 4 5; do # where it has come too far when the signal is sent, once more
     rm -rf "$1"
-    "${sft[@]}" exp_manager.explicit_log_dir="$1" >"$1.log" 2>&1 &
+    cat "$1.pipe" >"$1.log" &
+    reader=$!
+    "${sft[@]}" exp_manager.explicit_log_dir="$1" >"$1.pipe" 2>&1 &
     pid=$!
     while kill -0 $pid 2>/dev/null && ! grep -q '"step": 5,' "$1/metrics.jsonl" 2>/dev/null; do sleep 0.01; done
+    kill $reader # as Ctrl-C ends the tee behind a run
+    wait $reader 2>/dev/null
     signal_before "$1" $pid 50 "$2"
     local sent=$?
     wait $pid
@@ -55,12 +60,13 @@ stopped() { # name, signal, code: stopped in the middle, then resumed
     [ $sent = 0 ] && break
   done
   [ $sent = 0 ] || fail "SIG$2 always came too late"
-  [ $code = "$3" ] || fail "exit $code after SIG$2: $(cat "$1.log")"
+  [ $code = "$3" ] || fail "exit $code after SIG$2: $(cat "$1.log" "$1/log.txt")"
   expect 0 'done: step 60 of 60' "${sft[@]}" exp_manager.explicit_log_dir="$1"
   same_runs whole "$1"
 }
 stopped term TERM 143
 stopped usr1 USR1 138
+stopped int INT 130
 ((0x$(awk '/SigIgn/ {print $2}' /proc/$$/status) & 1)) || stopped hup HUP 129 # not where all of this runs under nohup
 expect 0 'stopped \(time limit\): step 1 of 60' "${sft[@]}" exp_manager.explicit_log_dir=short exp_manager.max_time_per_run=00:00:00:00
 [ -d "$(last_of short)" ] || fail 'the time limit saved nothing'

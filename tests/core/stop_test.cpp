@@ -1,7 +1,9 @@
 #include "kedge/core/stop.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
 
 #include "tests/support/expect_error.h"
@@ -48,6 +50,20 @@ TEST(StopSignals, AClosedTerminalIsASignalUnlessItIsIgnored) {
   }
   EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
   EXPECT_EQ(exit_code_of(SIGHUP), 129);
+}
+
+TEST(StopSignals, APipeThatNobodyReadsAnyMoreEndsNothing) {
+  const auto before = std::signal(SIGPIPE, SIG_DFL);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ::close(ends[0]);
+  {
+    const StopSignals stop;
+    EXPECT_EQ(::write(ends[1], "a", 1), -1);
+    EXPECT_FALSE(stop.received().has_value());
+  }
+  ::close(ends[1]);
+  EXPECT_EQ(std::signal(SIGPIPE, before), SIG_DFL);
 }
 
 TEST(StopSignals, ExitCodesTellTheSignal) {

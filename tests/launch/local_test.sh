@@ -14,9 +14,9 @@ long=("${for_reinforce[@]}" trainer.reinforce.max_epochs=12 "${for_reward[@]}")
 for_ppo+=(trainer.ppo.max_epochs=6)
 
 declare -A process_of=()
-# begin RUN SCRIPT ARGUMENT...: in the background, what it says in RUN.log. (A shell starts what is there with SIGINT ignored.)
+# begin RUN SCRIPT ARGUMENT...: in the background, what it says in RUN.log or $output. (A shell starts what is there with SIGINT ignored.)
 begin() {
-  KEDGE_RUN=$1 setsid env --default-signal=INT "$local_scripts/$2" "${@:3}" >"$1.log" 2>&1 &
+  KEDGE_RUN=$1 setsid env --default-signal=INT "$local_scripts/$2" "${@:3}" >"${output:-$1.log}" 2>&1 &
   process_of[$1]=$!
 }
 # wait_for_steps RUN STEPS: until the actor has done so many, or the script is over.
@@ -100,18 +100,24 @@ same_critics ppo/critic widowed/critic
 ends_with lonely 137
 grep -q 'the reward server died with 137, for the 1. time, and is not started again (KEDGE_RESTARTS=0)' lonely.log || fail "it does not say why it ends: $(cat lonely.log)"
 
-# Signals go to the actor, once: it saves, and the same command goes on from there. Nothing outlives a launcher that is killed
+# Signals go to the actor, once: it saves, also when nobody reads its log any more, and the same command goes on from there. Nothing outlives
+# a launcher that is killed
+mkfifo unread
 begin orphaned reinforce.sh "${long[@]}"
 for signal in TERM:143 INT:130 USR1:138; do
-  begin stopped reinforce.sh "${long[@]}"
+  cat unread >stopped.log &
+  reader=$!
+  output=unread begin stopped reinforce.sh "${long[@]}"
   wait_for_steps stopped $(($(steps_done stopped/actor) + 3))
+  kill $reader # as Ctrl-C ends the tee behind a script
+  wait $reader 2>/dev/null
   kill -s "${signal%:*}" "${process_of[stopped]}"
   if [ $signal = TERM:143 ]; then
     wait_for_steps orphaned 3
     kill -9 "${process_of[orphaned]}"
   fi
   ends_with stopped "${signal#*:}"
-  grep -q "SIG${signal%:*} received: the run ends after step" stopped.log || fail "SIG${signal%:*} does not end it after a step: $(cat stopped.log)"
+  grep -q "SIG${signal%:*} received: the run ends after step" stopped/actor/log.txt || fail "SIG${signal%:*} does not end it after a step: $(cat stopped/actor/log.txt)"
 done
 begin stopped reinforce.sh "${long[@]}"
 ends_with stopped 0
