@@ -63,6 +63,11 @@ std::chrono::milliseconds retry_after(const HttpResponse& response) {
   return std::chrono::seconds(is_number ? std::min(std::stoll(value), 600LL) : 0);
 }
 
+// How often a row that is sent alone gets HTTP 500: there may be many such rows.
+constexpr int64_t kRowTries = 2;
+// A pause as long as this one is ended by a signal.
+constexpr auto kLongPause = std::chrono::seconds(5);
+
 // It does not like what it was sent, which may be a single row of it.
 bool is_refusal(int status) { return status == 400 || status == 413 || status == 422; }
 
@@ -75,7 +80,7 @@ std::future<std::vector<RowReward>> HttpReward::submit(Rollouts rollouts) {
   auto future = promise->get_future();
   pool_.post([this, promise, rollouts = std::move(rollouts)] {
     try {
-      promise->set_value(ask(rollouts));
+      promise->set_value(ask(rollouts, options_.max_tries));
     } catch (...) {
       promise->set_exception(std::current_exception());
     }
@@ -92,11 +97,11 @@ std::unique_ptr<HttpConnection> HttpReward::take_connection() {
 }
 
 // Of a reply that cannot be used most likely one row is the reason: each is sent alone.
-std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
+std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts, int64_t tries_of_500) {
   const std::string where = endpoint_at(options_.address);
-  const HttpResponse response = reply_to(rollouts);
+  const HttpResponse response = reply_to(rollouts, tries_of_500);
   std::string problem = str("HTTP ", response.status, ": ", response.body.substr(0, 1000));
-  if (!is_refusal(response.status)) {
+  if (response.status == 200) {
     try {
       return read_http_rewards(response.body, rollouts.size(), where);
     } catch (const Error& error) {
@@ -107,11 +112,11 @@ std::vector<RowReward> HttpReward::ask(const Rollouts& rollouts) {
   if (rollouts.size() == 1) return {RowReward{.error = problem}};
   log_warn(problem, "; its ", rollouts.size(), " rows are sent one by one");
   std::vector<RowReward> rewards;
-  for (const auto& rollout : rollouts) rewards.push_back(ask({rollout}).front());
+  for (const auto& rollout : rollouts) rewards.push_back(ask({rollout}, std::min(options_.max_tries, kRowTries)).front());
   return rewards;
 }
 
-HttpResponse HttpReward::reply_to(const Rollouts& rollouts) {
+HttpResponse HttpReward::reply_to(const Rollouts& rollouts, int64_t tries_of_500) {
   const HttpAddress& address = options_.address;
   const std::string where = endpoint_at(address);
   const HttpRequest request{"POST", address.target, {{"Content-Type", "application/json"}}, http_reward_body(rollouts)};
@@ -123,7 +128,8 @@ HttpResponse HttpReward::reply_to(const Rollouts& rollouts) {
     const bool was_open = connection->is_open();
     try {
       HttpResponse response = connection->send(request, {.answer = options_.timeout});
-      if (response.status == 200 || is_refusal(response.status)) {
+      const bool raises = response.status == 500 && tries >= tries_of_500;  // what most frameworks answer if the user's function raises
+      if (response.status == 200 || is_refusal(response.status) || raises) {
         const std::lock_guard lock(mutex_);
         idle_.push_back(std::move(connection));
         return response;
@@ -144,9 +150,10 @@ HttpResponse HttpReward::reply_to(const Rollouts& rollouts) {
     if (tries >= options_.max_tries) throw Error(str("the reward endpoint ", where, " returned no rewards: ", problem));
     log_warn("the reward endpoint ", where, " returned no rewards (", problem, "); retrying");
     using Clock = std::chrono::steady_clock;
+    const bool is_wait = is_away || pause >= kLongPause;
     for (const auto end = Clock::now() + pause; Clock::now() < end;) {
       std::this_thread::sleep_until(std::min(end, Clock::now() + kStopPeriod));
-      if (is_away) check_stop(options_.stop, str("the reward endpoint ", where, " (", problem, ")"));
+      if (is_wait) check_stop(options_.stop, str("the reward endpoint ", where, " (", problem, ")"));
     }
     pause = std::min<std::chrono::milliseconds>(pause * 2, std::chrono::seconds(30));
   }

@@ -21,15 +21,16 @@ namespace kedge {
 
 struct HttpRewardOptions {
   HttpAddress address;
-  int64_t max_tries = 8;                                                   // of a call without a reply
+  int64_t max_tries = 8;                                                   // of a call without a reply, or with HTTP 500
   size_t max_in_flight = 64;                                               // calls; more wait
   std::chrono::milliseconds timeout = std::chrono::minutes(5);             // of one try
   std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);  // before the second attempt; doubles
-  StopQuestion stop = {};                                                  // a signal ends the attempts if nothing listens
+  StopQuestion stop = {};                                                  // a signal ends attempts where nothing listens, and long pauses
 };
 
 // Thread-safe. An endpoint that does not answer ends the run when the attempts are used up. Rows that it refuses, or for which it answers
-// with anything but rewards, have an error. Interrupted if a signal was received while it was unreachable.
+// with HTTP 500 at every attempt or with anything but rewards, have an error. Interrupted if a signal was received while it was
+// unreachable, or in a pause of several seconds before the next attempt.
 class HttpReward : public RewardSource {
  public:
   explicit HttpReward(HttpRewardOptions options) : options_(std::move(options)), pool_(options_.max_in_flight) {}
@@ -37,8 +38,9 @@ class HttpReward : public RewardSource {
   [[nodiscard]] std::future<std::vector<RowReward>> submit(Rollouts rollouts) override;
 
  private:
-  [[nodiscard]] std::vector<RowReward> ask(const Rollouts& rollouts);
-  [[nodiscard]] HttpResponse reply_to(const Rollouts& rollouts);  // of status 200, or one that refuses them
+  [[nodiscard]] std::vector<RowReward> ask(const Rollouts& rollouts, int64_t tries_of_500);
+  // Of status 200, one that refuses them, or 500 when the tries of that are used up.
+  [[nodiscard]] HttpResponse reply_to(const Rollouts& rollouts, int64_t tries_of_500);
   [[nodiscard]] std::unique_ptr<HttpConnection> take_connection();
 
   HttpRewardOptions options_;

@@ -95,7 +95,22 @@ TEST(HttpReward, AReplyThatCannotBeUsedCostsOnlyTheRowsThatGiveIt) {
   }
 }
 
-TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndNoOthers) {
+// What Flask and FastAPI answer if the user's function raises.
+TEST(HttpReward, ARowForWhichTheEndpointFailsIsTriedAgainAndHasNoReward) {
+  std::atomic<int> num_calls = 0;
+  HttpServer server({}, [&](const HttpRequest& request, const HttpReply& reply) {
+    ++num_calls;
+    const bool has_bad = request.body.find("Say hi.") != std::string::npos;
+    reply.send({has_bad ? 500 : 200, {}, has_bad ? "raised" : "[7]"});
+  });
+  HttpReward source({.address = {"127.0.0.1", server.port(), "/x"}, .max_tries = 3, .first_pause = std::chrono::milliseconds(1)});
+  const auto rewards = source.submit(some_rollouts()).get();
+  EXPECT_EQ(rewards.at(0).value, 7);
+  EXPECT_EQ(rewards.at(1).error, str("the reward endpoint http://127.0.0.1:", server.port(), "/x returned no rewards: HTTP 500: raised"));
+  EXPECT_EQ(num_calls, 6) << "both rows three times, the good one once, the bad one twice";
+}
+
+TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndLongPauses) {
   std::atomic<int> calls = 0;
   int64_t port = 0;
   const StopQuestion stop = [] { return std::optional<int>(SIGTERM); };
@@ -112,6 +127,10 @@ TEST(HttpReward, ASignalEndsTheTriesWhereNobodyListensAndNoOthers) {
   EXPECT_EQ(error_of<Interrupted>([&] { (void)source.submit(some_rollouts()).get(); }),
             str("SIGTERM received while the reward endpoint http://127.0.0.1:", port, "/x (127.0.0.1:", port,
                 ": Connection refused) was unavailable"));
+  HttpServer busy({}, [](const HttpRequest&, const HttpReply& reply) { reply.send({503, {}, "busy"}); });
+  HttpReward waiting({.address = {"127.0.0.1", busy.port(), "/x"}, .first_pause = std::chrono::hours(1), .stop = stop});
+  EXPECT_EQ(error_of<Interrupted>([&] { (void)waiting.submit(some_rollouts()).get(); }),
+            str("SIGTERM received while the reward endpoint http://127.0.0.1:", busy.port(), "/x (HTTP 503: busy) was unavailable"));
 }
 
 TEST(HttpReward, AnEndpointThatIsBusyIsWaitedFor) {
