@@ -87,6 +87,7 @@ prepare_run() {
   trap 'told USR1' USR1
   trap 'told TERM' TERM
   trap 'told INT' INT
+  trap 'told HUP' HUP
   trap stop_all EXIT
 }
 

@@ -14,9 +14,10 @@ long=("${for_reinforce[@]}" trainer.reinforce.max_epochs=12 "${for_reward[@]}")
 for_ppo+=(trainer.ppo.max_epochs=6)
 
 declare -A process_of=()
-# begin RUN SCRIPT ARGUMENT...: in the background, what it says in RUN.log or $output. (A shell starts what is there with SIGINT ignored.)
+# begin RUN SCRIPT ARGUMENT...: in the background, what it says in RUN.log or $output. (A shell starts what is there with SIGINT
+# ignored, nohup all of this with SIGHUP.)
 begin() {
-  KEDGE_RUN=$1 setsid env --default-signal=INT "$local_scripts/$2" "${@:3}" >"${output:-$1.log}" 2>&1 &
+  KEDGE_RUN=$1 setsid env --default-signal=INT,HUP "$local_scripts/$2" "${@:3}" >"${output:-$1.log}" 2>&1 &
   process_of[$1]=$!
 }
 # wait_for_steps RUN STEPS: until the actor has done so many, or the script is over.
@@ -104,7 +105,7 @@ grep -q 'the reward server died with 137, for the 1. time, and is not started ag
 # a launcher that is killed
 mkfifo unread
 begin orphaned reinforce.sh "${long[@]}"
-for signal in TERM:143 INT:130 USR1:138; do
+for signal in TERM:143 INT:130 USR1:138 HUP:129; do
   cat unread >stopped.log &
   reader=$!
   output=unread begin stopped reinforce.sh "${long[@]}"
