@@ -191,6 +191,10 @@ told() { # SIGNAL
 run_actor() { # COMMAND...
   local name code
   for name in "${servers[@]}"; do wait_ready "$name" || return; done
+  if [ -n "$signalled" ]; then  # just as the last one was ready
+    status=$((128 + $(kill -l "$signalled")))
+    return
+  fi
   say "actor: $(printf '%q ' "$@")"
   "${before_actor[@]}" "$@" </dev/null 2>&3 &
   actor=$!

@@ -101,6 +101,25 @@ same_critics ppo/critic widowed/critic
 ends_with lonely 137
 grep -q 'the reward server died with 137, for the 1. time, and is not started again (KEDGE_RESTARTS=0)' lonely.log || fail "it does not say why it ends: $(cat lonely.log)"
 
+# A signal that comes when a server is just ready ends the script before there is an actor
+cat >ready <<'PYTHON'
+#!/usr/bin/env python3
+import http.server, os, signal, sys
+class Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        os.kill(os.getppid(), signal.SIGTERM)
+        self.send_response(200)
+        self.end_headers()
+if sys.argv[1] != "serve":
+    sys.exit("an actor was started")
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # by which the script stops its servers
+port = next(word.partition("=")[2] for word in sys.argv if word.startswith("inference.port="))
+http.server.HTTPServer(("127.0.0.1", int(port)), Ready).serve_forever()
+PYTHON
+chmod +x ready
+KEDGE=./ready begin hasty reinforce.sh
+ends_with hasty 143
+
 # Signals go to the actor, once: it saves, also when nobody reads its log any more, and the same command goes on from there. Nothing outlives
 # a launcher that is killed
 mkfifo unread
