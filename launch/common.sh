@@ -59,14 +59,21 @@ need() {
   [ -z "$missing" ] || refuse "not set:$missing; --help says what they are"
 }
 
+# in_quotes TEXT: as a list in a key's value has it; there a backslash precedes quotes and backslashes.
+in_quotes() {
+  local quote="'" text=${1//\\/\\\\}
+  printf '%s' "'${text//$quote/\\$quote}'"
+}
+# data_prefix TRAIN VALIDATION: the key that names these files.
+data_prefix() { printf '%s' "model.data.data_prefix={train: [$(in_quotes "$1")], validation: [$(in_quotes "$2")], test: [$(in_quotes "$2")]}"; }
+
 # Sets $prompts, the key for KEDGE_PROMPTS and KEDGE_VAL_PROMPTS; empty if the actor's arguments contain the key.
 need_prompts() {
   prompts=()
   [[ " ${actor_arguments[*]}" != *' model.data.data_prefix='* ]] || return 0
   need KEDGE_PROMPTS
-  local validation=${KEDGE_VAL_PROMPTS:-$KEDGE_PROMPTS}
   # shellcheck disable=SC2034  # read by the scripts
-  prompts=("model.data.data_prefix={train: ['$KEDGE_PROMPTS'], validation: ['$validation'], test: ['$validation']}")
+  prompts=("$(data_prefix "$KEDGE_PROMPTS" "${KEDGE_VAL_PROMPTS:-$KEDGE_PROMPTS}")")
 }
 
 # Sets $KEDGE, $KEDGE_RUN as an absolute path, and $token_file.

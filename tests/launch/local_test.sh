@@ -43,8 +43,9 @@ begin rs rs.sh "$here/../../configs/tiny/rs.yaml" '~reward.sources' trainer.rs.m
 begin grpo grpo.sh "$here/../../configs/tiny/grpo.yaml" --recipe dapo '~reward.sources' trainer.grpo.max_steps=2 trainer.grpo.val_check_interval=1 \
   trainer.grpo.dynamic_sampling_max_batches=2 model.grpo.num_rollout_samples=2 model.grpo.length_params.max_length=16 model.data.add_bos=false "${common[@]}" \
   "${for_reward[@]}"
-begin rloo rloo.sh "$here/../../configs/tiny/rloo.yaml" '~reward.sources' trainer.rloo.max_steps=2 model.rloo.num_rollout_samples=4 model.data.add_bos=false \
-  "${common[@]}" "${for_reward[@]}"
+mkdir "anna's \\ data" && cp prompts.jsonl "anna's \\ data"
+KEDGE_PROMPTS="anna's \\ data/prompts.jsonl" begin rloo rloo.sh "$here/../../configs/tiny/rloo.yaml" '~reward.sources' trainer.rloo.max_steps=2 \
+  model.rloo.num_rollout_samples=4 model.data.add_bos=false "${common[@]}" "${for_reward[@]}"
 begin ppo ppo.sh "${for_ppo[@]}" "${for_critic[@]}"
 KEDGE_PROMPTS='' begin separate ppo_separate.sh "${online[-1]}" "${for_ppo[@]}" "${for_critic[@]}" "${for_reward[@]}"
 for name in reinforce rs grpo rloo ppo separate; do
