@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "kedge/config/config.h"
-#include "kedge/train/optim/optim_config.h"
 
 #include "tests/support/expect_error.h"
 
@@ -107,22 +106,6 @@ TEST(Schedule, AConstantRateRisesOnce) {
   for (const int64_t update : {3, 10, 1000}) EXPECT_EQ(schedule.rate(update), 0.4);
   config.warmup_steps = 0;
   EXPECT_EQ(Schedule(config, 0.4, 10).rate(0), 0.4);
-}
-
-// As in NeMo-Aligner, where nothing changes lr if no schedule is configured.
-TEST(Schedule, NoneIsAConstantRateWithoutWarmUp) {
-  struct Given {
-    std::string yaml;
-    std::vector<std::string> overrides;
-  };
-  for (const Given& given : {Given{"sched: null", {}}, Given{"sched: {min_lr: 0.2}", {"sched=null"}}, Given{"{}", {"~sched"}}}) {
-    OptimConfig config;
-    EXPECT_THAT(load_section(describe(config), {"toy", given.yaml}, given.overrides), IsEmpty());
-    OptimConfig again;
-    EXPECT_THAT(load_section(describe(again), {"dump", dump_config(describe(config))}, {}), IsEmpty());
-    for (const ScheduleConfig& sched : {config.sched, again.sched})
-      for (const int64_t update : {0, 1, 10, 1000}) EXPECT_EQ(Schedule(sched, 0.1, 10).rate(update), 0.1);
-  }
 }
 
 TEST(Schedule, TheHorizonCountsTrainerStepsUnlessItIsSaid) {

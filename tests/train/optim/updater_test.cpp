@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+#include "kedge/config/config.h"
+#include "kedge/train/optim/optim_config.h"
+
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tensors.h"
@@ -15,6 +18,22 @@ namespace {
 using testing::error_of;
 using ::testing::HasSubstr;
 using testing::same_bits;
+
+// As in NeMo-Aligner, where nothing changes lr if no schedule is configured.
+TEST(OptimConfig, WithoutAScheduleTheRateIsConstant) {
+  struct Given {
+    std::string yaml;
+    std::vector<std::string> overrides;
+  };
+  for (const Given& given : {Given{"sched: null", {}}, Given{"sched: {min_lr: 0.2}", {"sched=null"}}, Given{"{}", {"~sched"}}}) {
+    OptimConfig config;
+    EXPECT_THAT(load_section(describe(config), {"toy", given.yaml}, given.overrides), ::testing::IsEmpty());
+    OptimConfig again;
+    EXPECT_THAT(load_section(describe(again), {"dump", dump_config(describe(config))}, {}), ::testing::IsEmpty());
+    for (const ScheduleConfig& sched : {config.sched, again.sched})
+      for (const int64_t update : {0, 1, 10, 1000}) EXPECT_EQ(Schedule(sched, 0.1, 10).rate(update), 0.1);
+  }
+}
 
 // Two weights that decay as little as everything else here: not at all.
 struct Toy {
