@@ -146,9 +146,8 @@ bool is_made_as_one(const Path& folder) {
   return fs::exists(folder / kMeta) || fs::exists(folder / "state") || fs::exists(folder / "model");
 }
 
-// Where the checkpoint of this step goes: a pattern without {step} gives several steps one name, and the later ones become NAME-v1,
-// NAME-v2,
-// ..., as NeMo's do. A last one may be replaced, since only the newest is kept.
+// Where the checkpoint of this step goes: a pattern without {step} gives several steps one name, and the later ones become NAME-v1, NAME-v2
+// and so on, as NeMo's do. A last one may be replaced, since only the newest is kept.
 Path untaken_path(const Path& wanted, int64_t step, const std::vector<Checkpoint>& all) {
   const auto is_taken = [&](const Path& path) {
     return std::any_of(all.begin(), all.end(), [&](const Checkpoint& one) { return one.folder == path && one.step() != step; });
