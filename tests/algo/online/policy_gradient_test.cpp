@@ -209,13 +209,16 @@ TEST(PolicyGradient, LogprobsAtOneIgnoreTheTemperature) {
   EXPECT_EQ(again[0].logprobs, at_its_own.rows[0].logprobs);
 }
 
-// Half of the prompts get the same reward for every response: they are left out, and others take their places.
+// Half of the prompts get the same reward for every response.
+RowReward judge_odd_prompts(const Rollout& rollout) {
+  return {.value = rollout.prompt_id % 2 == 0 ? 1 : static_cast<double>(rollout.sample)};
+}
+
+// Those are left out, and others take their places.
 TEST(PolicyGradient, DynamicSamplingTrainsOnGroupsWithASpread) {
   OnlineToy toy;
   toy.reinforce.trainer.loop.use_dynamic_sampling = true;
-  toy.rewards.judge = [](const Rollout& rollout) {
-    return RowReward{.value = rollout.prompt_id % 2 == 0 ? 1 : static_cast<double>(rollout.sample)};
-  };
+  toy.rewards.judge = judge_odd_prompts;
   const auto trainer = toy.reinforce_trainer();
   double consumed = 0;
   for (int i = 0; i < 3; ++i) {
@@ -234,9 +237,7 @@ TEST(PolicyGradient, DynamicSamplingTrainsOnGroupsWithASpread) {
 TEST(PolicyGradient, ARunGoesOnWithoutDynamicSampling) {
   OnlineToy toy;
   toy.reinforce.trainer.loop.use_dynamic_sampling = true;
-  toy.rewards.judge = [](const Rollout& rollout) {
-    return RowReward{.value = rollout.prompt_id % 2 == 0 ? 1 : static_cast<double>(rollout.sample)};
-  };
+  toy.rewards.judge = judge_odd_prompts;
   const auto first = toy.reinforce_trainer();
   static_cast<void>(first->train_step());
   EXPECT_GE(first->counters().at("consumed_samples"), 8);

@@ -82,10 +82,7 @@ TEST(SentencePiece, DecodingTakesTheDummySpaceOffOnce) {
 
 TEST(SentencePiece, AddedTokensAreFoundFirst) {
   SentencePieceTokenizer tokenizer(small_bpe(), "here");
-  AddedToken end;
-  end.content = "<|end|>";
-  end.special = true;
-  tokenizer.add_tokens({end});
+  tokenizer.add_tokens({{.content = "<|end|>", .special = true}});
   EXPECT_EQ(tokenizer.vocab_size(), 9);
   EXPECT_THAT(tokenizer.encode("ab<|end|>ab"), ElementsAre(7, 8, 6)) << "no dummy space behind an added token";
   tokenizer.set_space_after_added(true);
@@ -107,10 +104,7 @@ TEST(SentencePiece, TheDummySpaceCanBeDropped) {
 
 TEST(SentencePiece, AddedTokensForNormalizedTextAreFoundToo) {
   SentencePieceTokenizer tokenizer(small_bpe(), "here");
-  AddedToken plain;
-  plain.content = "<new>";
-  plain.normalized = true;
-  tokenizer.add_tokens({plain});
+  tokenizer.add_tokens({{.content = "<new>", .normalized = true}});
   EXPECT_THAT(tokenizer.encode("ab<new>ab"), ElementsAre(7, 8, 6));
 }
 
